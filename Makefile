@@ -1,0 +1,51 @@
+# A fresh clone needs python3 (3.11 or newer, with venv) and make. Everything else goes into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python3 -m pip install -qq --disable-pip-version-check -c constraints.txt
+EXTRAS := dev,adk,pydantic-ai
+
+# Compiled code is what users run, so it is what we test and time.
+unexport PYTHONDONTWRITEBYTECODE
+
+# A gate that holds says nothing; one that does not says everything.
+quietly = @out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
+
+.PHONY: demo test test-all bench torture docs gates
+
+demo: .venv/.base
+	@$(BIN)/greenroom demo
+
+test: gates
+	@$(BIN)/pytest -q
+
+# Exit code 5 is pytest's word for "nothing is marked heavy", which its closing line says too.
+test-all: test
+	@$(BIN)/pytest -q -m heavy || [ $$? -eq 5 ]
+
+torture: .venv/.dev
+	@$(BIN)/pytest -q -m torture
+
+bench: .venv/.dev
+	@$(BIN)/python benchmarks/run.py
+
+docs: .venv/.dev
+	@$(BIN)/pytest -q tests/test_documents.py
+
+gates: .venv/.dev
+	$(call quietly,$(BIN)/ruff format --check .)
+	$(call quietly,$(BIN)/ruff check .)
+	$(call quietly,$(BIN)/basedpyright)
+	$(call quietly,$(BIN)/lint-imports)
+
+# The stamps remember what was installed from which pyproject.toml and constraints.txt.
+.venv/.base: pyproject.toml constraints.txt | $(BIN)/python3
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+.venv/.dev: pyproject.toml constraints.txt | $(BIN)/python3
+	@$(PIP_INSTALL) -e '.[$(EXTRAS)]'
+	@touch .venv/.base $@
+
+$(BIN)/python3:
+	@$(PYTHON) -m venv .venv
