@@ -1,0 +1,101 @@
+"""Greenroom: where AI agents rehearse before they meet real people.
+
+The names below load their rooms when first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from greenroom.agents import Agent, loop, route, step, tool
+    from greenroom.cases import (
+        Case,
+        EvalSet,
+        Expect,
+        NotApplicable,
+        Score,
+        Stop,
+        Turn,
+        Unmeasured,
+        fault,
+        live,
+    )
+    from greenroom.errors import GreenroomError
+    from greenroom.ledger import Ledger, call, with_state_change
+    from greenroom.metrics import metric, score
+    from greenroom.models import Scripted
+    from greenroom.results import Report
+    from greenroom.simulation import Bridge, Lines, SimulatedUser, UserAgents, simulate
+    from greenroom.suite import evaluate, rehearse
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "greenroom.agents": ("Agent", "loop", "route", "step", "tool"),
+    "greenroom.cases": (
+        "Case",
+        "EvalSet",
+        "Expect",
+        "NotApplicable",
+        "Score",
+        "Stop",
+        "Turn",
+        "Unmeasured",
+        "fault",
+        "live",
+    ),
+    "greenroom.errors": ("GreenroomError",),
+    "greenroom.ledger": ("Ledger", "call", "with_state_change"),
+    "greenroom.metrics": ("metric", "score"),
+    "greenroom.models": ("Scripted",),
+    "greenroom.results": ("Report",),
+    "greenroom.simulation": ("Bridge", "Lines", "SimulatedUser", "UserAgents", "simulate"),
+    "greenroom.suite": ("evaluate", "rehearse"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "Bridge",
+    "Case",
+    "EvalSet",
+    "Expect",
+    "GreenroomError",
+    "Ledger",
+    "Lines",
+    "NotApplicable",
+    "Report",
+    "Score",
+    "Scripted",
+    "SimulatedUser",
+    "Stop",
+    "Turn",
+    "Unmeasured",
+    "UserAgents",
+    "call",
+    "evaluate",
+    "fault",
+    "live",
+    "loop",
+    "metric",
+    "rehearse",
+    "route",
+    "score",
+    "simulate",
+    "step",
+    "tool",
+    "with_state_change",
+]
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module 'greenroom' has no attribute {name!r}")
+    value = getattr(import_module(room), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

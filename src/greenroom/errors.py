@@ -1,0 +1,127 @@
+"""Every exception Greenroom raises; each says what, where, and what to do next.
+
+GreenroomError
+├── BadInput                    the author's words cannot be used (exit code 3)
+│   ├── BadAgent                an agent expression, tool or step that cannot work
+│   ├── BadCase                 a case, turn, mock, stop condition or user that cannot be played
+│   ├── BadFile                 a file that cannot be read as what it should be
+│   ├── BadMetric               a metric whose parameters cannot be bound
+│   ├── BadQuery                a state query with an unknown operator or scope
+│   ├── BadValue                a value that is not JSON (NaN, bytes, unknown objects)
+│   ├── BadLedger               events out of order, a torn file, another agent's ledger
+│   ├── NotFound                a path, attribute, backend or agent that is not there
+│   └── MissingExtra            a package that is not installed, with the extra to install
+├── Refusal                     safety said no; latches, and ends the case
+│   ├── ToolRefused             a tool without a mock (the gate)
+│   ├── FenceBreach             a connection, look-up or process (the fence)
+│   └── FenceNotHeld            the fence cannot stand here, and nobody allowed that
+└── RunBroke                    the run could not go on
+    ├── AgentFailed             the agent under test raised
+    ├── ScriptExhausted         a scripted model was asked once more than it has answers
+    ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
+    ├── InDoubt                 a live tool was cut between its call and its return
+    ├── LoopLimit               a loop or an agent took more rounds than allowed
+    └── UserAgentFailed         the simulated user was missing, raised, or answered nonsense
+"""
+
+from typing import ClassVar, Literal
+
+Phase = Literal["system", "agent", "user_agent", "metric"]
+
+
+class GreenroomError(Exception):
+    """Root of all errors raised by Greenroom."""
+
+    phase: ClassVar[Phase] = "system"
+
+
+class BadInput(GreenroomError):
+    """What the author wrote cannot be used; the message says what to write instead."""
+
+
+class BadAgent(BadInput):
+    """An agent expression, tool or step that cannot work."""
+
+
+class BadCase(BadInput):
+    """A case, turn, mock, stop condition or user that cannot be played."""
+
+
+class BadFile(BadInput):
+    """A file that cannot be read as what it should be."""
+
+
+class BadMetric(BadInput):
+    """A metric whose parameters or options cannot be bound."""
+
+
+class BadQuery(BadInput):
+    """A state query with an unknown operator, scope or shape."""
+
+
+class BadValue(BadInput):
+    """A value that cannot enter a ledger, because it is not plain JSON."""
+
+
+class BadLedger(BadInput):
+    """Events out of order, a torn file, or the ledger of another agent."""
+
+
+class NotFound(BadInput):
+    """A path, attribute, backend or agent that is not there."""
+
+
+class MissingExtra(BadInput):
+    """A package that is not installed; the message names the extra to install."""
+
+
+class Refusal(GreenroomError):
+    """Safety said no. It latches: the case ends as an error whatever happens next."""
+
+
+class ToolRefused(Refusal):
+    """A tool was called that has no mock and was not named as allowed."""
+
+
+class FenceBreach(Refusal, PermissionError):
+    """Code inside a rehearsal tried to connect, look up a name or start a process."""
+
+
+class FenceNotHeld(Refusal):
+    """The fence cannot stand in this process, and nobody allowed to go on without it."""
+
+
+class RunBroke(GreenroomError):
+    """The run could not go on."""
+
+
+class AgentFailed(RunBroke):
+    """The agent under test raised."""
+
+    phase: ClassVar[Phase] = "agent"
+
+
+class ScriptExhausted(RunBroke):
+    """A scripted model was asked once more than it has answers."""
+
+    phase: ClassVar[Phase] = "agent"
+
+
+class MockBroke(RunBroke):
+    """A mock raised, ran out of answers, or has none for these arguments."""
+
+
+class InDoubt(RunBroke):
+    """A live tool was cut between its call and its return; nobody knows whether it acted."""
+
+
+class LoopLimit(RunBroke):
+    """A loop or an agent took more rounds than it is allowed."""
+
+    phase: ClassVar[Phase] = "agent"
+
+
+class UserAgentFailed(RunBroke):
+    """The simulated user was missing, raised, hung, or answered nonsense."""
+
+    phase: ClassVar[Phase] = "user_agent"

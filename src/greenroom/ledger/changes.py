@@ -1,0 +1,153 @@
+"""Changes of state: how they are asked for, written down, merged and applied."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from greenroom.errors import BadValue
+from greenroom.ledger.plain import Json, is_array, is_object, plain
+
+BUILT_IN_SCOPES = ("session", "user", "app", "temp")
+
+State = dict[str, dict[str, Json]]
+Operation = Literal["set", "append", "delete"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One leaf of one scope changed: the smallest fact about state."""
+
+    scope: str
+    path: tuple[str, ...]
+    op: Operation = "set"
+    value: Json = None
+
+    @property
+    def key(self) -> str:
+        """The place inside its scope, dotted."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A value with an explicit wish how it enters the state."""
+
+    op: Literal["append", "replace", "delete"]
+    value: Json = None
+
+
+def append(value: Json) -> Marked:
+    """Add to the list that is there instead of replacing it."""
+    return Marked("append", value)
+
+
+def replace(value: Json) -> Marked:
+    """Put this mapping in place of the old one instead of merging it."""
+    return Marked("replace", value)
+
+
+def delete() -> Marked:
+    """Take the key out of the state."""
+    return Marked("delete")
+
+
+@dataclass(frozen=True, slots=True)
+class WithStateChange(Generic[T]):
+    """A result that also asks for changes of the main state."""
+
+    result: T
+    changes: tuple[Change, ...]
+
+
+def with_state_change(result: T, changes: Mapping[str, Mapping[str, Any]]) -> WithStateChange[T]:
+    """`result`, plus changes by scope that reach the agent's state when the user has answered."""
+    return WithStateChange(result, changes_of(changes))
+
+
+def unwrapped(value: Any) -> tuple[Any, tuple[Change, ...]]:
+    """A result apart from the changes of state it asks for."""
+    if isinstance(value, WithStateChange):
+        whole = cast("WithStateChange[Any]", value)
+        return whole.result, whole.changes
+    return value, ()
+
+
+def changes_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
+    """The leaves of a nested wish: mappings merge deeply, everything else replaces."""
+    found: list[Change] = []
+    for scope, content in wanted.items():
+        if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadValue(
+                f"state changes of scope {scope!r} are {content!r}; give a mapping, "
+                f'for example {{"session": {{"order": 7}}}}.'
+            )
+        _leaves(scope, (), content, found)
+    return tuple(found)
+
+
+def _leaves(
+    scope: str, path: tuple[str, ...], content: Mapping[str, Any], found: list[Change]
+) -> None:
+    for key, value in content.items():
+        here = (*path, key)
+        if isinstance(value, Marked):
+            found.append(_marked(scope, here, value))
+        elif isinstance(value, Mapping) and value:
+            _leaves(scope, here, cast("Mapping[str, Any]", value), found)
+        else:
+            leaf = plain(cast(object, value), f"state {scope}.{key}")
+            found.append(Change(scope, here, "set", leaf))
+
+
+def _marked(scope: str, path: tuple[str, ...], mark: Marked) -> Change:
+    op: Operation = "set" if mark.op == "replace" else mark.op
+    return Change(scope, path, op, plain(mark.value, f"state {scope}.{'.'.join(path)}"))
+
+
+def apply_changes(state: State, changes: Iterable[Change]) -> None:
+    """Bring `state` forward by `changes`, in order; later ones win."""
+    for change in changes:
+        _apply(state.setdefault(change.scope, {}), change)
+
+
+def _apply(scope: dict[str, Json], change: Change) -> None:
+    *parents, last = change.path
+    holder = scope
+    for key in parents:
+        inner = holder.get(key)
+        if not is_object(inner):
+            inner = holder[key] = {}
+        holder = inner
+    if change.op == "delete":
+        holder.pop(last, None)
+    elif change.op == "append":
+        old = holder.get(last)
+        held = old if is_array(old) else []
+        holder[last] = [*held, deepcopy(change.value)]
+    else:
+        holder[last] = deepcopy(change.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two writers of one round set the same leaf to different values."""
+
+    scope: str
+    path: tuple[str, ...]
+    values: tuple[Json, ...]
+
+
+def conflicts(writers: Iterable[Iterable[Change]]) -> tuple[Conflict, ...]:
+    """The leaves that different writers set to different values; appends never conflict."""
+    seen: dict[tuple[str, tuple[str, ...]], list[Json]] = {}
+    for changes in writers:
+        last = {(c.scope, c.path): c.value for c in changes if c.op != "append"}
+        for place, value in last.items():
+            seen.setdefault(place, []).append(value)
+    return tuple(
+        Conflict(scope, path, tuple(values))
+        for (scope, path), values in seen.items()
+        if any(value != values[0] for value in values)
+    )

@@ -1,0 +1,22 @@
+"""Live things (functions, classes, objects) named so that a change of theirs is noticed."""
+
+import inspect
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, cast
+
+
+def code_identity(live: Any) -> str:
+    """Module, qualified name and a hash of the source; "unknown" where no source can be read."""
+    named: Any = live if hasattr(live, "__qualname__") else cast(Any, type(live))
+    source = _source_hash(getattr(live, "__code__", named))
+    return f"{named.__module__}.{named.__qualname__}:{source}"
+
+
+@lru_cache(maxsize=4096)
+def _source_hash(code: Any) -> str:
+    try:
+        source = inspect.getsource(code)
+    except (OSError, TypeError):
+        return "unknown"
+    return blake2b(source.encode(), digest_size=6).hexdigest()

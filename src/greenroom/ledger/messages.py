@@ -1,0 +1,58 @@
+"""What is said between a user, a model and its tools."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from greenroom.ledger.plain import Json
+
+Role = Literal["system", "user", "assistant", "tool"]
+Voice = Literal["agent", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool, or a case's expectation that it does."""
+
+    tool: str
+    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    id: str = ""
+
+    def __repr__(self) -> str:
+        return f"call({', '.join([repr(self.tool), *_keywords(self.args)])})"
+
+
+def call(tool: str, /, **args: Json) -> ToolCall:
+    """A call of `tool`: in a script what the model wants, in an expectation what it should."""
+    return ToolCall(tool, args)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of a model's conversation."""
+
+    role: Role
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens a model read and wrote."""
+
+    input: int = 0
+    output: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(self.input + other.input, self.output + other.output)
+
+    @property
+    def total(self) -> int:
+        """Tokens in both directions."""
+        return self.input + self.output
+
+
+def _keywords(args: Mapping[str, Json]) -> list[str]:
+    return [f"{name}={value!r}" for name, value in args.items()]

@@ -1,0 +1,47 @@
+"""Node paths: where in a run something happened.
+
+`@2/seq.1/par.0/loop#3/clerk~2` reads: second invocation, second part of a sequence, first branch of
+a parallel, third round of a loop, the agent `clerk`, second attempt. User agents' runs begin with
+their own name instead of a bare `@`: `ask@1f0c9a/…` answers the yield `1f0c9a`.
+"""
+
+_BRANCH = "/par."
+
+
+def branch_of(path: str) -> str:
+    """The innermost parallel branch a path lies in, or "" outside of any."""
+    start = path.rfind(_BRANCH)
+    if start < 0:
+        return ""
+    end = path.find("/", start + len(_BRANCH))
+    return path if end < 0 else path[:end]
+
+
+def parent_branch(branch: str) -> str:
+    """The branch in which this branch was forked, or ""."""
+    return branch_of(branch[: branch.rfind(_BRANCH)])
+
+
+def fork_of(branch: str) -> str:
+    """The path of the parallel node that this branch belongs to."""
+    return branch[: branch.rfind(".")]
+
+
+def branches_of(path: str) -> list[str]:
+    """All branches a path lies in, innermost first."""
+    found: list[str] = []
+    branch = branch_of(path)
+    while branch:
+        found.append(branch)
+        branch = parent_branch(branch)
+    return found
+
+
+def within(path: str, root: str) -> bool:
+    """Whether `path` is `root` or lies below it."""
+    return path == root or path.startswith(f"{root}/") or root == ""
+
+
+def root_of(path: str) -> str:
+    """The invocation a path belongs to."""
+    return path.split("/", 1)[0]

@@ -1,0 +1,110 @@
+"""The one door through which values enter a ledger: as plain JSON copies, or not at all."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time
+from enum import Enum
+from math import isfinite
+from pathlib import PurePath
+from typing import Any, TypeGuard, cast
+from uuid import UUID
+
+from greenroom.errors import BadValue
+
+Json = Any
+"""A JSON value: None, bool, int, float, str, list or dict of these. Checked by `plain`."""
+
+_DEPTH = 100
+
+
+def is_object(value: Json) -> "TypeGuard[dict[str, Json]]":
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Json) -> "TypeGuard[list[Json]]":
+    """Whether a JSON value is an array."""
+    return isinstance(value, list)
+
+
+def plain(value: object, where: str = "value") -> Json:
+    """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
+    return _plain(value, where, 0)
+
+
+def _plain(value: object, where: str, depth: int) -> Json:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return _finite(cast(float, value), where)
+    if depth > _DEPTH:
+        raise BadValue(f"{where[:80]} is nested deeper than {_DEPTH} levels, or contains itself.")
+    if kind is dict:
+        return _mapping(cast("dict[object, object]", value), where, depth)
+    if kind is list or kind is tuple:
+        items = cast("list[object]", value)
+        return [_plain(item, where, depth + 1) for item in items]
+    return _unusual(value, where, depth)
+
+
+def _mapping(value: Mapping[object, object], where: str, depth: int) -> Json:
+    copy: dict[str, Json] = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            key = _key(key, where)
+        copy[key] = _plain(item, where, depth + 1)
+    return copy
+
+
+def _key(key: object, where: str) -> str:
+    if isinstance(key, Enum):
+        key = key.value
+    if isinstance(key, str):
+        return str(key)
+    raise BadValue(f"{where} has the key {key!r}; JSON objects have text keys. Use str(key).")
+
+
+def _finite(value: float, where: str) -> float:
+    if isfinite(value):
+        return value
+    raise BadValue(f"{where} holds {value!r}, which is no JSON number. Use None or a text.")
+
+
+def _unusual(value: object, where: str, depth: int) -> Json:
+    """Types outside JSON that have one obvious JSON form."""
+    if isinstance(value, Enum):
+        return _plain(value.value, where, depth + 1)
+    if isinstance(value, bool | int | str):
+        return _base(value)
+    if isinstance(value, float):
+        return _finite(float(value), where)
+    if isinstance(value, Mapping):
+        return _mapping(cast("Mapping[object, object]", value), where, depth)
+    if isinstance(value, list | tuple):
+        items = cast("list[object]", value)
+        return [_plain(item, where, depth + 1) for item in items]
+    if is_dataclass(value) and not isinstance(value, type):
+        named = {f.name: getattr(value, f.name) for f in fields(value)}
+        return _plain(named, where, depth + 1)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, UUID | PurePath):
+        return str(value)
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        return _plain(dump(mode="json"), where, depth + 1)
+    raise BadValue(
+        f"{where} holds {_short(value)} of type {type(value).__name__}, which is not JSON. "
+        f"Return a dict, list, text, number, bool or None."
+    )
+
+
+def _base(value: bool | int | str) -> Json:
+    """A subclass of a JSON type as that type itself."""
+    return str(value) if isinstance(value, str) else int(value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

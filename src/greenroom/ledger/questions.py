@@ -1,0 +1,271 @@
+"""Questions to a ledger. Each answer is computed from the events, none is stored.
+
+Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is the other side.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal
+
+from greenroom.ledger.changes import Change, State, apply_changes
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answered,
+    Decided,
+    Event,
+    ModelReplied,
+    NodeEnded,
+    NodeStarted,
+    Noted,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    StateChanged,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Message, Usage, Voice
+from greenroom.ledger.paths import branch_of
+from greenroom.ledger.plain import Json, is_object
+
+StepType = Literal["node", "tool", "message", "conditional", "custom"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A tool call and how it ended."""
+
+    tool: str
+    args: dict[str, Json]
+    id: str = ""
+    result: Json = None
+    error: str = ""
+    source: str = ""
+    seconds: float = 0.0
+    turn: int = 0
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.tool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a trajectory: a node, tool, message, decision, or a named fact of your own."""
+
+    type: StepType
+    name: str
+    args: Json = None
+    at: float = 0.0
+    seconds: float = 0.0
+    details: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateStep:
+    """One leaf of the state, before and after."""
+
+    scope: str
+    key: str
+    old: Json
+    new: Json
+    seq: int
+
+
+def state(ledger: Ledger, voice: Voice = "agent") -> State:
+    """The state by scope after the last event."""
+    return deepcopy(ledger.fold(voice))
+
+
+def state_after(ledger: Ledger, seq: int, voice: Voice = "agent") -> State:
+    """The state by scope as it was after event `seq`."""
+    return state(Ledger(ledger[: seq + 1]), voice)
+
+
+def state_changes(ledger: Ledger, voice: Voice = "agent") -> list[StateStep]:
+    """Every change of the run's state, with the old and the new value of its leaf."""
+    found: list[StateStep] = []
+    held: State = {}
+    for event in ledger:
+        if event.voice != voice:
+            continue
+        if isinstance(event, RunStarted) and event.state:
+            held = deepcopy(event.state)
+        for change in _root_changes(event):
+            old = _leaf(held, change)
+            apply_changes(held, (change,))
+            found.append(StateStep(change.scope, change.key, old, _leaf(held, change), event.seq))
+    return found
+
+
+def _root_changes(event: Event) -> tuple[Change, ...]:
+    if isinstance(event, ToolReturned | NodeEnded | StateChanged | Answered | UserSaid):
+        return event.changes if not branch_of(event.path) else ()
+    return ()
+
+
+def _leaf(held: State, change: Change) -> Json:
+    value: Json = held.get(change.scope, {})
+    for key in change.path:
+        value = value.get(key) if is_object(value) else None
+    return deepcopy(value)
+
+
+def turns(ledger: Ledger) -> int:
+    """Rounds of the user: the first message is turn 1."""
+    return len(ledger.of(UserSaid, Answered))
+
+
+def messages(ledger: Ledger, voice: Voice = "agent") -> list[Message]:
+    """The conversation as its two sides heard it."""
+    found: list[Message] = []
+    for event in ledger:
+        if event.voice != voice:
+            continue
+        if isinstance(event, UserSaid):
+            found.append(Message("user", event.text))
+        elif isinstance(event, AgentSaid):
+            found.append(Message("assistant", event.text))
+        elif isinstance(event, Answered):
+            found += [Message("user", str(a.value)) for a in event.answers if not a.tool]
+    return found
+
+
+def responses(ledger: Ledger) -> list[str]:
+    """What the agent said to the user, in order."""
+    return [event.text for event in ledger.of(AgentSaid)]
+
+
+def response(ledger: Ledger) -> str | None:
+    """The agent's last words, or None if it never spoke."""
+    said = ledger.of(AgentSaid)
+    return said[-1].text if said else None
+
+
+def tool_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
+    """The tool calls in the order they were made, each with its end."""
+    calls: dict[str, ToolCalled] = {}
+    ends: dict[str, ToolReturned | ToolFailed] = {}
+    turn_of: dict[str, int] = {}
+    turn = 0
+    for event in ledger:
+        if event.voice != voice:
+            continue
+        if isinstance(event, ToolCalled):
+            calls[event.call_id] = event
+            turn_of[event.call_id] = turn
+        elif isinstance(event, ToolReturned | ToolFailed):
+            ends[event.call_id] = event
+        elif isinstance(event, UserSaid | Answered):
+            turn += 1
+    return [_record(called, ends.get(key), turn_of[key]) for key, called in calls.items()]
+
+
+def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int) -> CallRecord:
+    args = dict(called.args)
+    if isinstance(end, ToolReturned):
+        return CallRecord(
+            called.tool, args, called.call_id, end.value, "", end.source, end.seconds, turn
+        )
+    if end is not None:
+        return CallRecord(
+            called.tool, args, called.call_id, None, end.error, end.source, end.seconds, turn
+        )
+    return CallRecord(called.tool, args, called.call_id, turn=turn)
+
+
+def usage(ledger: Ledger, voice: Voice = "agent") -> Usage | None:
+    """Tokens of all model replies, or None if a reply did not say."""
+    total = Usage()
+    for reply in ledger.of(ModelReplied, voice=voice):
+        if reply.usage is None:
+            return None
+        total = total + reply.usage
+    return total
+
+
+def cost(ledger: Ledger, voice: Voice = "agent") -> float | None:
+    """What the models cost in USD, or None if one reply's price is unknown."""
+    costs = [reply.cost for reply in ledger.of(ModelReplied, voice=voice)]
+    known = [c for c in costs if c is not None]
+    return sum(known, 0.0) if len(known) == len(costs) else None
+
+
+def models(ledger: Ledger, voice: Voice = "agent") -> dict[str, int]:
+    """Which models answered, and how often, labelled with their source unless live."""
+    found: dict[str, int] = {}
+    for reply in ledger.of(ModelReplied, voice=voice):
+        name = reply.model if reply.source == "live" else f"{reply.model} ({reply.source})"
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def seconds(ledger: Ledger) -> float:
+    """How long the run took; time between a cut and its resumption does not count."""
+    total, before = 0.0, None
+    for event in ledger:
+        if before is not None and not isinstance(event, RunResumed):
+            total += max(0.0, event.at - before)
+        before = event.at
+    return total
+
+
+def started(ledger: Ledger) -> RunStarted | None:
+    """The first event, if the run was begun here."""
+    first = ledger[0] if len(ledger) else None
+    return first if isinstance(first, RunStarted) else None
+
+
+def ended(ledger: Ledger) -> RunEnded | None:
+    """The last event, if the run is over."""
+    last = ledger[-1] if len(ledger) else None
+    return last if isinstance(last, RunEnded) else None
+
+
+def user_view(ledger: Ledger) -> list[Event]:
+    """The events of the user's side."""
+    return [event for event in ledger if event.voice == "user"]
+
+
+def trajectory(
+    ledger: Ledger, keep: Callable[[Step], bool] | None = None, voice: Voice = "agent"
+) -> list[Step]:
+    """Nodes, tools, messages and decisions in order, each with its duration."""
+    found: list[Step] = []
+    ends = {e.call_id: e.seconds for e in ledger.of(ToolReturned, ToolFailed, voice=voice)}
+    node_ends = {e.path: e.at for e in ledger.of(NodeEnded, voice=voice)}
+    for event in ledger:
+        if event.voice == voice and (step := _step(event, ends, node_ends)) is not None:
+            found.append(step)
+    return [step for step in found if keep(step)] if keep else found
+
+
+def _step(event: Event, ends: dict[str, float], node_ends: dict[str, float]) -> Step | None:
+    match event:
+        case ToolCalled():
+            return Step(
+                "tool",
+                event.tool,
+                event.args,
+                event.at,
+                ends.get(event.call_id, 0.0),
+                {"id": event.call_id},
+            )
+        case NodeStarted():
+            took = max(0.0, node_ends.get(event.path, event.at) - event.at)
+            return Step("node", event.node, event.input, event.at, took, {"path": event.path})
+        case UserSaid():
+            return Step("message", "user", event.text, event.at)
+        case AgentSaid():
+            return Step("message", "assistant", event.text, event.at)
+        case Decided():
+            return Step("conditional", event.path, event.choice, event.at)
+        case Noted():
+            return Step("custom", event.name, event.data, event.at)
+        case _:
+            return None

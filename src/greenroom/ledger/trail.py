@@ -1,0 +1,167 @@
+"""Where a run stands: one pass over its events, remembered, so that resuming is a look-up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answer,
+    Answered,
+    Corrected,
+    Decided,
+    Event,
+    InvocationEnded,
+    InvocationStarted,
+    ModelReplied,
+    NodeEnded,
+    NodeFailed,
+    NodeStarted,
+    StateConflicted,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+    YieldOpened,
+)
+from greenroom.ledger.messages import Voice
+from greenroom.ledger.paths import branches_of, fork_of, root_of
+
+Step = ModelReplied | Corrected
+
+
+@dataclass(slots=True)
+class Trail:
+    """Index over one voice's events. It follows from the ledger and is never saved."""
+
+    voice: Voice
+    seen: int = 0
+    invocations: dict[str, InvocationStarted] = field(default_factory=dict[str, InvocationStarted])
+    invocations_ended: dict[str, InvocationEnded] = field(
+        default_factory=dict[str, InvocationEnded]
+    )
+    said: list[UserSaid] = field(default_factory=list[UserSaid])
+    spoken: dict[str, AgentSaid] = field(default_factory=dict[str, AgentSaid])
+    started: dict[str, NodeStarted] = field(default_factory=dict[str, NodeStarted])
+    ended: dict[str, NodeEnded] = field(default_factory=dict[str, NodeEnded])
+    failed: dict[str, NodeFailed] = field(default_factory=dict[str, NodeFailed])
+    runs: dict[str, list[NodeStarted]] = field(default_factory=dict[str, list[NodeStarted]])
+    decided: dict[str, str] = field(default_factory=dict[str, str])
+    steps: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
+    called: dict[str, ToolCalled] = field(default_factory=dict[str, ToolCalled])
+    calls_of: dict[str, list[ToolCalled]] = field(default_factory=dict[str, list[ToolCalled]])
+    results: dict[str, ToolReturned | ToolFailed] = field(
+        default_factory=dict[str, ToolReturned | ToolFailed]
+    )
+    yields: dict[str, YieldOpened] = field(default_factory=dict[str, YieldOpened])
+    answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
+    conflicted: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+
+    def catch_up(self, events: Sequence[Event]) -> None:
+        """Take in what was appended since the last look."""
+        while self.seen < len(events):
+            event = events[self.seen]
+            self.seen += 1
+            if event.voice == self.voice:
+                self._take(event)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case ModelReplied() | Corrected():
+                self.steps.setdefault(event.path, []).append(event)
+            case ToolCalled():
+                self._call(event)
+            case ToolReturned() | ToolFailed():
+                self.results[event.call_id] = event
+            case NodeStarted():
+                self.started[event.path] = event
+                self.runs.setdefault(event.node, []).append(event)
+            case NodeEnded():
+                self.ended[event.path] = event
+            case NodeFailed():
+                self.failed[event.path] = event
+            case Decided():
+                self.decided[event.path] = event.choice
+            case InvocationStarted():
+                self.invocations[event.path] = event
+            case InvocationEnded():
+                self.invocations_ended[event.path] = event
+            case UserSaid():
+                self.said.append(event)
+            case AgentSaid():
+                self.spoken[event.path] = event
+            case YieldOpened():
+                self.yields[event.yield_id] = event
+            case StateConflicted():
+                self.conflicted.add((event.path, event.scope, event.key))
+            case Answered():
+                self.answers.update({a.yield_id: a for a in event.answers})
+            case _:
+                pass
+
+    def _call(self, event: ToolCalled) -> None:
+        # A call issued again after a cut keeps its number and its place.
+        if event.call_id not in self.called:
+            self.calls_of.setdefault(event.tool, []).append(event)
+        self.called[event.call_id] = event
+
+    def call_number(self, tool: str, call_id: str, path: str) -> int:
+        """How many calls of `tool` came before this one, as seen from `path`.
+
+        Calls in sibling branches that still run do not count: their order is an accident of time,
+        and a number that depended on it could not be found again after a cut.
+        """
+        known = self.called.get(call_id)
+        if known is not None:
+            return known.n
+        return sum(self._visible(earlier.path, path) for earlier in self.calls_of.get(tool, ()))
+
+    def reply_number(self, node: str, path: str) -> int:
+        """How many replies this node got before, in runs that ended before this one, and here."""
+        runs = [*self.earlier_runs(node, path), *filter(None, (self.started.get(path),))]
+        steps = (step for run in runs for step in self.steps.get(run.path, ()))
+        return sum(isinstance(step, ModelReplied) for step in steps)
+
+    def earlier_runs(self, node: str, path: str) -> list[NodeStarted]:
+        """This node's runs that were over before the one at `path` began."""
+        return [
+            run
+            for run in self.runs.get(node, ())
+            if run.path != path and self.is_over_before(run.path, path)
+        ]
+
+    def is_over_before(self, other: str, path: str) -> bool:
+        """Whether the node or invocation at `other` had ended when the one at `path` began.
+
+        Invocations that were begun together (several waits of one round) do not see each other:
+        which of them ends first is an accident of time.
+        """
+        end = self.ended.get(other) or self.failed.get(other) or self.invocations_ended.get(other)
+        if end is None:
+            return False
+        mine = self.started[path] if _same_root(other, path) else self._begun(path)
+        return mine is None or end.seq < mine.seq
+
+    def _begun(self, path: str) -> InvocationStarted | None:
+        return self.invocations.get(root_of(path).split("~")[0])
+
+    def _visible(self, path: str, viewer: str) -> bool:
+        return all(
+            viewer == branch or viewer.startswith(f"{branch}/") or fork_of(branch) in self.ended
+            for branch in branches_of(path)
+        )
+
+    @property
+    def open_invocation(self) -> InvocationStarted | None:
+        """The invocation that has not ended, if any."""
+        last = next(reversed(self.invocations.values()), None)
+        return last if last and last.path not in self.invocations_ended else None
+
+    @property
+    def pending(self) -> list[YieldOpened]:
+        """Yields opened and not yet answered, oldest first."""
+        return [y for y in self.yields.values() if y.yield_id not in self.answers]
+
+
+def _same_root(one: str, other: str) -> bool:
+    """Whether two paths belong to one invocation, or to a second try at it."""
+    return root_of(one).split("~")[0] == root_of(other).split("~")[0]
