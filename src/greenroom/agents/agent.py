@@ -1,0 +1,54 @@
+"""The agent: a model with instructions and tools, asked until it has an answer."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from greenroom.agents.context import ContextRule, history
+from greenroom.agents.flow import Flow, checked_name
+from greenroom.agents.tool import Tool, as_tool
+from greenroom.errors import BadAgent
+from greenroom.models.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Agent(Flow):
+    """A model that answers, calling its tools on the way.
+
+    `output` is a type the answer must fit (a wrong one is told why and asked again); `writes` puts
+    the answer into the session's state; `max_steps` bounds how often the model is asked in a row.
+    """
+
+    name: str
+    _: KW_ONLY
+    model: Model
+    instructions: str = ""
+    tools: Sequence[Tool] = ()
+    output: Any = None
+    context: Sequence[ContextRule] = field(default_factory=lambda: (history(),))
+    max_steps: int = 20
+    retries: int = 0
+    writes: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        checked_name(self.name, "an agent")
+        if not hasattr(self.model, "respond"):
+            raise BadAgent(
+                f"agent {self.name!r} has the model {self.model!r}, which cannot respond. "
+                f"Use Scripted(...) or an object with `name` and `async respond(request)`."
+            )
+        tools = tuple(as_tool(given) for given in self.tools)
+        names = [tool.name for tool in tools]
+        for name in names:
+            if names.count(name) > 1:
+                raise BadAgent(f"agent {self.name!r} has two tools named {name!r}; rename one.")
+        object.__setattr__(self, "tools", tools)
+        object.__setattr__(self, "context", tuple(self.context))
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name, if the agent has it."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    def __repr__(self) -> str:
+        return f"Agent({self.name!r})"

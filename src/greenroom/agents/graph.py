@@ -1,0 +1,152 @@
+"""The frozen graph: what an expression compiles to, what is run, and what a ledger remembers."""
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.flow import Decider, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.tool import Tool
+from greenroom.errors import BadAgent
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import model_name
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A place in the graph: its static id, the segment it adds to a path, and what it runs."""
+
+    id: str
+    segment: str
+    flow: Flow
+    children: Mapping[str, "Node"]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A compiled expression."""
+
+    root: Node
+
+    def nodes(self) -> Iterator[Node]:
+        """All nodes, parents before children."""
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(list(node.children.values())))
+
+    @cached_property
+    def tools(self) -> dict[str, Tool]:
+        """Every tool any agent of the graph may call, by name."""
+        agents = [node.flow for node in self.nodes() if isinstance(node.flow, Agent)]
+        return {tool.name: tool for agent in agents for tool in agent.tools}
+
+    @cached_property
+    def awaits_input(self) -> bool:
+        """Whether the graph holds the conversation itself, in a loop that awaits the user."""
+        return any(isinstance(n.flow, Loop) and n.flow.awaits_input for n in self.nodes())
+
+    @cached_property
+    def snapshot(self) -> Json:
+        """The graph as JSON: what a ledger keeps to say who was on stage."""
+        return plain(_facts(self.root))
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes whenever the snapshot does."""
+        text = json.dumps(self.snapshot, sort_keys=True)
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def compile_flow(flow: Flow) -> Graph:
+    """The frozen graph of an expression."""
+    return Graph(_node(flow, ""))
+
+
+def _node(flow: Flow, base: str) -> Node:
+    segment = _segment(flow)
+    here = f"{base}/{segment}" if base else segment
+    match flow:
+        case Sequence(parts) | Parallel(parts):
+            children = {str(i): _node(part, f"{here}.{i}") for i, part in enumerate(parts)}
+        case Loop(body):
+            children = {"body": _node(body, f"{here}#")}
+        case Route():
+            children = {key: _node(part, f"{here}.{key}") for key, part in flow.branches.items()}
+        case _:
+            children = {}
+    return Node(here, segment, flow, children)
+
+
+def _segment(flow: Flow) -> str:
+    match flow:
+        case Agent() | Step():
+            return flow.name
+        case Sequence():
+            return "seq"
+        case Parallel():
+            return "par"
+        case Loop():
+            return "loop"
+        case Route():
+            return "route"
+        case _:
+            raise BadAgent(f"{flow!r} is no part of a flow that can be run.")
+
+
+def _facts(node: Node) -> dict[str, Any]:
+    facts: dict[str, Any] = {"id": node.id, "kind": type(node.flow).__name__.lower()}
+    match node.flow:
+        case Agent() as agent:
+            facts |= {
+                "name": agent.name,
+                "model": model_name(agent.model),
+                "instructions": agent.instructions,
+                "tools": [_tool_facts(tool) for tool in agent.tools],
+                "context": [
+                    repr(rule) if _is_data(rule) else code_identity(rule) for rule in agent.context
+                ],
+                "output": repr(agent.output) if agent.output is not None else None,
+                "limits": [agent.max_steps, agent.retries],
+                "writes": agent.writes,
+            }
+        case Step() as step:
+            facts |= {"name": step.name, "code": code_identity(step.fn), "retries": step.retries}
+        case Loop() as looped:
+            facts |= {
+                "until": _decider_facts(looped.until),
+                "awaits_input": looped.awaits_input,
+                "max_rounds": looped.max_rounds,
+            }
+        case Route() as routed:
+            facts["on"] = _decider_facts(routed.on)
+        case _:
+            pass
+    if node.children:
+        facts["parts"] = {key: _facts(child) for key, child in node.children.items()}
+    return facts
+
+
+def _is_data(rule: object) -> bool:
+    return type(rule).__module__.startswith("greenroom.")
+
+
+def _tool_facts(tool: Tool) -> dict[str, Any]:
+    signature = str(inspect.signature(tool.fn))
+    return {
+        "name": tool.name,
+        "signature": signature,
+        "about": tool.description,
+        "yields": tool.yields,
+    }
+
+
+def _decider_facts(given: Decider | None) -> Json:
+    return code_identity(given) if callable(given) else given

@@ -1,0 +1,106 @@
+"""Functions as tools and steps see them: names, schemas and checked arguments."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, cast, get_type_hints
+
+from greenroom.errors import BadAgent
+from greenroom.ledger.plain import Json
+
+CONTEXT_NAMES = ("ctx", "context")
+
+
+def wanted_names(fn: Callable[..., Any], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    """The parameters of `fn`, all of which must be among `known`."""
+    names = tuple(parameters_of(fn, what))
+    for name in names:
+        if name not in known:
+            raise BadAgent(
+                f"{what} {function_name(fn)!r} asks for {name!r}, but can only be given "
+                f"{', '.join(known)}. Rename the parameter."
+            )
+    return names
+
+
+def parameters_of(fn: Callable[..., Any], what: str) -> Mapping[str, inspect.Parameter]:
+    """The parameters of `fn` that have no default."""
+    try:
+        found = inspect.signature(fn).parameters
+    except (TypeError, ValueError) as error:
+        raise BadAgent(f"{what} {fn!r} has no readable signature: {error}.") from error
+    return {n: p for n, p in found.items() if p.default is inspect.Parameter.empty}
+
+
+def function_name(fn: Callable[..., Any]) -> str:
+    """What people call this function."""
+    return str(getattr(fn, "__name__", type(fn).__name__))
+
+
+def context_parameter(fn: Callable[..., Any]) -> str | None:
+    """The parameter that wants the context, if there is one."""
+    for name in inspect.signature(fn).parameters:
+        if name in CONTEXT_NAMES:
+            return name
+    return None
+
+
+@lru_cache(maxsize=512)
+def input_schema(fn: Callable[..., Any]) -> Mapping[str, Json]:
+    """JSON schema of the arguments a model may give."""
+    return cast("Mapping[str, Json]", _arguments(fn).model_json_schema())
+
+
+def checked_arguments(fn: Callable[..., Any], args: Mapping[str, Json]) -> dict[str, Any]:
+    """The arguments as the function's annotations want them; ValueError says what is wrong."""
+    model = _arguments(fn)
+    unknown = sorted(set(args) - set(model.model_fields))
+    if unknown:
+        raise ValueError(f"unknown arguments {unknown}; known are {sorted(model.model_fields)}")
+    given = model.model_validate(dict(args))
+    return {name: getattr(given, name) for name in given.model_fields_set}
+
+
+@lru_cache(maxsize=512)
+def _arguments(fn: Callable[..., Any]) -> Any:
+    """A pydantic model of the parameters; built on first use, since most rehearsals need none."""
+    from pydantic import create_model
+
+    hints = _hints(fn)
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(fn).parameters.items():
+        if name in CONTEXT_NAMES:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise BadAgent(
+                f"tool {function_name(fn)!r} takes {parameter}; name every argument, so that the "
+                f"model can be told about it."
+            )
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[name] = (hints.get(name, Any), default)
+    return create_model(function_name(fn), **fields)
+
+
+@lru_cache(maxsize=512)
+def output_adapter(annotation: Any) -> Any:
+    """A validator for a declared output type, or None when nothing was declared."""
+    if annotation in (None, inspect.Signature.empty, Any):
+        return None
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(annotation)
+
+
+def return_annotation(fn: Callable[..., Any]) -> Any:
+    """What the function says it returns, or None."""
+    return _hints(fn).get("return")
+
+
+def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(fn, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise BadAgent(
+            f"the annotations of {function_name(fn)!r} cannot be read: {error}. "
+            f"Define the types at module level."
+        ) from error

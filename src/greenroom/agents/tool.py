@@ -1,0 +1,128 @@
+"""Tools: functions that an agent may ask for."""
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from greenroom.agents.signature import (
+    checked_arguments,
+    context_parameter,
+    function_name,
+    input_schema,
+    output_adapter,
+    return_annotation,
+)
+from greenroom.errors import BadAgent
+from greenroom.ledger.plain import Json
+from greenroom.world.bodies import check_direct_call
+from greenroom.world.threads import in_own_thread
+from greenroom.world.world import Context
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """A function with a name, a description and a schema; `yields` leaves its answer to the user."""
+
+    name: str
+    fn: Callable[..., Any]
+    description: str = ""
+    yields: bool = False
+    read_only: bool = False
+    _context: str | None = field(default=None, repr=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function as if it were not a tool; inside a rehearsal that is refused."""
+        check_direct_call(self, self.name)
+        return self.fn(*args, **kwargs)
+
+    @property
+    def parameters(self) -> Mapping[str, Json]:
+        """JSON schema of the arguments."""
+        return input_schema(self.fn)
+
+    @functools.cached_property
+    def argument_names(self) -> tuple[str, ...]:
+        """The arguments a model may give, in order."""
+        names = inspect.signature(self.fn).parameters
+        return tuple(name for name in names if name != self._context)
+
+    def checked(self, args: Mapping[str, Json]) -> dict[str, Any]:
+        """The arguments converted to what the annotations say; ValueError if they do not fit."""
+        return checked_arguments(self.fn, args)
+
+    def checked_answer(self, value: Json, *, strict: bool = True) -> Json:
+        """A user's answer as the return annotation wants it; ValueError if it does not fit."""
+        adapter = output_adapter(return_annotation(self.fn))
+        if adapter is None:
+            return value
+        try:
+            found = adapter.validate_json(json.dumps(value), strict=strict)
+        except ValueError:
+            if not isinstance(value, str):
+                raise
+            # A model that plays the user answers in text, which may well be the JSON asked for.
+            found = adapter.validate_json(value, strict=strict)
+        return adapter.dump_python(found, mode="json")
+
+    async def run(self, args: Mapping[str, Any], context: Context) -> Any:
+        """Run the body. Only a World that answers calls for real comes here."""
+        given = {**args, self._context: context} if self._context else dict(args)
+        if inspect.iscoroutinefunction(self.fn):
+            return await self.fn(**given)
+        return await in_own_thread(lambda: self.fn(**given))
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@overload
+def tool(fn: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *, name: str = "", description: str = "", yields: bool = False, read_only: bool = False
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    yields: bool = False,
+    read_only: bool = False,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a function a tool; its signature and docstring are what the model is told.
+
+    A parameter named `ctx` receives the call's context and stays hidden from the model. With
+    `yields=True` the body never runs: the call waits, and the user's answer is its result.
+    """
+    if fn is None:
+        options = {"name": name, "description": description}
+        return functools.partial(_make, **options, yields=yields, read_only=read_only)
+    return _make(fn, name, description, yields, read_only)
+
+
+def _make(
+    fn: Callable[..., Any],
+    name: str = "",
+    description: str = "",
+    yields: bool = False,
+    read_only: bool = False,
+) -> Tool:
+    if isinstance(fn, Tool):
+        raise BadAgent(f"{fn.name!r} is a tool already; use it as it is.")
+    if not callable(fn):
+        raise BadAgent(f"@tool wants a function, but got {fn!r}.")
+    text = description or inspect.cleandoc(fn.__doc__ or "")
+    return Tool(name or function_name(fn), fn, text, yields, read_only, context_parameter(fn))
+
+
+def as_tool(given: Any) -> Tool:
+    """A tool from a tool or a plain function."""
+    return given if isinstance(given, Tool) else _make(given)

@@ -1,0 +1,25 @@
+"""How an agent comes alive: the protocol, the registry, and one backend for each framework."""
+
+from greenroom.backends.backend import (
+    Advance,
+    Backend,
+    Failed,
+    Finished,
+    ToolFacts,
+    TurnOver,
+    Waiting,
+    Yield,
+)
+from greenroom.backends.registry import backend_for
+
+__all__ = [
+    "Advance",
+    "Backend",
+    "Failed",
+    "Finished",
+    "ToolFacts",
+    "TurnOver",
+    "Waiting",
+    "Yield",
+    "backend_for",
+]

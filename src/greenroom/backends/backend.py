@@ -1,0 +1,104 @@
+"""What every backend promises: an agent that can be advanced, paused and resumed on a World."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+from greenroom.ledger.events import YieldType
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.world.world import World
+
+Interception = Literal["routed", "observed", "opaque"]
+Resumption = Literal["exact", "checkpoint", "by_replay", "no"]
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """What an agent waits for: a message of its user, or the answer to a tool call."""
+
+    id: str
+    type: YieldType
+    tool: str = ""
+    call_id: str = ""
+    args: Json = None
+    prompt: str = ""
+    invocation: str = ""
+    check: Callable[[Json, bool], Json] | None = None
+    """Turns an answer into what the tool declared, strictly or not; ValueError if it cannot."""
+
+    @property
+    def awaiting_input(self) -> bool:
+        """Whether a message of the user is wanted."""
+        return self.type == "message"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """The agent has answered and may be addressed again."""
+
+    output: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The agent needs its user inside its run."""
+
+    yields: tuple[Yield, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The agent has ended the conversation by itself."""
+
+    output: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The agent could not go on."""
+
+    error: Exception
+
+
+Advance = TurnOver | Waiting | Finished | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """What a case needs to know of a tool to mock it."""
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    read_only: bool = False
+    yields: bool = False
+    origin: Any = None
+    """The author's own object, to recognise it when it is called past the World."""
+
+
+class Backend(Protocol):
+    """How an agent comes alive."""
+
+    name: ClassVar[str]
+    models: ClassVar[Interception]
+    tool_calls: ClassVar[Interception]
+    resumes: ClassVar[Resumption]
+
+    @property
+    def snapshot(self) -> Json:
+        """The agent as JSON, for the first event of a ledger."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever the agent does."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, ToolFacts] | None:
+        """The tools the agent may call, or None if nobody can know before it runs."""
+        ...
+
+    async def advance(self, ledger: Ledger, world: World) -> Advance:
+        """Run the agent as far as it can go. Where to begin is read from the ledger."""
+        ...

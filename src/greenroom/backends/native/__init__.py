@@ -1,0 +1,114 @@
+"""Greenroom's own agents, advanced on a World from what their ledger says."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import ClassVar
+
+from greenroom.agents.flow import Flow, as_flow
+from greenroom.agents.graph import Graph, compile_flow
+from greenroom.backends.backend import (
+    Advance,
+    Failed,
+    Finished,
+    Interception,
+    Resumption,
+    ToolFacts,
+    TurnOver,
+    Waiting,
+)
+from greenroom.backends.native.history import as_text
+from greenroom.backends.native.play import Paused, Play
+from greenroom.errors import AgentFailed, GreenroomError, Refusal
+from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.world.recording import described
+from greenroom.world.world import World
+
+
+class NativeBackend:
+    """Runs expressions of `Agent`, `step` and flow."""
+
+    name: ClassVar[str] = "native"
+    models: ClassVar[Interception] = "routed"
+    tool_calls: ClassVar[Interception] = "routed"
+    resumes: ClassVar[Resumption] = "exact"
+
+    def __init__(self, agent: Flow) -> None:
+        self.graph = compile_flow(as_flow(agent))
+
+    @property
+    def snapshot(self) -> Json:
+        """The graph as JSON."""
+        return self.graph.snapshot
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever the graph does."""
+        return self.graph.digest
+
+    @property
+    def tools(self) -> Mapping[str, ToolFacts]:
+        """Every tool of every agent in the graph."""
+        return _tool_facts(self.graph)
+
+    async def advance(self, ledger: Ledger, world: World) -> Advance:
+        """Go on with the open invocation, or begin the next one with what the user said last."""
+        trail = ledger.trail(world.voice)
+        invocation = trail.open_invocation
+        if invocation is not None:
+            return await self.invoke(ledger, world, invocation.path, invocation.input)
+        number = len(trail.invocations) + 1
+        given = trail.said[-1].text if trail.said else None
+        return await self.invoke(ledger, world, f"@{number}", given)
+
+    async def invoke(self, ledger: Ledger, world: World, root: str, given: Json) -> Advance:
+        """Run or continue the invocation at `root`; one that has ended gives its recorded end."""
+        trail = ledger.trail(world.voice)
+        if root in trail.invocations_ended:
+            return self._recorded(trail.invocations_ended[root])
+        begun = trail.invocations.get(root)
+        if begun is None:
+            begun = world.record(InvocationStarted(path=root, input=given))
+        given = begun.input
+        try:
+            walked = await Play(self.graph, ledger, world, root).walk(self.graph.root, root, given)
+        except Refusal:
+            raise
+        except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash
+            return self._failed(world, root, error)
+        if isinstance(walked, Paused):
+            return Waiting(walked.yields)
+        return self._ended(ledger, world, root, walked.output)
+
+    def _ended(self, ledger: Ledger, world: World, root: str, output: Json) -> Advance:
+        if output is not None and root not in ledger.trail(world.voice).spoken:
+            world.record(AgentSaid(path=root, text=as_text(output)))
+        over = self.graph.awaits_input
+        outcome = "finished" if over else "turn_over"
+        world.record(InvocationEnded(path=root, outcome=outcome, output=output))
+        return Finished(output) if over else TurnOver(output)
+
+    def _recorded(self, end: InvocationEnded) -> Advance:
+        if end.outcome == "failed":
+            return Failed(AgentFailed(end.error))
+        return Finished(end.output) if end.outcome == "finished" else TurnOver(end.output)
+
+    def _failed(self, world: World, root: str, error: Exception) -> Failed:
+        if not isinstance(error, GreenroomError):
+            wrapped = AgentFailed(f"the agent raised {type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            error = wrapped
+        phase = error.phase  # pyright: ignore[reportAttributeAccessIssue]
+        world.record(
+            InvocationEnded(path=root, outcome="failed", phase=phase, **described(error))  # pyright: ignore[reportUnknownArgumentType]
+        )
+        return Failed(error)
+
+
+@lru_cache(maxsize=256)
+def _tool_facts(graph: Graph) -> Mapping[str, ToolFacts]:
+    return {
+        name: ToolFacts(name, tool.argument_names, tool.read_only, tool.yields, tool)
+        for name, tool in graph.tools.items()
+    }

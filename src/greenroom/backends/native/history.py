@@ -1,0 +1,98 @@
+"""What an agent node remembers, read from the ledger: its own exchanges and those of others."""
+
+import json
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.context import Exchange, Scene
+from greenroom.ledger.changes import State
+from greenroom.ledger.events import ModelReplied, ToolReturned
+from greenroom.ledger.messages import Message
+from greenroom.ledger.paths import root_of
+from greenroom.ledger.plain import Json
+from greenroom.ledger.trail import Trail
+
+
+def conversation(agent: Agent, trail: Trail, node: str, path: str, state: State) -> list[Message]:
+    """All messages the agent's model is to see now: context rules first, the present last."""
+    scene = Scene(_earlier(trail, node, path), state)
+    shown = [message for rule in agent.context for message in rule(scene)]
+    return [*shown, *_exchange(trail, path)]
+
+
+def as_text(value: Json) -> str:
+    """A value as a model reads it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _exchange(trail: Trail, path: str) -> Exchange:
+    """What one run of a node said and heard, beginning with its input."""
+    begun = trail.started[path]
+    found = [Message("user", as_text(begun.input))] if begun.input not in (None, "") else []
+    for step in trail.steps.get(path, ()):
+        if not isinstance(step, ModelReplied):
+            found.append(Message("user", step.text))
+            continue
+        found.append(Message("assistant", step.text, step.calls))
+        found += [
+            _result(trail, call.id, call.tool) for call in step.calls if call.id in trail.results
+        ]
+    return tuple(found)
+
+
+def _result(trail: Trail, call_id: str, tool: str) -> Message:
+    end = trail.results[call_id]
+    text = as_text(end.value) if isinstance(end, ToolReturned) else f"Error: {end.error}"
+    return Message("tool", text, call_id=call_id, tool=tool)
+
+
+def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
+    """Exchanges that were over before this run began, oldest first.
+
+    A node remembers its own in full. Of exchanges it took no part in (another branch of a route
+    answered, another user agent spoke) it knows what was heard: the question and the answer.
+    """
+    own = [run for run in trail.earlier_runs(node, path) if run.path in trail.ended]
+    mine = [run.path for run in own]
+    found = [(run.seq, _exchange(trail, run.path)) for run in own]
+    found += [
+        (seq, pair) for seq, pair, place in _heard(trail, path) if not _took_part(mine, place)
+    ]
+    return [exchange for _, exchange in sorted(found, key=lambda entry: entry[0])]
+
+
+def _took_part(mine: list[str], place: str) -> bool:
+    return any(path.startswith(f"{place}/") for path in mine)
+
+
+def _heard(trail: Trail, path: str) -> list[tuple[int, Exchange, str]]:
+    """Whole exchanges between a user and this voice: ended invocations, and rounds of a loop."""
+    mine = trail.started[path]
+    found: list[tuple[int, Exchange, str]] = []
+    for invocation in trail.invocations.values():
+        if not trail.is_over_before(invocation.path, path):
+            continue
+        end = trail.invocations_ended[invocation.path]
+        if end.outcome != "failed":
+            pair = _pair(invocation.input, end.output)
+            found.append((invocation.seq, pair, invocation.path))
+    for place, spoken in trail.spoken.items():
+        if "#" in place and spoken.seq < mine.seq and not _ended_with(trail, place):
+            asked = _first_input(trail, place)
+            found.append((spoken.seq, _pair(asked, spoken.text), place))
+    return found
+
+
+def _ended_with(trail: Trail, place: str) -> bool:
+    """Whether a loop's round lies in an invocation that is already told as a whole."""
+    return root_of(place) in trail.invocations_ended
+
+
+def _first_input(trail: Trail, place: str) -> Json:
+    inside = (s for p, s in trail.started.items() if p.startswith(f"{place}/"))
+    first = min(inside, key=lambda s: s.seq, default=None)
+    return first.input if first else None
+
+
+def _pair(asked: Json, answered: Json) -> Exchange:
+    question = (Message("user", as_text(asked)),) if asked not in (None, "") else ()
+    return (*question, Message("assistant", as_text(answered)))

@@ -1,0 +1,74 @@
+"""What a model is asked and what it answers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from greenroom.ledger.messages import Message, ToolCall, Usage
+from greenroom.ledger.plain import Json
+
+OnDelta = Callable[[str], None]
+
+
+class ToolSpec(Protocol):
+    """A tool as a model gets to know it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, Json]:
+        """JSON schema of the arguments."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A question to a model: who asks, for which time, with what before it."""
+
+    agent: str
+    messages: tuple[Message, ...]
+    instructions: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    output_schema: Mapping[str, Json] | None = None
+    model: str = ""
+    path: str = ""
+    node: str = ""
+    n: int = 0
+
+    @property
+    def last(self) -> str:
+        """The text of the last message, which is what a scripted answer mostly looks at."""
+        return self.messages[-1].text if self.messages else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A model's answer; a cost of None means that no price is known."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    cost: float | None = None
+    prices: str = ""
+    model: str = ""
+
+
+class Model(Protocol):
+    """Anything that answers requests. It keeps no position of its own between them."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def respond(
+        self, request: ModelRequest, on_delta: OnDelta | None = None
+    ) -> ModelReply: ...
+
+
+ModelBody = Callable[[ModelRequest, OnDelta | None], Awaitable[ModelReply]]
+
+
+def model_name(model: Any) -> str:
+    """What to call a model in ledgers and reports."""
+    return str(getattr(model, "name", "") or type(model).__name__)

@@ -1,0 +1,102 @@
+"""A model that answers from a script: for demos, tests and rehearsals without a key."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from greenroom.errors import BadAgent, ScriptExhausted
+from greenroom.ledger.messages import ToolCall, Usage
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+
+Line = str | ToolCall | list["str | ToolCall"] | Mapping[str, Json] | ModelReply | Exception
+"""A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
+Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
+
+
+class Scripted:
+    """Answers in succession; the n-th request of a node gets the n-th answer.
+
+    It holds no position: the request says how many came before, so one object serves many runs at
+    once. `then` is given whenever the script has run out; without it that is an error.
+    """
+
+    def __init__(
+        self,
+        *answers: Answer,
+        then: Answer | None = None,
+        name: str = "scripted",
+        usage: Usage | None = None,
+        latency: float = 0.0,
+    ) -> None:
+        self._answers = tuple(_checked(answer) for answer in answers)
+        self._then = None if then is None else _checked(then)
+        self.name = name
+        self._usage = usage or Usage()
+        self._latency = latency
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        """The answer whose turn it is."""
+        if self._latency:
+            await asyncio.sleep(self._latency)
+        answer = self._pick(request)
+        if callable(answer):
+            line = answer(request)
+            answer = await line if inspect.isawaitable(line) else line
+        reply = self._reply(answer)
+        if on_delta and reply.text:
+            on_delta(reply.text)
+        return reply
+
+    def _pick(self, request: ModelRequest) -> Answer:
+        if request.n < len(self._answers):
+            return self._answers[request.n]
+        if self._then is not None:
+            return self._then
+        raise ScriptExhausted(
+            f"the scripted model of {request.agent!r} has {len(self._answers)} answers, but was "
+            f"asked for number {request.n + 1} after {request.last[:80]!r}. "
+            f"Add an answer, or give Scripted(..., then=...)."
+        )
+
+    def _reply(self, line: Line) -> ModelReply:
+        # A script costs nothing, and that is a known price.
+        given: Any = _checked(line)
+        match given:
+            case ModelReply() as reply:
+                return reply
+            case Exception() as error:
+                raise error
+            case ToolCall() as wanted:
+                return ModelReply("", (wanted,), self._usage, 0.0, "scripted", self.name)
+            case str(text):
+                return ModelReply(text, (), self._usage, 0.0, "scripted", self.name)
+            case list():
+                said = cast("list[str | ToolCall]", given)
+                text = "".join(part for part in said if isinstance(part, str))
+                calls = tuple(part for part in said if isinstance(part, ToolCall))
+                return ModelReply(text, calls, self._usage, 0.0, "scripted", self.name)
+            case value:
+                text = json.dumps(plain(value, "a scripted answer"), ensure_ascii=False)
+                return ModelReply(text, (), self._usage, 0.0, "scripted", self.name)
+
+    def __repr__(self) -> str:
+        lines = [repr(answer) for answer in self._answers]
+        return f"Scripted({', '.join(lines)})"
+
+
+def _checked(answer: Any) -> Any:
+    if isinstance(answer, tuple):
+        answer = list(cast("tuple[Any, ...]", answer))
+    if isinstance(answer, list):
+        parts = cast("list[Any]", answer)
+        if parts and all(isinstance(part, str | ToolCall) for part in parts):
+            return parts
+    elif isinstance(answer, str | ToolCall | Mapping | ModelReply | Exception) or callable(answer):
+        return cast(Any, answer)
+    raise BadAgent(
+        f"a scripted answer cannot be {answer!r}. Give a text, call('tool', ...), a list of both, "
+        f"a mapping for structured output, or a function of the request."
+    )

@@ -1,0 +1,27 @@
+"""The World: one seam for every effect, the live one, and how calls are written down."""
+
+from greenroom.world.clock import Clock, FixedClock, SystemClock
+from greenroom.world.live import LiveWorld
+from greenroom.world.recording import ToolError, answer_model, answer_tool, begin_call, fail_call
+from greenroom.world.scopes import Scope, Scopes
+from greenroom.world.world import Context, Pending, Returned, ToolBody, ToolRequest, World
+
+__all__ = [
+    "Clock",
+    "Context",
+    "FixedClock",
+    "LiveWorld",
+    "Pending",
+    "Returned",
+    "Scope",
+    "Scopes",
+    "SystemClock",
+    "ToolBody",
+    "ToolError",
+    "ToolRequest",
+    "World",
+    "answer_model",
+    "answer_tool",
+    "begin_call",
+    "fail_call",
+]

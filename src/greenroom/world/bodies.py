@@ -1,0 +1,26 @@
+"""Direct calls of tool bodies: whoever plays a run may forbid them where they would slip past it."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Guard = Callable[[object, str], None]
+
+_guard: ContextVar[Guard | None] = ContextVar("greenroom_body_guard", default=None)
+
+
+def check_direct_call(origin: object, name: str) -> None:
+    """Let whoever watches this context object to `name` being called past the World."""
+    guard = _guard.get()
+    if guard is not None:
+        guard(origin, name)
+
+
+@contextmanager
+def guarded(guard: Guard) -> Generator[None]:
+    """Ask `guard` before any tool body runs that was called directly in this context."""
+    token = _guard.set(guard)
+    try:
+        yield
+    finally:
+        _guard.reset(token)

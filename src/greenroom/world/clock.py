@@ -1,0 +1,30 @@
+"""What time it is inside a run."""
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time that tools, steps and mocks see."""
+
+    def now(self) -> float: ...
+
+
+class SystemClock:
+    """The time of the machine."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """A time that stands still, so that a run can be repeated to the letter."""
+
+    at: float
+
+    def now(self) -> float:
+        """The fixed moment, in seconds since the epoch."""
+        return self.at

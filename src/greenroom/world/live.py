@@ -1,0 +1,82 @@
+"""The live world: models are asked and tools run for real."""
+
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import TypeVar
+
+from greenroom.errors import InDoubt
+from greenroom.ledger.events import Event
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.clock import Clock, SystemClock
+from greenroom.world.recording import answer_model, answer_tool, begin_call
+from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+
+E = TypeVar("E", bound=Event)
+
+_set = object.__setattr__
+
+
+class LiveWorld:
+    """Does everything for real and writes it down."""
+
+    __slots__ = ("_clock", "_on_event", "deadline", "ledger", "run_id", "voice")
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        voice: Voice = "agent",
+        run_id: str = "run",
+        clock: Clock | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.voice: Voice = voice
+        self.run_id = run_id
+        self.deadline: float | None = None
+        self._clock = clock or SystemClock()
+        self._on_event = on_event
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """Ask the real model."""
+        return await answer_model(self, request, body, on_delta)
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
+        """Run the real tool, unless its answer is the user's to give."""
+        if request.yields:
+            begin_call(self, request)
+            return Pending(request.id)
+        self._refuse_doubt(request)
+        return await answer_tool(self, request, body, "live")
+
+    def _refuse_doubt(self, request: ToolRequest) -> None:
+        """A live tool that was cut half-way may have acted; acting twice is worse than stopping."""
+        trail = self.ledger.trail(self.voice)
+        if self.voice == "agent" and request.id in trail.called and request.id not in trail.results:
+            raise InDoubt(
+                f"tool {request.tool!r} was called before the cut with {dict(request.args)!r} and "
+                f"its return is not recorded, so nobody knows whether it acted. Look at the real "
+                f"system, then start the run again."
+            )
+
+    def record(self, event: E) -> E:
+        """Write an event of this voice down, now."""
+        _set(event, "voice", self.voice)
+        self.ledger.append(event, at=time.time())
+        if self._on_event is not None:
+            self._on_event(event)
+        return event
+
+    def now(self) -> float:
+        """Seconds since the epoch by the run's clock."""
+        return self._clock.now()
+
+    def new_id(self, *parts: object) -> str:
+        """Twelve hex digits that follow from the voice and the place in the run."""
+        text = "\x1f".join((self.voice, *map(str, parts)))
+        return blake2b(text.encode(), digest_size=6).hexdigest()

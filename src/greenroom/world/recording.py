@@ -1,0 +1,179 @@
+"""How model and tool calls are written down: the one place for live, mocked and replayed ones."""
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from greenroom.errors import GreenroomError
+from greenroom.ledger.changes import Change, conflicts, unwrapped
+from greenroom.ledger.events import (
+    ModelCalled,
+    ModelFailed,
+    ModelReplied,
+    Source,
+    StateConflicted,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+)
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import plain
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World
+
+
+class ToolError(Exception):
+    """A tool's declared failure: the agent sees the text, nothing else is blamed."""
+
+
+async def answer_model(
+    world: World,
+    request: ModelRequest,
+    body: ModelBody,
+    on_delta: OnDelta | None = None,
+    source: Source = "live",
+) -> ModelReply:
+    """Ask `body` and write down the question and its answer."""
+    head: dict[str, Any] = {
+        "path": request.path,
+        "node": request.node,
+        "agent": request.agent,
+        "n": request.n,
+    }
+    world.record(
+        ModelCalled(
+            **head,
+            model=request.model,
+            messages=len(request.messages),
+            tools=tuple(tool.name for tool in request.tools),
+        )
+    )
+    begun = perf_counter()
+    try:
+        reply = await body(request, on_delta)
+    except Exception as error:
+        world.record(ModelFailed(**head, model=request.model, **described(error)))
+        raise
+    reply = _identified(world, request, reply)
+    world.record(
+        ModelReplied(
+            **head,
+            model=reply.model or request.model,
+            text=reply.text,
+            calls=reply.calls,
+            usage=reply.usage,
+            cost=reply.cost,
+            prices=reply.prices,
+            seconds=perf_counter() - begun,
+            source=source,
+        )
+    )
+    return reply
+
+
+def _identified(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
+    """The reply with copied arguments and an id on every call; a provider's own ids are kept."""
+    if not reply.calls:
+        return reply
+    calls = tuple(
+        ToolCall(
+            wanted.tool,
+            plain(wanted.args, f"arguments of {wanted.tool!r}"),
+            wanted.id or world.new_id(request.path, request.n, index),
+        )
+        for index, wanted in enumerate(reply.calls)
+    )
+    return replace(reply, calls=calls)
+
+
+def begin_call(world: World, request: ToolRequest) -> None:
+    """Write down that a tool is called; a call issued again after a cut is written once."""
+    if request.id not in world.ledger.trail(world.voice).called:
+        world.record(
+            ToolCalled(
+                path=request.path,
+                call_id=request.id,
+                tool=request.tool,
+                args=request.args,
+                n=request.n,
+            )
+        )
+
+
+async def answer_tool(
+    world: World, request: ToolRequest, body: ToolBody, source: Source
+) -> Returned:
+    """Run `body` and write down the call and its end, with the state it changed."""
+    begin_call(world, request)
+    context = Context(world, request.path, call_id=request.id, tool=request.tool)
+    begun = perf_counter()
+    try:
+        value = body(context)
+        if inspect.isawaitable(value):
+            value = await value
+    except GreenroomError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a tool's failure is the agent's to see
+        return fail_call(world, request, error, source, perf_counter() - begun)
+    return _returned(world, request, value, source, context, perf_counter() - begun)
+
+
+def _returned(
+    world: World,
+    request: ToolRequest,
+    value: object,
+    source: Source,
+    context: Context,
+    seconds: float,
+) -> Returned:
+    value, asks = unwrapped(value)
+    event = world.record(
+        ToolReturned(
+            path=request.path,
+            call_id=request.id,
+            tool=request.tool,
+            value=value,
+            source=source,
+            changes=context.changes(),
+            asks=asks,
+            seconds=seconds,
+        )
+    )
+    return Returned(event.value, "", source)
+
+
+def fail_call(
+    world: World, request: ToolRequest, error: Exception, source: Source, seconds: float = 0.0
+) -> Returned:
+    """Write down that a call failed in a way the agent gets to see."""
+    text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
+    world.record(
+        ToolFailed(
+            path=request.path,
+            call_id=request.id,
+            tool=request.tool,
+            error=text,
+            error_type=type(error).__name__,
+            source=source,
+            seconds=seconds,
+        )
+    )
+    return Returned(None, text, source)
+
+
+def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]]) -> None:
+    """Write down where several writers disagree about the state; once, however often asked."""
+    known = world.ledger.trail(world.voice).conflicted
+    for found in conflicts(writers):
+        key = ".".join(found.path)
+        if (path, found.scope, key) not in known:
+            world.record(
+                StateConflicted(path=path, scope=found.scope, key=key, values=list(found.values))
+            )
+
+
+def described(error: BaseException) -> dict[str, Any]:
+    """An error's text and type as events carry them."""
+    return {"error": str(error) or type(error).__name__, "error_type": type(error).__name__}

@@ -1,0 +1,98 @@
+"""State as code inside a run sees it: named scopes that read like dicts and remember changes."""
+
+from collections.abc import Iterator, MutableMapping
+from copy import deepcopy
+from typing import Any
+
+from greenroom.ledger.changes import Change, State
+from greenroom.ledger.plain import Json, plain
+
+
+class Scope(MutableMapping[str, Json]):
+    """One scope. Values handed out are copies; what is done to them counts when the call ends."""
+
+    __slots__ = ("_held", "_lent", "_written", "name")
+
+    def __init__(self, name: str, held: dict[str, Json]) -> None:
+        self.name = name
+        self._held = held
+        self._lent: dict[str, Json] = {}
+        self._written: dict[str, Change] = {}
+
+    def __getitem__(self, key: str) -> Json:
+        if key in self._lent:
+            return self._lent[key]
+        if key in self._written:
+            raise KeyError(key)  # deleted in this very call
+        value = deepcopy(self._held[key])
+        self._lent[key] = value
+        return value
+
+    def __setitem__(self, key: str, value: Json) -> None:
+        copy = plain(value, f"state {self.name}.{key}")
+        self._lent[key] = copy
+        self._written[key] = Change(self.name, (key,), "set", copy)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        self._lent.pop(key, None)
+        self._written[key] = Change(self.name, (key,), "delete")
+
+    def __iter__(self) -> Iterator[str]:
+        gone = {key for key, change in self._written.items() if change.op == "delete"}
+        yield from (key for key in {**self._held, **self._written} if key not in gone)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"{self.name}{dict(self)!r}"
+
+    def changes(self) -> list[Change]:
+        """What was written, plus what was altered inside values that were handed out."""
+        for key, value in self._lent.items():
+            if key in self._written:
+                known = self._written[key]
+                if known.value != value:
+                    self._written[key] = Change(self.name, (key,), "set", plain(value))
+            elif self._held.get(key) != value:
+                self._written[key] = Change(self.name, (key,), "set", plain(value))
+        return list(self._written.values())
+
+
+class Scopes:
+    """All scopes: `state["session"]` or `state.session`; any name may be a scope."""
+
+    __slots__ = ("_fold", "_open")
+
+    def __init__(self, fold: State) -> None:
+        self._fold = fold
+        self._open: dict[str, Scope] = {}
+
+    def __getitem__(self, name: str) -> Scope:
+        scope = self._open.get(name)
+        if scope is None:
+            scope = self._open[name] = Scope(name, self._fold.get(name, {}))
+        return scope
+
+    def __getattr__(self, name: str) -> Scope:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The scope if anything was ever put into it, else `default`."""
+        return self[name] if name in self else default
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fold or name in self._open
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._fold, **self._open})
+
+    def __repr__(self) -> str:
+        return f"Scopes({', '.join(repr(self[name]) for name in self)})"
+
+    def changes(self) -> tuple[Change, ...]:
+        """What this call did to the state, scope by scope."""
+        return tuple(change for scope in self._open.values() for change in scope.changes())

@@ -1,0 +1,133 @@
+"""The World: the one seam through which an agent touches anything outside itself."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from greenroom.ledger.changes import Change
+from greenroom.ledger.events import Event, Source
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
+from greenroom.ledger.paths import branch_of
+from greenroom.ledger.plain import Json
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.scopes import Scopes
+
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """A tool call on its way to whoever answers it."""
+
+    id: str
+    tool: str
+    args: Mapping[str, Json]
+    path: str = ""
+    yields: bool = False
+    read_only: bool = False
+    origin: Any = None
+    """The author's own object behind the tool, to recognise it when handed over as its mock."""
+    n: int = 0
+    """How many calls of this tool came before; the World fills it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A tool call that ended, with a value or with an error the agent may see."""
+
+    value: Json = None
+    error: str = ""
+    source: Source = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A tool call that waits for the user's answer."""
+
+    call_id: str
+
+
+class Context:
+    """What a tool, step or mock may know: call id, tool name, run id, scoped state, `now()`."""
+
+    __slots__ = ("_path", "_scopes", "_world", "call_id", "input", "output", "tool")
+
+    def __init__(
+        self,
+        world: "World",
+        path: str,
+        *,
+        call_id: str = "",
+        tool: str = "",
+        input: Json = None,
+        output: Json = None,
+    ) -> None:
+        self._world = world
+        self._path = path
+        self._scopes: Scopes | None = None
+        self.call_id = call_id
+        self.tool = tool
+        self.input = input
+        self.output = output
+
+    @property
+    def state(self) -> Scopes:
+        """The run's state by scope; changes count when this call or step has ended well."""
+        if self._scopes is None:
+            world = self._world
+            self._scopes = Scopes(world.ledger.fold(world.voice, branch_of(self._path)))
+        return self._scopes
+
+    @property
+    def run_id(self) -> str:
+        """Which run this is."""
+        return self._world.run_id
+
+    def now(self) -> float:
+        """Seconds since the epoch by the run's own clock, which a case may set."""
+        return self._world.now()
+
+    def changes(self) -> tuple[Change, ...]:
+        """What was done to the state so far."""
+        return self._scopes.changes() if self._scopes is not None else ()
+
+
+ToolBody = Callable[[Context], "Awaitable[object] | object"]
+
+
+class World(Protocol):
+    """Who runs an agent hands it one of these; the agent reaches models and tools only here."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def voice(self) -> Voice: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def deadline(self) -> float | None:
+        """When this run will be cut, by the event loop's clock."""
+        ...
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """The model's answer; `body` asks the real model."""
+        ...
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
+        """The tool's answer, or word that the user must give it; `body` runs the real tool."""
+        ...
+
+    def record(self, event: E) -> E:
+        """Write an event of this voice down."""
+        ...
+
+    def now(self) -> float:
+        """Seconds since the epoch by the run's clock."""
+        ...
+
+    def new_id(self, *parts: object) -> str:
+        """An id that is the same whenever the same run comes to the same place."""
+        ...
