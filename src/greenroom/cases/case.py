@@ -1,0 +1,187 @@
+"""What is asked of an agent: cases, their turns, what is expected, and when to stop."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, cast
+
+from greenroom.cases.parts import MetricLike
+from greenroom.errors import BadCase
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import Json
+from greenroom.ledger.query import check_query
+
+MAX_TURNS = 20
+MAX_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """What one turn should bring. None says nothing; `tools=[]` says that no tool may be called.
+
+    `tools` holds calls in order: `call("refund", order=7)`, or a bare name when any arguments will
+    do. `contains` is one text or several; `state` is a query by scope.
+    """
+
+    tools: Sequence[ToolCall | str] | None = None
+    response: str | None = None
+    contains: str | Sequence[str] | None = None
+    state: Mapping[str, Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        for wanted in self.tools or ():
+            if not isinstance(wanted, ToolCall | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(
+                    f"an expected tool call is {wanted!r}; use call('name', arg=...) or 'name'."
+                )
+        if self.state is not None:
+            _check_scopes(self.state, "Expect(state=...)")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing the user says, and what should come of it."""
+
+    says: str
+    expect: Expect | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """When a conversation ends: at a limit (never passed), or at a goal (judged by the metrics)."""
+
+    max_turns: int = MAX_TURNS
+    max_seconds: float = MAX_SECONDS
+    state_matches: Mapping[str, Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_turns < 1 or not self.max_seconds > 0:
+            raise BadCase(
+                f"Stop(max_turns={self.max_turns!r}, max_seconds={self.max_seconds!r}) would end a "
+                f"run before it begins; both must be positive."
+            )
+        if self.state_matches is not None:
+            _check_scopes(self.state_matches, "Stop(state_matches=...)")
+
+
+def _check_scopes(query: Mapping[str, Any], where: str) -> None:
+    for scope, part in query.items():
+        if not isinstance(part, Mapping):
+            raise BadCase(
+                f'{where} says {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
+            )
+    check_query(query, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scene to be played: what the user says, what tools answer, how it is judged.
+
+    Give `says` (with `expect`) or `turns`; without either the agent speaks first. `user` goes on
+    when the script is used up. `agent` overrides the agent of the evaluation for this case.
+    """
+
+    id: str
+    says: str = ""
+    _: KW_ONLY
+    expect: Expect | None = None
+    turns: Sequence[Turn] = ()
+    user: Any = None
+    bridge: Any = None
+    mocks: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    allow_tools: Sequence[Any] = ()
+    state: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+    stop: Stop = field(default_factory=Stop)
+    metrics: Sequence[MetricLike] = ()
+    agent: Any = None
+    name: str = ""
+    description: str = ""
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    now: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not self.id.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
+        if self.turns and (self.says or self.expect):
+            raise BadCase(
+                f"case {self.id!r} has both `turns` and `says`/`expect`; put them into the turns."
+            )
+        for field_name, kind in _SHAPES.items():
+            value = getattr(self, field_name)
+            if not isinstance(value, kind) or isinstance(value, str) != (kind is str):
+                raise BadCase(
+                    f"case {self.id!r}: `{field_name}` is {value!r}, but should be a "
+                    f"{'mapping' if kind is Mapping else 'list' if kind is Sequence else 'text'}."
+                )
+        for scope, content in self.state.items():
+            if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(
+                    f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
+                    f'state={{"session": {{"key": value}}}}.'
+                )
+
+    @property
+    def script(self) -> tuple[Turn, ...]:
+        """The scripted turns, the first message included."""
+        if self.turns:
+            return tuple(self.turns)
+        return (Turn(self.says, self.expect),) if self.says or self.expect else ()
+
+    @property
+    def title(self) -> str:
+        """What to show a reader."""
+        return self.name or self.id
+
+
+_SHAPES: dict[str, Any] = {
+    "says": str,
+    "turns": Sequence,
+    "mocks": Mapping,
+    "allow_tools": Sequence,
+    "state": Mapping,
+    "metrics": Sequence,
+    "tags": Sequence,
+    "metadata": Mapping,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSet:
+    """Cases that belong together, each with an id of its own."""
+
+    id: str
+    cases: Sequence[Case] = ()
+    _: KW_ONLY
+    name: str = ""
+    description: str = ""
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cases", tuple(self.cases))
+        seen: set[str] = set()
+        for case in self.cases:
+            if not isinstance(case, Case):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(
+                    f"eval set {self.id!r} holds {cast(object, case)!r}, which is no Case."
+                )
+            if case.id in seen:
+                raise BadCase(f"eval set {self.id!r} has two cases {case.id!r}; rename one.")
+            seen.add(case.id)
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.cases)
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __getitem__(self, case_id: str) -> Case:
+        for case in self.cases:
+            if case.id == case_id:
+                return case
+        raise BadCase(
+            f"eval set {self.id!r} has no case {case_id!r}; it has {[c.id for c in self.cases]}."
+        )
+
+    def tagged(self, tag: str) -> "EvalSet":
+        """The cases that carry `tag`."""
+        return replace(self, cases=[case for case in self.cases if tag in case.tags])

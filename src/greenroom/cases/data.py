@@ -1,0 +1,234 @@
+"""Cases as data: what a ledger's first event and a file can hold of them.
+
+Live parts (functions, tools, users, metrics) are written down by qualified name and a hash of
+their source under the key "live", and come back only where the author's code is at hand.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from greenroom.cases.case import Case, Expect, Stop, Turn
+from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, fault
+from greenroom.errors import BadFile, BadValue
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import Json, is_object, plain
+
+
+def case_data(case: Case) -> dict[str, Json]:
+    """The case as JSON; what is not set is left out."""
+    data: dict[str, Json] = {"id": case.id}
+    if case.says:
+        data["says"] = case.says
+    if case.expect:
+        data["expect"] = expect_data(case.expect)
+    if case.turns:
+        data["turns"] = [_turn_data(turn) for turn in case.turns]
+    if case.mocks:
+        data["mocks"] = {tool: mock_data(mock) for tool, mock in case.mocks.items()}
+    if case.allow_tools:
+        data["allow_tools"] = [t if isinstance(t, str) else _live(t) for t in case.allow_tools]
+    if case.state:
+        data["state"] = plain(case.state, f"state of case {case.id!r}")
+    if case.stop != _DEFAULT_STOP:
+        data["stop"] = _stop_data(case.stop)
+    if case.metrics:
+        data["metrics"] = [_metric_data(metric) for metric in case.metrics]
+    for name in ("name", "description", "now"):
+        if getattr(case, name):
+            data[name] = getattr(case, name)
+    for name in ("user", "bridge", "agent"):
+        if getattr(case, name) is not None:
+            data[name] = _live(getattr(case, name))
+    if case.tags:
+        data["tags"] = list(case.tags)
+    if case.metadata:
+        data["metadata"] = plain(case.metadata, f"metadata of case {case.id!r}")
+    return data
+
+
+_DEFAULT_STOP = Stop()
+
+
+def _live(part: object) -> Json:
+    return {"live": code_identity(part)}
+
+
+def expect_data(expect: Expect) -> dict[str, Json]:
+    """An expectation as JSON; what is not set is left out."""
+    data: dict[str, Json] = {}
+    if expect.tools is not None:
+        data["tools"] = [
+            wanted if isinstance(wanted, str) else {"tool": wanted.tool, "args": plain(wanted.args)}
+            for wanted in expect.tools
+        ]
+    if expect.response is not None:
+        data["response"] = expect.response
+    if expect.contains is not None:
+        data["contains"] = plain(expect.contains)
+    if expect.state is not None:
+        data["state"] = plain(expect.state)
+    return data
+
+
+def _turn_data(turn: Turn) -> dict[str, Json]:
+    data: dict[str, Json] = {"says": turn.says}
+    if turn.expect:
+        data["expect"] = expect_data(turn.expect)
+    return data
+
+
+def _stop_data(stop: Stop) -> dict[str, Json]:
+    data: dict[str, Json] = {"max_turns": stop.max_turns, "max_seconds": stop.max_seconds}
+    if stop.state_matches is not None:
+        data["state_matches"] = plain(stop.state_matches)
+    return data
+
+
+def mock_data(mock: Any) -> Json:
+    """A mock as JSON: {"value": ...} for a constant, {"live": ...} for code."""
+    match mock:
+        case InTurn():
+            return {"in_turn": [mock_data(answer) for answer in mock.answers]}
+        case ByArgs():
+            return {"by_args": [[plain(args), mock_data(answer)] for args, answer in mock.answers]}
+        case Fault():
+            return {"fault": {k: v for k, v in vars(mock).items() if v not in (None, "")}}
+        case Live():
+            return {**_live(mock.tool), "hosts": list(mock.hosts)}
+        case _ if callable(mock) or hasattr(mock, "execute"):
+            return _live(mock)
+        case _:
+            return {"value": plain(mock, "a mock")}
+
+
+def _metric_data(metric: Any) -> Json:
+    name = getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__)
+    return (
+        {"name": str(name), "shown": repr(metric)}
+        if _ours(metric)
+        else {"name": str(name), **_live(metric)}
+    )
+
+
+def _ours(part: object) -> bool:
+    return type(part).__module__.startswith("greenroom.")
+
+
+_FIELDS = frozenset(
+    [
+        "id",
+        "says",
+        "expect",
+        "turns",
+        "mocks",
+        "allow_tools",
+        "state",
+        "stop",
+        "metrics",
+        "user",
+        "bridge",
+        "agent",
+        "name",
+        "description",
+        "now",
+        "tags",
+        "metadata",
+    ]
+)
+
+
+def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = False) -> Case:
+    """The case written down in `data`.
+
+    With `live=True` parts that were code are left out instead of refused, as when a ledger is
+    scored again: what happened needs no mocks.
+    """
+    _known(data, _FIELDS, where)
+    try:
+        return Case(
+            _typed(data, "id", str, where, ""),
+            _typed(data, "says", str, where, ""),
+            expect=_expect_from(data.get("expect"), f"{where}.expect"),
+            turns=[
+                _turn_from(turn, f"{where}.turns[{i}]")
+                for i, turn in enumerate(_typed(data, "turns", Sequence, where, ()))
+            ],
+            mocks={} if live else _mocks_from(_typed(data, "mocks", Mapping, where, {}), where),
+            allow_tools=[t for t in data.get("allow_tools", ()) if isinstance(t, str)],
+            state=_typed(data, "state", Mapping, where, {}),
+            stop=_stop_from(_typed(data, "stop", Mapping, where, {}), f"{where}.stop"),
+            name=_typed(data, "name", str, where, ""),
+            description=_typed(data, "description", str, where, ""),
+            tags=_typed(data, "tags", Sequence, where, ()),
+            metadata=_typed(data, "metadata", Mapping, where, {}),
+            now=data.get("now"),
+        )
+    except BadValue as error:
+        raise BadFile(f"{where}: {error}") from error
+
+
+def _known(data: object, names: frozenset[str], where: str) -> None:
+    if not isinstance(data, Mapping):
+        raise BadFile(f"{where} is {data!r}, but should be a mapping with {sorted(names)}.")
+    for key in cast("Mapping[str, Any]", data):
+        if key not in names:
+            raise BadFile(f"{where} has the unknown field {key!r}; known are {sorted(names)}.")
+
+
+def _typed(data: Mapping[str, Any], key: str, kind: Any, where: str, default: Any) -> Any:
+    value = data.get(key, default)
+    if not isinstance(value, kind) or (kind is Sequence and isinstance(value, str)):
+        raise BadFile(f"{where}.{key} is {value!r}, but should be a {kind.__name__.lower()}.")
+    return value
+
+
+def _turn_from(data: Any, where: str) -> Turn:
+    _known(data, frozenset(("says", "expect")), where)
+    return Turn(
+        _typed(data, "says", str, where, ""), _expect_from(data.get("expect"), f"{where}.expect")
+    )
+
+
+def _expect_from(data: Any, where: str) -> Expect | None:
+    if data is None:
+        return None
+    _known(data, frozenset(("tools", "response", "contains", "state")), where)
+    tools = data.get("tools")
+    return Expect(
+        tools=None if tools is None else [_call_from(item, f"{where}.tools") for item in tools],
+        response=data.get("response"),
+        contains=data.get("contains"),
+        state=data.get("state"),
+    )
+
+
+def _call_from(data: Any, where: str) -> ToolCall | str:
+    if isinstance(data, str):
+        return data
+    _known(data, frozenset(("tool", "args")), where)
+    return ToolCall(_typed(data, "tool", str, where, ""), _typed(data, "args", Mapping, where, {}))
+
+
+def _stop_from(data: Mapping[str, Any], where: str) -> Stop:
+    _known(data, frozenset(("max_turns", "max_seconds", "state_matches")), where)
+    return Stop(**data)
+
+
+def _mocks_from(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    return {tool: _mock_from(mock, f"{where}.mocks.{tool}") for tool, mock in data.items()}
+
+
+def _mock_from(data: Any, where: str) -> Any:
+    _known(data, frozenset(("value", "in_turn", "by_args", "fault")), where)
+    match dict(data):
+        case {"value": value, **rest} if not rest:
+            return value
+        case {"in_turn": [*answers], **rest} if not rest:
+            return InTurn([_mock_from(answer, where) for answer in answers])
+        case {"by_args": [*pairs], **rest} if not rest:
+            return ByArgs([(args, _mock_from(answer, where)) for args, answer in pairs])
+        case {"fault": _, **rest} if not rest and is_object(data["fault"]):
+            return fault(**data["fault"])
+        case other:
+            raise BadFile(f"{where} is {other!r}; give one of value, in_turn, by_args, fault.")

@@ -1,0 +1,114 @@
+"""Mocks: what a case says a tool answers instead of running.
+
+A mock is a constant, a function of the arguments (and of `ctx`, if it asks), answers in succession
+(`in_turn`), answers chosen by arguments (`by_args`), a declared `fault`, an object with
+`execute(args, ctx)`, or a real tool that the author hands over by name.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenroom.errors import BadCase
+
+
+class Fault(Exception):
+    """A declared failure of a tool; usable as a mock, inside one, or raised by one."""
+
+    def __init__(
+        self,
+        error: str = "",
+        *,
+        timeout: float | None = None,
+        slow: float | None = None,
+        value: Any = None,
+        malformed: str | None = None,
+    ) -> None:
+        super().__init__(error)
+        self.error = error
+        self.timeout = timeout
+        self.slow = slow
+        self.value = value
+        self.malformed = malformed
+
+    def __repr__(self) -> str:
+        given = {k: v for k, v in vars(self).items() if v not in (None, "")}
+        return f"fault({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+
+def fault(
+    error: str = "",
+    *,
+    timeout: float | None = None,
+    slow: float | None = None,
+    value: Any = None,
+    malformed: str | None = None,
+) -> Fault:
+    """A tool that fails: with an error, a timeout, late (`slow`, then `value`), or malformed.
+
+    `timeout=30` tells the agent that the tool timed out after 30 s without anyone waiting;
+    `slow=2, value=...` really takes two seconds; `malformed='{"cel'` returns that broken text.
+    """
+    chosen = [bool(error), timeout is not None, slow is not None, malformed is not None]
+    if sum(chosen) != 1:
+        raise BadCase(
+            "fault(...) wants exactly one of: an error text, timeout=, slow=, malformed=."
+        )
+    return Fault(error, timeout=timeout, slow=slow, value=value, malformed=malformed)
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """The n-th call gets the n-th answer."""
+
+    answers: Sequence[Any]
+
+
+def in_turn(*answers: Any) -> InTurn:
+    """Answers in succession; one call more than there are answers is an error."""
+    if not answers:
+        raise BadCase("in_turn() has no answers; give at least one.")
+    return InTurn(answers)
+
+
+_NOTHING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ByArgs:
+    """The first pair whose arguments are all among the call's decides."""
+
+    answers: Sequence[tuple[Mapping[str, Any], Any]]
+    otherwise: Any = field(default=_NOTHING)
+
+    def pick(self, args: Mapping[str, Any]) -> Any:
+        """The answer for these arguments; KeyError if there is none."""
+        for wanted, answer in self.answers:
+            if all(key in args and args[key] == value for key, value in wanted.items()):
+                return answer
+        if self.otherwise is _NOTHING:
+            raise KeyError
+        return self.otherwise
+
+
+def by_args(*answers: tuple[Mapping[str, Any], Any], otherwise: Any = _NOTHING) -> ByArgs:
+    """Answers chosen by arguments: `by_args(({"city": "Oslo"}, 3), otherwise=21)`."""
+    for pair in answers:
+        if len(pair) != 2 or not isinstance(pair[0], Mapping):  # pyright: ignore[reportUnnecessaryComparison,reportUnnecessaryIsInstance]
+            raise BadCase(f"by_args(...) takes pairs of arguments and an answer, but got {pair!r}.")
+    return ByArgs(answers, otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A real tool allowed to act, and to reach these hosts."""
+
+    tool: Any
+    hosts: Sequence[str] = ()
+
+
+def live(tool: Any, *, hosts: Sequence[str] = ()) -> Live:
+    """Let a real tool run in a rehearsal, with the fence open to `hosts` while it does."""
+    if isinstance(hosts, str):
+        raise BadCase(f"live(..., hosts={hosts!r}) wants a list of hosts: [{hosts!r}].")
+    return Live(tool, tuple(hosts))

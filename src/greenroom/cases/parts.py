@@ -1,0 +1,20 @@
+"""The small protocols by which a case holds live parts, so that it need not know their rooms."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from greenroom.cases.scores import Outcome
+from greenroom.ledger.ledger import Ledger
+
+
+class Metric(Protocol):
+    """Case and ledger in, outcome out; `world` is where a judge asks its model."""
+
+    @property
+    def name(self) -> str: ...
+
+    def measure(self, case: Any, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]: ...
+
+
+MetricLike = Metric | Callable[..., Any] | Any
+"""A metric, a function whose parameters are bound by name, or an object with `evaluate(...)`."""

@@ -1,0 +1,60 @@
+"""What a metric may conclude: a score, that it does not apply, or that it could not measure."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from math import isfinite
+from typing import cast
+
+from greenroom.errors import BadMetric
+from greenroom.ledger.plain import Json
+
+DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A measurement from 0 to 1 and whether it suffices.
+
+    Without `passed` it passes at `threshold` (0.5 if none is given). `measured` is the raw number
+    or value behind it, `evidence` what a reader should look at.
+    """
+
+    value: float
+    passed: bool = None  # type: ignore[assignment]  # filled in below
+    _: KW_ONLY
+    threshold: float | None = None
+    reason: str = ""
+    evidence: Sequence[str] = ()
+    details: Json = None
+    measured: Json = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        number = cast(object, self.value)
+        if isinstance(number, bool):
+            object.__setattr__(self, "value", float(number))
+        elif not isinstance(number, int | float) or not isfinite(number) or not 0 <= number <= 1:
+            raise BadMetric(
+                f"a score must be a number from 0 to 1 or a bool, but is {number!r}. "
+                f"Scale it, and keep the raw number in `measured`."
+            )
+        if self.passed is None:  # pyright: ignore[reportUnnecessaryComparison]
+            bar = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+            object.__setattr__(self, "passed", self.value >= bar)
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """The case does not say what this metric would need; neither passed nor failed."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """The metric broke or could not see; never a number."""
+
+    why: str
+
+
+Outcome = Score | NotApplicable | Unmeasured

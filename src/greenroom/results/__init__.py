@@ -1,0 +1,16 @@
+"""What was concluded: the verdict on each case, and the report of a run."""
+
+from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.result import CaseResult, Problem, Status, broken, concluded, skipped
+
+__all__ = [
+    "CaseResult",
+    "MetricSummary",
+    "Problem",
+    "Report",
+    "Status",
+    "Summary",
+    "broken",
+    "concluded",
+    "skipped",
+]

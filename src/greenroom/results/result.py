@@ -1,0 +1,124 @@
+"""What was concluded about one case."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.errors import Phase
+from greenroom.ledger import questions
+from greenroom.ledger.events import EndReason
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Usage
+
+Status = Literal["passed", "failed", "error", "terminated", "skipped"]
+_LIMITS = ("max_turns", "max_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What broke, and in whose hands."""
+
+    phase: Phase
+    message: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One case's verdict and what it rests on."""
+
+    case_id: str
+    status: Status
+    name: str = ""
+    tags: Sequence[str] = ()
+    trial: int = 1
+    scores: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
+    ended: EndReason | None = None
+    error: Problem | None = None
+    turns: int = 0
+    seconds: float = 0.0
+    usage: Usage | None = None
+    cost: float | None = None
+    user_usage: Usage | None = None
+    user_cost: float | None = None
+    models: Mapping[str, int] = field(default_factory=dict[str, int])
+    notes: Sequence[str] = ()
+    ledger: Ledger | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the case counts as passed."""
+        return self.status == "passed"
+
+    @property
+    def measured(self) -> dict[str, Score]:
+        """The metrics that gave a score."""
+        return {name: o for name, o in self.scores.items() if isinstance(o, Score)}
+
+
+def concluded(
+    case: Case, ledger: Ledger, scores: Mapping[str, Outcome], *, keep_ledger: bool = True
+) -> CaseResult:
+    """The verdict on a finished run."""
+    end = questions.ended(ledger)
+    error = _problem(ledger, scores)
+    return CaseResult(
+        case_id=case.id,
+        name=case.name,
+        tags=tuple(case.tags),
+        status=_status(end.reason if end else None, error, scores),
+        scores=dict(scores),
+        ended=end.reason if end else None,
+        error=error,
+        turns=questions.turns(ledger),
+        seconds=questions.seconds(ledger),
+        usage=questions.usage(ledger),
+        cost=questions.cost(ledger),
+        user_usage=questions.usage(ledger, "user"),
+        user_cost=questions.cost(ledger, "user"),
+        models=questions.models(ledger),
+        ledger=ledger if keep_ledger else None,
+    )
+
+
+def broken(case: Case, error: BaseException, phase: Phase = "system") -> CaseResult:
+    """The verdict on a case that could not even be played."""
+    problem = Problem(getattr(error, "phase", phase), str(error), type(error).__name__)
+    return CaseResult(
+        case_id=case.id, name=case.name, tags=tuple(case.tags), status="error", error=problem
+    )
+
+
+def skipped(case: Case, why: str) -> CaseResult:
+    """The verdict on a case that was left out."""
+    return CaseResult(
+        case_id=case.id, name=case.name, tags=tuple(case.tags), status="skipped", notes=(why,)
+    )
+
+
+def _problem(ledger: Ledger, scores: Mapping[str, Outcome]) -> Problem | None:
+    end = questions.ended(ledger)
+    if end is not None and end.reason == "error":
+        return Problem(end.phase or "system", end.error, end.error_type)
+    unmeasured = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, Unmeasured)]
+    if unmeasured:
+        return Problem("metric", "; ".join(unmeasured), "Unmeasured")
+    if not any(isinstance(outcome, Score) for outcome in scores.values()):
+        reasons = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, NotApplicable)]
+        why = f" ({'; '.join(reasons)})" if reasons else ""
+        return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")
+    return None
+
+
+def _status(
+    reason: EndReason | None, error: Problem | None, scores: Mapping[str, Outcome]
+) -> Status:
+    # A run that broke proves nothing; a run that was cut short never passed, whatever it scored.
+    if error is not None and (error.phase != "metric" or reason not in _LIMITS):
+        return "error"
+    if reason in _LIMITS:
+        return "terminated"
+    measured = [outcome for outcome in scores.values() if isinstance(outcome, Score)]
+    return "passed" if all(score.passed for score in measured) else "failed"

@@ -1,0 +1,66 @@
+"""A report as plain text: what `print(report)` shows."""
+
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.results.report import Report, Summary
+from greenroom.results.result import CaseResult
+
+
+def plain_text(report: Report) -> str:
+    """One line a case, the reasons of those that did not pass, and the counts."""
+    width = max((len(result.case_id) for result in report.results), default=0)
+    lines = [line for result in report.results for line in _case(result, width)]
+    return "\n".join([*lines, _totals(report)])
+
+
+def _case(result: CaseResult, width: int) -> list[str]:
+    scores = "  ".join(f"{name} {shown(outcome)}" for name, outcome in result.scores.items())
+    first = f"{result.status:<10}  {result.case_id:<{width}}  {scores}".rstrip()
+    return [first, *(f"    {line}" for line in reasons(result))]
+
+
+def shown(outcome: Outcome) -> str:
+    """An outcome in one word."""
+    match outcome:
+        case Score():
+            return f"{outcome.value:.2f}"
+        case NotApplicable():
+            return "n/a"
+        case Unmeasured():
+            return "unmeasured"
+
+
+def reasons(result: CaseResult) -> list[str]:
+    """Why a case did not pass, a line at a time; nothing for one that did."""
+    if result.passed:
+        return []
+    found: list[str] = []
+    if result.error is not None:
+        first, *rest = result.error.message.splitlines() or [result.error.type]
+        found += [f"{result.error.phase}: {first}", *rest]
+    if result.status == "terminated":
+        found.append(f"the run was cut at its limit ({result.ended}) after {result.turns} turns")
+    for name, outcome in result.scores.items():
+        if isinstance(outcome, Score) and not outcome.passed:
+            found.append(f"{name}: {outcome.reason or 'below its threshold'}")
+    return [*found, *result.notes]
+
+
+def counted(summary: Summary) -> str:
+    """The counts in words, leaving out what is zero."""
+    parts = [f"{summary.passed} passed"]
+    named = {
+        "failed": summary.failed,
+        "error": summary.errors,
+        "terminated": summary.terminated,
+        "skipped": summary.skipped,
+    }
+    parts += [f"{count} {word}" for word, count in named.items() if count]
+    return ", ".join(parts)
+
+
+def _totals(report: Report) -> str:
+    noun = "case" if len(report.results) == 1 else "cases"
+    models = ", ".join(report.models)
+    answered = f"; answered by {models}" if models else ""
+    notes = "".join(f"\nnote: {note}" for note in report.notes)
+    return f"{len(report.results)} {noun}: {counted(report.summary)}{answered}{notes}"

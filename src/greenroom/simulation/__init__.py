@@ -1,0 +1,15 @@
+"""A case played out: gate, fence, users, bridge, and when it ends."""
+
+from greenroom.ledger.changes import with_state_change
+from greenroom.simulation.bridge import Bridge
+from greenroom.simulation.simulate import simulate
+from greenroom.simulation.users import Lines, SimulatedUser, UserAgents
+
+__all__ = [
+    "Bridge",
+    "Lines",
+    "SimulatedUser",
+    "UserAgents",
+    "simulate",
+    "with_state_change",
+]

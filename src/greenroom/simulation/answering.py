@@ -1,0 +1,276 @@
+"""How a case's user answers: picks who speaks, runs them on their side, checks what they say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from greenroom.agents.flow import Flow, as_flow
+from greenroom.backends.backend import Failed, Finished, TurnOver, Yield
+from greenroom.backends.native import NativeBackend
+from greenroom.backends.together import together
+from greenroom.cases.case import Case
+from greenroom.errors import BadValue, Refusal, UserAgentFailed
+from greenroom.ledger.changes import Change, conflicts, unwrapped
+from greenroom.ledger.events import (
+    Answer,
+    Answered,
+    InvocationStarted,
+    NodeEnded,
+    ToolReturned,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.paths import within
+from greenroom.ledger.plain import Json, plain
+from greenroom.simulation.bridge import Bridge
+from greenroom.simulation.users import Lines, SimulatedUser, UserAgents
+from greenroom.world.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a user agent answered, and what it asks of the agent's state. None: the user is done."""
+
+    value: Json
+    asks: tuple[Change, ...] = ()
+
+
+class Audience:
+    """The user's side of one case."""
+
+    def __init__(self, case: Case, user: UserAgents, ledger: Ledger, world: World) -> None:
+        self._case = case
+        self._user = user
+        self._bridge = case.bridge or Bridge()
+        self._ledger = ledger
+        self._world = world
+        self.speaking: list[str] = []
+        """Who is being waited for; a deadline that strikes now is theirs."""
+
+    @property
+    def would_speak(self) -> bool:
+        """Whether the user might say something more after a finished turn."""
+        heard = len(user_messages(self._ledger))
+        if heard < len(self._case.script):
+            return True
+        role, n = self._user.loop, heard - len(self._case.script)
+        return role.line(n) is not None if isinstance(role, Lines) else role is not None
+
+    async def next_message(self, prompt: str) -> tuple[str, tuple[Change, ...]] | None:
+        """What the user says after a finished turn, or None when they have nothing to add."""
+        heard = len(user_messages(self._ledger))
+        if heard < len(self._case.script):
+            return self._case.script[heard].says, ()
+        if self._user.loop is None:
+            return None
+        wait = Yield(self._world.new_id("turn", heard), "message", prompt=prompt)
+        reply = await self._reply(wait, self._user.loop, heard - len(self._case.script))
+        return None if reply is None else (self._text(reply), reply.asks)
+
+    async def answers(self, yields: Sequence[Yield]) -> list[Reply] | None:
+        """One reply to each wait, found concurrently; None when the user leaves for good."""
+        for wait in yields:
+            await self._announce(wait)
+        replies = await together(
+            [self._answer(wait, _rank(yields, index)) for index, wait in enumerate(yields)]
+        )
+        return None if any(reply is None for reply in replies) else [r for r in replies if r]
+
+    async def _announce(self, wait: Yield) -> None:
+        """Begin a user agent's run before any of its round goes on, so that none sees another."""
+        role = self._role(wait)
+        root = f"{wait.tool or 'loop'}@{wait.id}"
+        if wait.type == "message" and len(user_messages(self._ledger)) < len(self._case.script):
+            return
+        if _is_run(role) and root not in self._ledger.trail("user").invocations:
+            prompt = await self._format_prompt(wait)
+            self._world.record(InvocationStarted(path=root, input=prompt))
+
+    def _role(self, wait: Yield) -> Any:
+        return self._user.loop if wait.type == "message" else self._user.tools.get(wait.tool)
+
+    async def _answer(self, wait: Yield, rank: int) -> Reply | None:
+        heard = len(user_messages(self._ledger))
+        if wait.type == "message" and heard < len(self._case.script):
+            return Reply(self._case.script[heard].says)
+        role = self._role(wait)
+        if role is None and not (wait.type == "tool" and wait.tool in self._user.tools):
+            raise UserAgentFailed(_missing(self._case, wait))
+        if wait.type == "message":
+            return await self._message(wait, role, heard - len(self._case.script))
+        return await self._reply(wait, role, _answered_before(self._ledger, wait.tool) + rank)
+
+    async def _message(self, wait: Yield, role: Any, n: int) -> Reply | None:
+        reply = await self._reply(wait, role, n)
+        if reply is None and isinstance(role, Lines):
+            raise UserAgentFailed(
+                f"the agent of case {self._case.id!r} waits for the user's next message, but "
+                f"{role!r} is used up. Add a line, or give Lines(..., then=...)."
+            )
+        return replace(reply, value=self._text(reply)) if reply else None
+
+    async def _reply(self, wait: Yield, role: Any, n: int) -> Reply | None:
+        """Ask the role, and once more with the reason if its answer does not fit the tool."""
+        who = wait.tool or "loop"
+        self.speaking.append(who)
+        try:
+            reply = await self._ask(wait, role, n, who)
+            return self._checked(wait, reply) if reply else None
+        except _Misfit as misfit:
+            if not _is_run(role):
+                raise _wrong(wait, misfit) from None
+            reply = await self._ask(wait, role, n, who, str(misfit))
+            try:
+                return self._checked(wait, reply) if reply else None
+            except _Misfit as again:
+                raise _wrong(wait, again) from None
+        finally:
+            self.speaking.remove(who)
+
+    def _checked(self, wait: Yield, reply: Reply) -> Reply:
+        if wait.check is None or self._user.validate == "off":
+            return reply
+        try:
+            return replace(reply, value=wait.check(reply.value, self._user.validate == "strict"))
+        except ValueError as error:
+            raise _Misfit(reply.value, error) from error
+
+    async def _ask(
+        self, wait: Yield, role: Any, n: int, who: str, problem: str = ""
+    ) -> Reply | None:
+        if isinstance(role, Lines):
+            line = role.line(n)
+            return None if line is None else await self._formed(line, (), wait)
+        if isinstance(role, SimulatedUser):
+            reply = await self._run(wait, role.as_agent(), who, problem)
+            return None if role.stop_signal in str(reply.value) else reply
+        if isinstance(role, Flow) or callable(role):
+            return await self._run(wait, as_flow(role), who, problem)
+        return await self._formed(role, (), wait)
+
+    async def _run(self, wait: Yield, flow: Flow, who: str, problem: str) -> Reply:
+        """Run a user agent on the user's side, keyed by the wait it answers."""
+        root = f"{who}@{wait.id}~2" if problem else f"{who}@{wait.id}"
+        given = problem or await self._format_prompt(wait)
+        outcome = await NativeBackend(flow).invoke(self._ledger, self._world, root, given)
+        match outcome:
+            case TurnOver(output) | Finished(output):
+                return await self._formed(output, self._asked(root), wait)
+            case Failed(error):
+                raise UserAgentFailed(
+                    f"the user agent for {who!r} failed in case {self._case.id!r}: {error}"
+                ) from error
+            case _:
+                raise UserAgentFailed(
+                    f"the user agent for {who!r} waits for somebody itself; user agents must answer."
+                )
+
+    async def _format_prompt(self, wait: Yield) -> str:
+        try:
+            return await self._bridge.prompt(self._ledger, wait)
+        except Refusal:
+            raise
+        except Exception as error:
+            raise _broken("format_prompt", error) from error
+
+    async def _formed(self, output: Any, asks: tuple[Change, ...], wait: Yield) -> Reply:
+        try:
+            value = await self._bridge.response(output, self._ledger, wait)
+            value, more = unwrapped(value)
+            answer = plain(value, f"the answer to {wait.tool or 'the agent'}")
+            return Reply(answer, (*asks, *more))
+        except (Refusal, BadValue):
+            raise
+        except Exception as error:
+            raise _broken("format_response", error) from error
+
+    def _asked(self, root: str) -> tuple[Change, ...]:
+        """The state changes that this one run of a user agent asked for, each once."""
+        return tuple(
+            change
+            for event in self._ledger
+            if event.voice == "user" and isinstance(event, ToolReturned | NodeEnded)
+            if within(event.path, root)
+            for change in event.asks
+        )
+
+    def _text(self, reply: Reply) -> str:
+        if isinstance(reply.value, str) and reply.value.strip():
+            return reply.value
+        raise UserAgentFailed(
+            f"the user agent of case {self._case.id!r} answered {reply.value!r}, but a user's "
+            f"message is a text."
+        )
+
+    def round_event(self, yields: Sequence[Yield], replies: Sequence[Reply]) -> Answered:
+        """All answers of one round and the changes they ask for, as one event."""
+        found = conflicts(reply.asks for reply in replies)
+        if found and self._user.conflicts == "error":
+            places = ", ".join(f"{c.scope}.{'.'.join(c.path)}" for c in found)
+            raise UserAgentFailed(f"the user's answers disagree about the state at {places}.")
+        return Answered(
+            answers=tuple(
+                Answer(yield_id=wait.id, value=reply.value, tool=wait.tool)
+                for wait, reply in zip(yields, replies, strict=True)
+            ),
+            changes=tuple(change for reply in replies for change in reply.asks),
+        )
+
+
+class _Misfit(Exception):
+    """An answer that does not fit what the tool declares."""
+
+    def __init__(self, value: Json, error: ValueError) -> None:
+        super().__init__(f"Your answer {value!r} does not fit: {error}. Answer again.")
+        self.value = value
+        self.error = error
+
+
+def _is_run(role: Any) -> bool:
+    """Whether a role is played by running it, not by reading from it."""
+    return isinstance(role, Flow | SimulatedUser) or callable(role)
+
+
+def _wrong(wait: Yield, misfit: _Misfit) -> UserAgentFailed:
+    return UserAgentFailed(
+        f"the user's answer {misfit.value!r} to tool {wait.tool!r} does not fit what the tool "
+        f"declares: {misfit.error}"
+    )
+
+
+def _broken(part: str, error: Exception) -> UserAgentFailed:
+    return UserAgentFailed(f"the bridge's {part} raised {type(error).__name__}: {error}")
+
+
+def user_messages(ledger: Ledger) -> list[str]:
+    """The texts the user has said so far, scripted or not."""
+    found: list[str] = []
+    for event in ledger.of(UserSaid, Answered):
+        if isinstance(event, UserSaid):
+            found.append(event.text)
+        else:
+            found += [str(answer.value) for answer in event.answers if not answer.tool]
+    return found
+
+
+def _answered_before(ledger: Ledger, tool: str) -> int:
+    return sum(a.tool == tool for event in ledger.of(Answered) for a in event.answers)
+
+
+def _rank(yields: Sequence[Yield], index: int) -> int:
+    """How many waits of the same tool come before this one in the same round."""
+    return sum(wait.tool == yields[index].tool for wait in yields[:index])
+
+
+def _missing(case: Case, wait: Yield) -> str:
+    if wait.type == "message":
+        return (
+            f"the agent of case {case.id!r} waits for the user's next message after "
+            f"{wait.prompt[:120]!r}, but nobody plays the user. Add one: user=Lines(...), or "
+            f"user=UserAgents(loop=Agent(...))."
+        )
+    return (
+        f"tool {wait.tool!r} of case {case.id!r} waits for the user's answer, but no user agent was "
+        f"given for it.\n  Add one: user=UserAgents(tools={{{wait.tool!r}: Agent(...)}})\n"
+        f"  called with: {wait.args!r}"
+    )

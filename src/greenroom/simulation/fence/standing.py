@@ -1,0 +1,188 @@
+"""Where a piece of work stands towards the fence: inside an enclosure, in a passage, or neither.
+
+One context variable says it. Tasks, timers and callbacks inherit it from whoever made them;
+`carrying` does the same for threads.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from threading import Lock, get_ident
+from typing import Final, Self
+
+# A helper thread that retries for hours must not fill the memory with its refusals.
+_STRAYS_KEPT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """An attempt to reach the outside that was refused: by which route, whereto, from where."""
+
+    route: str
+    target: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.route} {self.target!r}" + (f" at {self.where}" if self.where else "")
+
+
+class Enclosure:
+    """One case's fenced stretch of work. Its first breach stays on record.
+
+    `on_breach` is called once, with that first breach, before the attempt is refused; it may be
+    called on any thread. A breach by work that outlived the case is recorded but not announced.
+    """
+
+    __slots__ = ("_stage", "_token", "breach", "name", "on_breach")
+
+    def __init__(self, name: str, on_breach: Callable[[Breach], None] | None = None) -> None:
+        self.name = name
+        self.on_breach = on_breach
+        self.breach: Breach | None = None
+        self._stage: object = None
+        self._token: Token[Standing] | None = None
+
+    def __enter__(self) -> Self:
+        if not opened:
+            _strays.clear()
+        opened[self] = None
+        self._stage = _stage()
+        self._token = standing.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        opened.pop(self, None)
+        self._stage = None
+        if self._token is not None:
+            _put_back(self._token)
+
+    def latch(self, breach: Breach) -> None:
+        """Keep the first breach and announce it; one that comes after the case is a stray too."""
+        with _latching:
+            first, self.breach = self.breach is None, self.breach or breach
+        if self not in opened:
+            _strays.append(breach)
+        elif first and self.on_breach is not None:
+            self.on_breach(breach)
+
+    def hosts(self, stage: object) -> bool:
+        """Whether this enclosure was opened by the task (or bare thread) called `stage`."""
+        return self._stage == stage
+
+
+class Passage:
+    """An opening in the fence for the work in this context, for as long as it lasts.
+
+    What is born inside and lives on finds the fence closed again: a passage that is over counts
+    for nothing, and the one around it, or the enclosure, decides.
+    """
+
+    __slots__ = ("_token", "hosts", "known", "open", "outer", "processes")
+
+    def __init__(self, hosts: Iterable[str] | None = None, processes: bool = False) -> None:
+        self.hosts = None if hosts is None else frozenset(plain_host(host) for host in hosts)
+        self.processes = processes
+        self.open = False
+        self.known: set[tuple[str, object]] = set()
+        self.outer: Standing = None
+        self._token: Token[Standing] | None = None
+
+    def __enter__(self) -> None:
+        self.outer = standing.get()
+        self.open = True
+        self._token = standing.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        self.open = False
+        if self.known:
+            in_flight.discard(self)
+        if self._token is not None:
+            _put_back(self._token)
+
+    def admits(self, host: str, port: object = None) -> bool:
+        """Whether this passage leads to that host: named, looked up by its name, or unlimited."""
+        return self.hosts is None or host in self.hosts or (host, port) in self.known
+
+    def note(self, host: str, port: object) -> None:
+        """Remember where this passage leads; threads without context may follow it there."""
+        self.known.add((host, port))
+        # Only our own errands lead others: the hosts of a live tool are for that tool alone.
+        if self.hosts is None:
+            in_flight.add(self)
+
+
+Standing = Enclosure | Passage | None
+
+standing: Final[ContextVar[Standing]] = ContextVar("greenroom_standing", default=None)
+opened: Final[dict[Enclosure, None]] = {}
+in_flight: Final[set[Passage]] = set()
+_strays: Final[deque[Breach]] = deque(maxlen=_STRAYS_KEPT)
+_latching: Final = Lock()
+
+
+def current() -> Standing:
+    """What holds for the running work now: the innermost passage still open, or the enclosure."""
+    mark = standing.get()
+    while isinstance(mark, Passage) and not mark.open:
+        mark = mark.outer
+    return mark
+
+
+def fenced() -> bool:
+    """Whether the fence has a say here: a rehearsal is open, or this work was born inside one."""
+    return bool(opened) or _enclosure_of(standing.get()) is not None
+
+
+def answerable() -> Enclosure | None:
+    """The enclosure that has to answer for the running work, or None when nobody can tell."""
+    enclosure = _enclosure_of(standing.get())
+    if enclosure is not None:
+        return enclosure
+    # Code that emptied its context still runs in the task that opened the enclosure.
+    stage = _stage()
+    return next((e for e in reversed(tuple(opened)) if e.hosts(stage)), None)
+
+
+def followed(host: str, port: object = None) -> bool:
+    """Whether an unlimited passage that is open somewhere leads to exactly this place."""
+    return any((host, port) in passage.known for passage in tuple(in_flight))
+
+
+def strays() -> tuple[Breach, ...]:
+    """Refusals no open case answers for, since the first of the open rehearsals began."""
+    return tuple(_strays)
+
+
+def stray(breach: Breach) -> None:
+    """Keep a refusal that belongs to nobody's case."""
+    _strays.append(breach)
+
+
+def plain_host(host: object) -> str:
+    """A host as it is compared: text, lower case, without the final dot."""
+    text = host.decode("latin-1") if isinstance(host, bytes | bytearray) else str(host)
+    return text.lower().rstrip(".")
+
+
+def _enclosure_of(mark: Standing) -> Enclosure | None:
+    while isinstance(mark, Passage):
+        mark = mark.outer
+    return mark
+
+
+def _stage() -> object:
+    try:
+        return asyncio.current_task() or get_ident()
+    except RuntimeError:
+        return get_ident()
+
+
+def _put_back(token: Token[Standing]) -> None:
+    try:
+        standing.reset(token)
+    except ValueError:
+        # Left in another context than entered (a generator closed by someone else): the context
+        # it was entered in is not ours to touch from here, and being over is remembered anyway.
+        return

@@ -1,0 +1,207 @@
+"""The gate: in a rehearsal no tool body runs unless its author named it.
+
+A call resolves to a mock, else to a real body that was named for this case or run, else it is a
+violation. A violation latches: every later call is refused, and the case ends as an error whatever
+the framework did with the exception.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from inspect import isroutine
+from typing import Any
+
+from greenroom.backends.backend import ToolFacts
+from greenroom.cases.case import Case
+from greenroom.cases.mocks import Live
+from greenroom.errors import BadCase, Refusal, ToolRefused
+from greenroom.ledger.events import ToolBlocked
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.simulation.fence import passage
+from greenroom.simulation.mocking import mocked
+from greenroom.world.live import LiveWorld
+from greenroom.world.recording import answer_tool, begin_call
+from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+
+_ABSENT: Any = object()
+
+
+class Latch:
+    """The first refusal of a case. Once set it never opens again."""
+
+    __slots__ = ("on_set", "refusal")
+
+    def __init__(self) -> None:
+        self.refusal: Refusal | None = None
+        self.on_set: Callable[[], None] | None = None
+
+    def set(self, refusal: Refusal) -> Refusal:
+        """Remember the first refusal, tell whoever plays the case, and give it to be raised."""
+        if self.refusal is None:
+            self.refusal = refusal
+            if self.on_set is not None:
+                self.on_set()
+        return refusal
+
+    def check(self) -> None:
+        """Refuse everything after the first refusal."""
+        if self.refusal is not None:
+            raise self.refusal
+
+
+class FencedWorld(LiveWorld):
+    """A live world inside the fence: asking a model is the only way out."""
+
+    __slots__ = ("latch",)
+
+    def __init__(
+        self, ledger: Ledger, latch: Latch, *, voice: Voice = "agent", **options: Any
+    ) -> None:
+        super().__init__(ledger, voice=voice, **options)
+        self.latch = latch
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """Ask the real model, with the fence open for this call."""
+        self.latch.check()
+        with passage():
+            return await super().call_model(request, body, on_delta)
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
+        """Run the real tool inside the fence."""
+        self.latch.check()
+        return await super().call_tool(request, body)
+
+
+class RehearsalWorld(FencedWorld):
+    """The agent's world in a rehearsal: mocks answer, the named run, everything else is refused."""
+
+    __slots__ = ("_allowed", "_case", "_tools")
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        latch: Latch,
+        case: Case,
+        tools: Mapping[str, ToolFacts] | None,
+        allow_tools: Collection[Any] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(ledger, latch, **options)
+        self._case = case
+        self._tools = tools or {}
+        self._allowed = (*case.allow_tools, *allow_tools)
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
+        """Mock, else the body its author named, else a violation."""
+        self.latch.check()
+        mock = self._case.mocks.get(request.tool, _ABSENT)
+        if mock is not _ABSENT and not _is_origin(mock, request):
+            return await answer_tool(
+                self, request, lambda context: mocked(mock, request, context), "mock"
+            )
+        if mock is _ABSENT and request.yields:
+            begin_call(self, request)
+            return Pending(request.id)
+        if mock is _ABSENT and not self._is_allowed(request.tool, request.origin):
+            raise self.latch.set(self._refused(request))
+        return await self._run_named(mock, request, body)
+
+    async def _run_named(self, mock: Any, request: ToolRequest, body: ToolBody) -> Returned:
+        """Run a body its author named; only `live(...)` opens the fence, and only meanwhile."""
+        self._refuse_doubt(request)
+        way_out: AbstractContextManager[None] = nullcontext()
+        if isinstance(mock, Live) and mock.hosts:
+            way_out = passage(hosts=mock.hosts)
+        with way_out:
+            return await answer_tool(self, request, body, "live")
+
+    def _is_allowed(self, name: str, origin: Any) -> bool:
+        """Named by its name or by the very object, for this case or for the whole run."""
+        return any(_names(allowed, name, origin) for allowed in self._allowed)
+
+    def check_direct_call(self, origin: object, name: str) -> None:
+        """Refuse a tool body called past the World, unless its author named that tool."""
+        mock = self._case.mocks.get(name, _ABSENT)
+        if self._is_allowed(name, origin) or _names(mock, "", origin):
+            return
+        raise self.latch.set(self._refused(ToolRequest("", name, {}), " directly, past the gate"))
+
+    def check_user_call(self, origin: object, name: str) -> None:
+        """The user's own tools are the user's affair; the agent's stay closed to both sides."""
+        facts = self._tools.get(name)
+        if facts is not None and facts.origin is origin:
+            self.check_direct_call(origin, name)
+
+    def _refused(self, request: ToolRequest, how: str = "") -> ToolRefused:
+        why = _explained(request, how, self._case, self._lacking(request))
+        self.record(
+            ToolBlocked(
+                path=request.path,
+                call_id=request.id,
+                tool=request.tool,
+                args=request.args,
+                why=why.splitlines()[0],
+            )
+        )
+        return ToolRefused(why)
+
+    def _lacking(self, request: ToolRequest) -> list[ToolFacts]:
+        """Every tool that would be refused, so that one look suffices to mend the case."""
+        known = dict(self._tools)
+        known.setdefault(request.tool, ToolFacts(request.tool, tuple(request.args)))
+        return [
+            facts
+            for name, facts in known.items()
+            if name not in self._case.mocks
+            and not facts.yields
+            and not self._is_allowed(name, facts.origin)
+        ]
+
+
+def _names(given: Any, name: str, origin: Any) -> bool:
+    """Whether `given` (a name, a tool, its function, or live(...)) names this tool."""
+    if isinstance(given, Live):
+        given = given.tool
+    if isinstance(given, str):
+        return given == name
+    if given is _ABSENT or origin is None:
+        return False
+    return given is origin or getattr(origin, "fn", _ABSENT) is given
+
+
+def _is_origin(mock: Any, request: ToolRequest) -> bool:
+    """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
+    if isinstance(mock, Live) or _names(mock, "", request.origin):
+        if isinstance(mock, Live) and not _names(mock.tool, request.tool, request.origin):
+            raise BadCase(
+                f"mocks[{request.tool!r}] is live({mock.tool!r}), which is not that tool."
+            )
+        return True
+    if not isroutine(request.origin) and type(mock) is type(request.origin):
+        raise BadCase(
+            f"mocks[{request.tool!r}] is the tool {mock!r}, not {request.origin!r}. Hand over the "
+            f"tool itself, or a function that stands in for it."
+        )
+    return False
+
+
+def _explained(request: ToolRequest, how: str, case: Case, lacking: list[ToolFacts]) -> str:
+    mocks = "\n".join(f"        {facts.name!r}: ...,  # {_signature(facts)}" for facts in lacking)
+    safe = next((facts.name for facts in lacking if facts.read_only), request.tool)
+    return (
+        f"tool {request.tool!r} was called{how} in case {case.id!r}, but has no mock, so it was not "
+        f"run.\n"
+        f"  called with: {dict(request.args)!r}\n"
+        f"  say what the tools answer:\n"
+        f"    mocks={{\n{mocks}\n    }}\n"
+        f"  or, if a tool has no side effects, hand it over by name: "
+        f"mocks={{{safe!r}: {safe}}} or allow_tools=[{safe!r}]."
+    )
+
+
+def _signature(facts: ToolFacts) -> str:
+    kept = " (read only)" if facts.read_only else ""
+    return f"{facts.name}({', '.join(facts.parameters)}){kept}"

@@ -1,0 +1,276 @@
+"""A case played out: the agent and its user take turns until something ends it."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenroom.backends.backend import Backend, Failed, Finished, TurnOver, Waiting
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_data
+from greenroom.errors import (
+    BadCase,
+    BadLedger,
+    FenceBreach,
+    GreenroomError,
+    RunBroke,
+    UserAgentFailed,
+)
+from greenroom.ledger.events import (
+    EndReason,
+    Event,
+    InvocationEnded,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.query import matches_state
+from greenroom.ledger.questions import ended, seconds, started, turns
+from greenroom.simulation.answering import Audience, Reply
+from greenroom.simulation.fence import Breach, enclose
+from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld
+from greenroom.simulation.users import user_of
+from greenroom.simulation.watchdog import Deadline, finish
+from greenroom.world.bodies import guarded
+from greenroom.world.clock import FixedClock
+from greenroom.world.recording import described, record_conflicts
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything one run of a case needs, made fresh for it and shared with no other."""
+
+    case: Case
+    backend: Backend
+    ledger: Ledger
+    world: RehearsalWorld
+    audience: Audience
+    user_world: FencedWorld
+    latch: Latch = field(default_factory=Latch)
+
+
+async def simulate(
+    case: Case,
+    agent: Any = None,
+    *,
+    ledger: Ledger | None = None,
+    allow_tools: Collection[Any] = (),
+    on_event: Callable[[Event], None] | None = None,
+    run_id: str = "",
+) -> Ledger:
+    """Play `case` with every side effect mocked and return the ledger of what happened.
+
+    A `ledger` of an unfinished run is continued. The run always ends in the ledger: with the reason,
+    and with the error if it broke.
+    """
+    stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
+    if ended(stage.ledger) is not None:
+        return stage.ledger
+    _begin(stage)
+    deadline = Deadline(max(case.stop.max_seconds - seconds(stage.ledger), 0.0))
+    # SDKs swallow refusals and try again; a case that was refused something ends at once.
+    stage.latch.on_set = deadline.cut
+    task = await finish(_enclosed(stage), deadline)
+    stage.world.record(_ending(stage, task, deadline.expired))
+    return stage.ledger
+
+
+def _set_stage(
+    case: Case,
+    agent: Any,
+    ledger: Ledger | None,
+    allow_tools: Collection[Any],
+    on_event: Callable[[Event], None] | None,
+    run_id: str,
+) -> Stage:
+    chosen = case.agent if case.agent is not None else agent
+    if chosen is None:
+        raise BadCase(
+            f"case {case.id!r} has no agent to play; give one to evaluate or to the case."
+        )
+    backend = backend_for(chosen)
+    _check_mocks(case, backend)
+    ledger = Ledger() if ledger is None else ledger
+    latch = Latch()
+    options: dict[str, Any] = {"run_id": run_id or case.id, "on_event": on_event}
+    if case.now is not None:
+        options["clock"] = FixedClock(case.now)
+    world = RehearsalWorld(ledger, latch, case, backend.tools, allow_tools, **options)
+    user_world = FencedWorld(ledger, latch, voice="user", **options)
+    audience = Audience(case, user_of(case.user, case.id), ledger, user_world)
+    return Stage(case, backend, ledger, world, audience, user_world, latch)
+
+
+def _check_mocks(case: Case, backend: Backend) -> None:
+    """A mock for a tool that does not exist is a misspelt one, and would leave the tool bare."""
+    if backend.tools is None:
+        return
+    for name in case.mocks:
+        if name not in backend.tools:
+            raise BadCase(
+                f"case {case.id!r} mocks tool {name!r}, but the agent offers "
+                f"{sorted(backend.tools)}. Rename the mock, or add the tool to the agent."
+            )
+
+
+def _begin(stage: Stage) -> None:
+    """Open a new ledger, or make sure that an old one is this agent's."""
+    case, backend, ledger = stage.case, stage.backend, stage.ledger
+    if not len(ledger):
+        stage.world.record(
+            RunStarted(
+                run_id=stage.world.run_id,
+                case=case_data(case),
+                agent=backend.snapshot,
+                digest=backend.digest,
+                state=case.state,
+            )
+        )
+        return
+    first = started(ledger)
+    if first is None or first.digest != backend.digest:
+        raise BadLedger(
+            f"the ledger of case {case.id!r} was begun by another agent "
+            f"({first.digest if first else 'unknown'}, now {backend.digest}). Continue it with the "
+            f"agent that began it, or start again."
+        )
+    stage.world.record(RunResumed())
+
+
+async def _enclosed(stage: Stage) -> EndReason:
+    """Play inside the fence, with tool bodies closed to direct calls."""
+
+    def on_breach(breach: Breach) -> None:
+        stage.latch.set(FenceBreach(_breached(stage.case, breach)))
+
+    with enclose(stage.case.id, on_breach), guarded(stage.world.check_direct_call):
+        return await _play(stage)
+
+
+def _breached(case: Case, breach: Breach) -> str:
+    where = f" at {breach.where}" if breach.where else ""
+    return (
+        f"code in case {case.id!r} tried to reach the outside by {breach.route} "
+        f"({breach.target}){where}; the fence refused. Mock the tool that does it, or name it: "
+        f"mocks={{...: live(tool, hosts=[...])}}."
+    )
+
+
+async def _play(stage: Stage) -> EndReason:
+    """The story of a run: advance, stop or answer, and again."""
+    if not _has_begun(stage):
+        _say_first(stage)
+    outcome = _standing(stage)
+    while True:
+        if outcome is None:
+            outcome = await stage.backend.advance(stage.ledger, stage.world)
+            stage.latch.check()
+        match outcome:
+            case Failed(error):
+                raise error
+            case Finished():
+                return "finished"
+            case TurnOver() | Waiting():
+                if _goal_reached(stage):
+                    return "state_matches"
+                if _limit_reached(stage, outcome):
+                    return "max_turns"
+                if not await _answer(stage, outcome):
+                    return "completed"
+                if _goal_reached(stage):
+                    return "state_matches"
+        outcome = None
+
+
+def _has_begun(stage: Stage) -> bool:
+    trail = stage.ledger.trail()
+    return bool(trail.said or trail.invocations)
+
+
+def _say_first(stage: Stage) -> None:
+    script = stage.case.script
+    if script and script[0].says:
+        stage.world.record(UserSaid(text=script[0].says))
+
+
+def _standing(stage: Stage) -> TurnOver | Finished | Failed | None:
+    """Where a resumed run stands: at a finished turn that nobody answered, or in the middle."""
+    trail = stage.ledger.trail()
+    if trail.open_invocation is not None or not trail.invocations:
+        return None
+    end = trail.invocations_ended[next(reversed(trail.invocations))]
+    if trail.said and trail.said[-1].seq > end.seq:
+        return None
+    return _recorded(end)
+
+
+def _recorded(end: InvocationEnded) -> TurnOver | Finished | Failed:
+    if end.outcome == "failed":
+        broke = UserAgentFailed if end.phase == "user_agent" else RunBroke
+        return Failed(broke(end.error))
+    return Finished(end.output) if end.outcome == "finished" else TurnOver(end.output)
+
+
+def _goal_reached(stage: Stage) -> bool:
+    wanted = stage.case.stop.state_matches
+    return wanted is not None and matches_state(stage.ledger.fold(), wanted)
+
+
+def _limit_reached(stage: Stage, outcome: TurnOver | Waiting) -> bool:
+    """Whether another round is due that the limit forbids."""
+    if turns(stage.ledger) < stage.case.stop.max_turns:
+        return False
+    return isinstance(outcome, Waiting) or stage.audience.would_speak
+
+
+async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
+    """Let the user answer; False when they have nothing more to say."""
+    with guarded(stage.world.check_user_call):
+        if isinstance(outcome, Waiting):
+            replies = await stage.audience.answers(outcome.yields)
+            if replies is None:
+                return False
+            _record_round(stage, outcome, replies)
+            return True
+        said = await stage.audience.next_message(_last_words(stage))
+    if said is None:
+        return False
+    stage.world.record(UserSaid(text=said[0], changes=said[1]))
+    return True
+
+
+def _record_round(stage: Stage, outcome: Waiting, replies: list[Reply]) -> None:
+    asked = [reply.asks for reply in replies]
+    record_conflicts(stage.world, f"answers@{outcome.yields[0].id}", asked)
+    stage.world.record(stage.audience.round_event(outcome.yields, replies))
+
+
+def _last_words(stage: Stage) -> str:
+    spoken = stage.ledger.trail().spoken
+    return list(spoken.values())[-1].text if spoken else ""
+
+
+def _ending(stage: Stage, task: "asyncio.Task[EndReason]", expired: bool) -> RunEnded:
+    """Why the run is over. Safety speaks first, then the clock, then the run itself."""
+    if stage.latch.refusal is not None:
+        return _error(stage.latch.refusal)
+    if expired or not task.done():
+        if stage.audience.speaking:
+            who = ", ".join(stage.audience.speaking)
+            limit = stage.case.stop.max_seconds
+            return _error(
+                UserAgentFailed(f"the user agent for {who!r} did not answer within {limit:g} s.")
+            )
+        return RunEnded(reason="max_seconds")
+    if task.cancelled():
+        return _error(RunBroke("the run was cancelled from inside; something cancelled its task."))
+    error = task.exception()
+    return _error(error) if error is not None else RunEnded(reason=task.result())
+
+
+def _error(error: BaseException) -> RunEnded:
+    phase = error.phase if isinstance(error, GreenroomError) else "system"
+    return RunEnded(reason="error", phase=phase, **described(error))

@@ -1,0 +1,100 @@
+"""Simulated users: scripted lines, a persona played by a model, or an agent for each wait."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.context import history, persona
+from greenroom.agents.flow import Flow, as_flow
+from greenroom.errors import BadCase
+from greenroom.models.model import Model
+
+Validation = Literal["strict", "coerce", "off"]
+
+
+class Lines:
+    """A user who says these lines in turn and then is done, or goes on with `then`.
+
+    As the answer of a tool's wait a line may be any JSON value.
+    """
+
+    __slots__ = ("lines", "then")
+
+    def __init__(self, *lines: Any, then: Any = None) -> None:
+        self.lines = lines
+        self.then = then
+
+    def line(self, n: int) -> Any:
+        """The n-th line, or None when the user is done."""
+        return self.lines[n] if n < len(self.lines) else self.then
+
+    def __repr__(self) -> str:
+        shown = [repr(line) for line in self.lines]
+        if self.then is not None:
+            shown.append(f"then={self.then!r}")
+        return f"Lines({', '.join(shown)})"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedUser:
+    """A person played by a model: who they are, what they want, and how they say goodbye.
+
+    The conversation is over for them when their text contains `stop_signal`.
+    """
+
+    persona: str
+    _: KW_ONLY
+    goal: str = ""
+    model: Model
+    stop_signal: str = "</finished>"
+    name: str = "user"
+
+    def as_agent(self) -> Agent:
+        """The agent that plays this person."""
+        parts = [
+            self.persona.strip(),
+            "You are the user, not the assistant. Answer with the user's next message only.",
+        ]
+        if self.goal:
+            parts.append(f"Your goal: {self.goal.strip()}")
+        parts.append(f"When you are done, answer with {self.stop_signal} and nothing else.")
+        return Agent(self.name, model=self.model, context=[persona("\n\n".join(parts)), history()])
+
+
+Role = Lines | SimulatedUser | Flow | Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAgents:
+    """One user with an agent for each kind of wait; all share one memory of the conversation.
+
+    `loop` gives the next message, `tools` answers yielding tools by name: an `Agent`, a `step`, a
+    function, `Lines`, or a constant. `validate` says how strictly a tool's answer must fit what the
+    tool declares; `conflicts="error"` refuses answers that set one piece of state differently.
+    """
+
+    loop: Role | None = None
+    tools: Mapping[str, Role] = field(default_factory=dict[str, Role])
+    validate: Validation = "strict"
+    conflicts: Literal["last", "error"] = "last"
+
+
+def user_of(given: Any, case_id: str) -> UserAgents:
+    """What a case calls its user, as one agent for each wait."""
+    match given:
+        case None:
+            return UserAgents()
+        case UserAgents():
+            return given
+        case Lines() | SimulatedUser():
+            return UserAgents(loop=given)
+        case Flow():
+            return UserAgents(loop=given)
+        case _ if callable(given):
+            return UserAgents(loop=as_flow(given))
+        case _:
+            raise BadCase(
+                f"case {case_id!r} has the user {given!r}; use Lines(...), SimulatedUser(...), "
+                f"UserAgents(...), an Agent, a step or a function."
+            )

@@ -1,0 +1,212 @@
+"""Many cases, played and measured: the story of an evaluation."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+from greenroom.cases.case import Case, EvalSet
+from greenroom.cases.parts import Metric, MetricLike
+from greenroom.cases.scores import Outcome
+from greenroom.errors import FenceNotHeld, Refusal, ToolRefused
+from greenroom.ledger.ledger import Ledger
+from greenroom.metrics import as_metric, score
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult, broken, concluded, skipped
+from greenroom.simulation.fence import enclose, enclosed_executor, not_held, strays
+from greenroom.simulation.gate import FencedWorld, Latch
+from greenroom.simulation.simulate import simulate
+from greenroom.suite.references import as_evalset, load_agent
+from greenroom.world.bodies import guarded
+
+Cases = EvalSet | Case | Iterable[Case] | str | Path
+OnError = Literal["collect", "stop", "skip"]
+OnCase = Callable[[Case], None]
+OnResult = Callable[[CaseResult], None]
+
+CONCURRENCY = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How an evaluation is run."""
+
+    metrics: Sequence[Metric] = ()
+    allow_tools: Collection[Any] = ()
+    concurrency: int = CONCURRENCY
+    on_error: OnError = "collect"
+    fail_fast: bool = False
+    keep_ledgers: bool = True
+    on_case_start: OnCase | None = None
+    on_case_complete: OnResult | None = None
+
+
+async def evaluate(
+    agent: Any,
+    cases: Cases,
+    *,
+    metrics: Iterable[MetricLike] = (),
+    allow_tools: Collection[Any] = (),
+    concurrency: int = CONCURRENCY,
+    on_error: OnError = "collect",
+    fail_fast: bool = False,
+    keep_ledgers: bool = True,
+    allow_unfenced: bool = False,
+    on_case_start: OnCase | None = None,
+    on_case_complete: OnResult | None = None,
+) -> Report:
+    """Rehearse `agent` on every case and report what came of it, in the order of the cases.
+
+    `metrics` are added to each case's own. `allow_tools` names tools whose real bodies may run,
+    inside the fence. `on_error="stop"` ends the run at the first error, "skip" leaves broken cases
+    out of the gate but shows them; `fail_fast` ends it at the first case that did not pass.
+    `allow_unfenced` goes on where the fence cannot hold, and says so in the report.
+    """
+    evalset = as_evalset(cases)
+    if isinstance(agent, str):
+        agent = await load_agent(agent)
+    settings = Settings(
+        metrics=[as_metric(given) for given in metrics],
+        allow_tools=allow_tools,
+        concurrency=concurrency,
+        on_error=on_error,
+        fail_fast=fail_fast,
+        keep_ledgers=keep_ledgers,
+        on_case_start=on_case_start,
+        on_case_complete=on_case_complete,
+    )
+    for case in evalset:
+        for given in case.metrics:
+            as_metric(given)
+    notes = _fence_notes(allow_unfenced)
+    begun = perf_counter()
+    before = len(strays())
+    results = await _Run(agent, evalset, settings).results()
+    notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
+    return Report(results, evalset.name or evalset.id, perf_counter() - begun, notes)
+
+
+def _fence_notes(allowed: bool) -> list[str]:
+    reasons = not_held(asyncio.get_running_loop())
+    if reasons and not allowed:
+        raise FenceNotHeld(
+            f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
+            f"allow_unfenced=True to go on with the gate alone."
+        )
+    return [f"the fence was not held: {reason}" for reason in reasons]
+
+
+@dataclass(slots=True)
+class _Run:
+    """One evaluation under way: what is due, and what is done."""
+
+    agent: Any
+    evalset: EvalSet
+    settings: Settings
+    done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
+    stopped: str = ""
+
+    async def results(self) -> list[CaseResult]:
+        """Every case's result, at most `concurrency` under way at once."""
+        due = iter(enumerate(self.evalset.cases))
+        width = max(1, min(self.settings.concurrency, len(self.evalset)))
+        workers = [asyncio.ensure_future(self._work(due)) for _ in range(width)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        return [self.done[index] for index in range(len(self.evalset))]
+
+    async def _work(self, due: Iterable[tuple[int, Case]]) -> None:
+        for index, case in due:
+            if self.stopped:
+                self.done[index] = skipped(case, self.stopped)
+            else:
+                self.done[index] = await self._case(case)
+                self._consider(self.done[index])
+            if self.settings.on_case_complete is not None:
+                self.settings.on_case_complete(self.done[index])
+
+    async def _case(self, case: Case) -> CaseResult:
+        if self.settings.on_case_start is not None:
+            self.settings.on_case_start(case)
+        result = await play_case(self.agent, case, self.settings)
+        if result.status == "error" and self.settings.on_error == "skip":
+            return replace(result, status="skipped", notes=("left out because of its error",))
+        return result
+
+    def _consider(self, result: CaseResult) -> None:
+        if result.status == "error" and self.settings.on_error == "stop":
+            self.stopped = f"not run: case {result.case_id!r} had an error before"
+        elif self.settings.fail_fast and not result.passed and result.status != "skipped":
+            self.stopped = f"not run: case {result.case_id!r} did not pass"
+
+
+async def play_case(agent: Any, case: Case, settings: Settings) -> CaseResult:
+    """Simulate one case and measure it; whatever breaks becomes its error."""
+    try:
+        ledger = await simulate(case, agent, allow_tools=settings.allow_tools)
+    except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
+        return broken(case, error)
+    try:
+        scores = await _measured(case, ledger, settings.metrics)
+    except Refusal as refusal:
+        return replace(
+            broken(case, refusal, "metric"), ledger=ledger if settings.keep_ledgers else None
+        )
+    return concluded(case, ledger, scores, keep_ledger=settings.keep_ledgers)
+
+
+async def _measured(case: Case, ledger: Ledger, metrics: Sequence[Metric]) -> dict[str, Outcome]:
+    """Score inside the fence: metrics may look, and ask models, but not act."""
+    latch = Latch()
+    with enclose(case.id) as enclosure, guarded(_no_tools):
+        world = FencedWorld(Ledger(), latch)
+        scores = await score(ledger, metrics, case, world=world)
+    if enclosure.breach is not None:
+        raise ToolRefused(f"a metric tried to reach the outside: {enclosure.breach}")
+    return scores
+
+
+def _no_tools(_: object, name: str) -> None:
+    raise ToolRefused(f"a metric called the tool {name!r}; metrics only read the ledger.")
+
+
+def rehearse(agent: Any, cases: Cases, **options: Any) -> Report:
+    """`evaluate` for code that is not async; takes the same options."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(agent, cases, options)
+    return _in_thread(lambda: _run(agent, cases, options))
+
+
+def _run(agent: Any, cases: Cases, options: dict[str, Any]) -> Report:
+    async def main() -> Report:
+        asyncio.get_running_loop().set_default_executor(enclosed_executor())
+        return await evaluate(agent, cases, **options)
+
+    return asyncio.run(main())
+
+
+def _in_thread(work: Callable[[], Report]) -> Report:
+    """Run `work` beside a loop that is already running in this thread, as in a notebook."""
+    box: list[Report | BaseException] = []
+
+    def target() -> None:
+        try:
+            box.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            box.append(error)
+
+    thread = threading.Thread(target=target, name="greenroom-rehearse")
+    thread.start()
+    thread.join()
+    if isinstance(box[0], BaseException):
+        raise box[0]
+    return box[0]

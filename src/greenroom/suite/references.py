@@ -1,0 +1,162 @@
+"""References to the author's code: `path[:attr]`, loaded and never guessed beyond what is named."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from greenroom.cases.case import Case, EvalSet
+from greenroom.cases.files import read_evalset
+from greenroom.errors import BadFile, NotFound
+
+AGENT_NAMES = ("root_agent", "agent", "graph", "app")
+AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")
+_FOLDER_FILES = ("agent.py", "__init__.py", "main.py")
+_DATA = (".json", ".yaml", ".yml")
+
+
+async def load_agent(reference: str) -> Any:
+    """The agent named by `path[:attr]` or a dotted module; factories are called and awaited."""
+    where, attr = _split(reference)
+    module = load_module(where)
+    if attr:
+        return await _made(_attribute(module, attr, reference))
+    for name in AGENT_NAMES:
+        if hasattr(module, name):
+            return getattr(module, name)
+    for name in AGENT_FACTORIES:
+        if hasattr(module, name):
+            return await _made(getattr(module, name))
+    raise NotFound(
+        f"no agent found in {where}: it defines none of "
+        f"{', '.join((*AGENT_NAMES, *AGENT_FACTORIES))}. Name it: {where}:your_agent."
+    )
+
+
+async def _made(found: Any) -> Any:
+    """What a factory makes; an agent object is itself."""
+    if not inspect.isfunction(found):
+        return found
+    made = found()
+    return await made if inspect.isawaitable(made) else made
+
+
+def load_cases(reference: str) -> EvalSet:
+    """The cases of `path[:attr]`: a data file, or every Case, list of them or EvalSet of a module."""
+    where, attr = _split(reference)
+    if Path(where).suffix in _DATA:
+        return read_evalset(where)
+    module = load_module(where)
+    if attr:
+        return as_evalset(_attribute(module, attr, reference), Path(where).stem)
+    found = _cases_in(vars(module).values())
+    if not found:
+        raise NotFound(
+            f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
+            f"level. Add one, or name a file with cases."
+        )
+    return EvalSet(Path(where).stem, found)
+
+
+def _cases_in(values: Iterable[Any]) -> list[Case]:
+    """Every case once, though it may have several names."""
+    seen: dict[int, Case] = {}
+    for value in list(values):
+        for case in _flat(value):
+            seen.setdefault(id(case), case)
+    return list(seen.values())
+
+
+def _flat(value: Any) -> list[Case]:
+    if isinstance(value, Case):
+        return [value]
+    if isinstance(value, EvalSet):
+        return list(value.cases)
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        if items and all(isinstance(item, Case) for item in items):
+            return list(items)
+    return []
+
+
+def as_evalset(given: Any, name: str = "cases") -> EvalSet:
+    """An eval set from one, from cases, from a single case, or from a path."""
+    if isinstance(given, EvalSet):
+        return given
+    if isinstance(given, Case):
+        return EvalSet(given.id, [given])
+    if isinstance(given, str | Path):
+        return load_cases(str(given))
+    if isinstance(given, Iterable):
+        return EvalSet(name, list(cast("Iterable[Case]", given)))
+    raise BadFile(f"{given!r} is neither a case, a list of cases, an EvalSet nor a path to them.")
+
+
+def _split(reference: str) -> tuple[str, str]:
+    where, colon, attr = reference.rpartition(":")
+    return (where, attr) if colon and where and "/" not in attr else (reference, "")
+
+
+def _attribute(module: ModuleType, dotted: str, reference: str) -> Any:
+    found: Any = module
+    for name in dotted.split("."):
+        if not hasattr(found, name):
+            public = sorted(n for n in vars(module) if not n.startswith("_"))
+            raise NotFound(f"{reference!r}: there is no {name!r}; the module has {public}.")
+        found = getattr(found, name)
+    return found
+
+
+def load_module(where: str) -> ModuleType:
+    """A Python file, a folder with an agent, or a dotted module, imported once."""
+    path = Path(where)
+    if path.is_dir():
+        path = _in_folder(path)
+    if path.is_file():
+        return _from_file(path.resolve())
+    if path.suffix == ".py" or "/" in where:
+        raise NotFound(f"invalid agent path: there is no file {where!r}.")
+    return _from_name(where)
+
+
+def _in_folder(folder: Path) -> Path:
+    for name in _FOLDER_FILES:
+        if (folder / name).is_file():
+            return folder / name
+    raise NotFound(f"no agent module found in {folder}: none of {', '.join(_FOLDER_FILES)}.")
+
+
+def _from_name(dotted: str) -> ModuleType:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(dotted)
+    except ModuleNotFoundError as error:
+        raise NotFound(f"invalid agent path: no file or module {dotted!r} ({error}).") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module of a file; its folder is importable, as when the file is run."""
+    if path.suffix != ".py":
+        raise BadFile(f"{path.name} is no Python file; agents live in .py files.")
+    name = f"greenroom_loaded_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadFile(f"{path.name} cannot be imported.")
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

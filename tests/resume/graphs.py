@@ -1,0 +1,202 @@
+"""Nested graphs from plain data, built afresh wherever they are needed.
+
+A spec is JSON, so that another interpreter can build the same agent, case and user from it.
+"""
+
+import asyncio
+import json
+from hashlib import blake2b
+from typing import Any
+
+from greenroom import (
+    Agent,
+    Case,
+    Scripted,
+    Stop,
+    UserAgents,
+    call,
+    fault,
+    loop,
+    route,
+    step,
+    tool,
+    with_state_change,
+)
+from greenroom.agents import Flow
+from greenroom.cases import by_args, in_turn
+from greenroom.ledger import Ledger, NodeFailed
+from greenroom.models import ModelRequest
+
+Spec = dict[str, Any]
+
+
+@tool
+def look(key: str) -> str:
+    """Look something up."""
+    raise AssertionError("a tool body ran in a rehearsal")
+
+
+@tool
+def note(key: str) -> int:
+    """Write something down."""
+    raise AssertionError("a tool body ran in a rehearsal")
+
+
+@tool
+def shaky(key: str) -> str:
+    """Fail for some keys."""
+    raise AssertionError("a tool body ran in a rehearsal")
+
+
+@tool(yields=True)
+def ask(question: str) -> str:
+    """Ask the user."""
+    raise AssertionError("a yielding tool has no body to run")
+
+
+TOOLS = [look, note, shaky, ask]
+
+REPLIES = {
+    "look": lambda n: call("look", key="a"),
+    "note": lambda n: call("note", key=f"k{n % 2}"),
+    "shaky": lambda n: call("shaky", key="bad" if n % 2 else "good"),
+    "ask": lambda n: call("ask", question=f"q{n}"),
+    "two": lambda n: [call("ask", question=f"a{n}"), "and", call("ask", question=f"b{n}")],
+    "mixed": lambda n: [
+        call("note", key="m"),
+        call("ask", question=f"m{n}"),
+        call("look", key="z"),
+    ],
+    "unknown": lambda n: call("nowhere", x=1),
+    "wrong": lambda n: call("look", nonsense=1),
+}
+
+
+def seen(request: ModelRequest) -> str:
+    """A short mark of everything the model was shown; a wrong history changes it."""
+    text = json.dumps([[m.role, m.text, [c.tool for c in m.calls]] for m in request.messages])
+    return blake2b(text.encode(), digest_size=3).hexdigest()
+
+
+def scripted(name: str, plan: list[str]) -> Scripted:
+    """A model that goes through `plan` in every run of its node and then speaks."""
+
+    def reply(request: ModelRequest) -> Any:
+        at = request.n % (len(plan) + 1)
+        if at < len(plan):
+            return REPLIES[plan[at]](request.n)
+        return f"{name}:{request.n}:{seen(request)}"
+
+    return Scripted(then=reply)
+
+
+def build(spec: Spec, name: str = "r") -> Flow:
+    """The flow that a spec describes; names come from the place in it."""
+    kind, given = next(iter(spec.items()))
+    match kind:
+        case "agent":
+            return Agent(name, model=scripted(name, given), tools=TOOLS)
+        case "step":
+            return counting_step(name, given)
+        case "seq" | "par":
+            parts = [build(part, f"{name}{i}") for i, part in enumerate(given)]
+            flow = parts[0]
+            for part in parts[1:]:
+                flow = flow >> part if kind == "seq" else flow | part
+            return flow
+        case "loop":
+            return looped(given, name)
+        case "route":
+            flows = {f"b{i}": build(part, f"{name}{i}") for i, part in enumerate(given)}
+            return route(chooser(len(given)), **flows)
+        case _:
+            raise AssertionError(kind)
+
+
+def looped(given: Spec, name: str) -> Flow:
+    rounds = given["rounds"]
+
+    def until(state: Any) -> bool:
+        return state["session"].get(name, 0) >= rounds
+
+    @step(name=f"{name}_count")
+    def count(input: Any, state: Any) -> Any:
+        state.session[name] = state.session.get(name, 0) + 1
+        return input
+
+    body = build(given["body"], f"{name}b") >> count
+    return loop(body, until=until, awaits_input=given["awaits"], max_rounds=20)
+
+
+def counting_step(name: str, failures: int) -> Flow:
+    """A step that fails so many times, then counts its runs in the state."""
+
+    @step(name=name, retries=2)
+    async def work(ctx: Any) -> Any:
+        ledger: Ledger = ctx._world.ledger
+        before = [
+            e for e in ledger.of(NodeFailed) if e.path.split("~")[0] == ctx._path.split("~")[0]
+        ]
+        await asyncio.sleep(0)
+        if len(before) < failures:
+            raise RuntimeError(f"failure {len(before)}")
+        ctx.state.session["steps"] = [*ctx.state.session.get("steps", []), name]
+        return f"{name}({str(ctx.input)[:30]})"
+
+    return work
+
+
+def chooser(count: int) -> Any:
+    def choose(input: Any, state: Any) -> str:
+        return f"b{(len(str(input)) + len(state['session'])) % count}"
+
+    return choose
+
+
+async def slow_look(key: str) -> str:
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return f"found {key}"
+
+
+def noted(key: str, ctx: Any) -> int:
+    ctx.state.session[key] = ctx.state.session.get(key, 0) + 1
+    ctx.state.shelf.setdefault("notes", []).append(key)
+    return ctx.state.session[key]
+
+
+@tool
+def reveal(what: str) -> Any:
+    """Tell something that changes the agent's state."""
+    return with_state_change({"told": what}, {"patient": {"told": [what]}, "session": {what: True}})
+
+
+def patient() -> Agent:
+    def reply(request: ModelRequest) -> Any:
+        if request.n % 2 == 0:
+            return call("reveal", what=f"w{request.n}")
+        return f"answer {request.n} {seen(request)}"
+
+    return Agent("patient", model=Scripted(then=reply), tools=[reveal])
+
+
+def speaker() -> Agent:
+    return Agent("speaker", model=Scripted(then=lambda r: f"next {r.n} {seen(r)}"))
+
+
+def case(spec: Spec, max_turns: int = 6) -> Case:
+    """A case for a spec's flow; one without agents has no tools to mock."""
+    mocks = {
+        "look": in_turn(*([f"found {i}" for i in range(9)] + [slow_look] * 200)),
+        "note": noted,
+        "shaky": by_args(({"key": "bad"}, fault("it broke")), otherwise="fine"),
+    }
+    return Case(
+        "cut",
+        says="begin",
+        user=UserAgents(loop=speaker(), tools={"ask": patient()}),
+        mocks=mocks if '"agent"' in json.dumps(spec) else {},
+        state={"session": {}, "patient": {}, "shelf": {}},
+        stop=Stop(max_turns=max_turns),
+        now=1_700_000_000.0,
+    )

@@ -1,0 +1,166 @@
+"""A run may be cut at any event and continued from its bytes; it comes to the same end."""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import graphs
+from graphs import Spec
+
+from greenroom import Ledger, simulate
+from greenroom.ledger import Event, ModelCalled, RunResumed, ended, messages, state, tool_calls
+
+PLANS = st.lists(st.sampled_from(sorted(graphs.REPLIES)), max_size=2)
+LEAVES = st.one_of(
+    st.builds(lambda plan: {"agent": plan}, PLANS),
+    st.builds(lambda failures: {"step": failures}, st.integers(0, 2)),
+)
+
+
+def nested(inner: st.SearchStrategy[Spec]) -> st.SearchStrategy[Spec]:
+    parts = st.lists(inner, min_size=2, max_size=3)
+    return st.one_of(
+        st.builds(lambda p: {"seq": p}, parts),
+        st.builds(lambda p: {"par": p}, parts),
+        st.builds(lambda p: {"route": p}, parts),
+        st.builds(
+            lambda body, rounds, awaits: {
+                "loop": {"body": body, "rounds": rounds, "awaits": awaits}
+            },
+            inner,
+            st.integers(1, 2),
+            st.booleans(),
+        ),
+    )
+
+
+SPECS = st.recursive(LEAVES, nested, max_leaves=5)
+
+DEEP: Spec = {
+    "seq": [
+        {"agent": ["note", "two"]},
+        {
+            "par": [
+                {"loop": {"body": {"agent": ["look", "ask"]}, "rounds": 2, "awaits": False}},
+                {"seq": [{"step": 2}, {"agent": ["mixed", "shaky"]}]},
+                {"agent": ["note", "unknown"]},
+            ]
+        },
+        {"route": [{"agent": ["shaky"]}, {"agent": ["wrong"]}]},
+        {"loop": {"body": {"agent": ["two"]}, "rounds": 2, "awaits": True}},
+    ]
+}
+
+
+def played(spec: Spec, ledger: Ledger | None = None) -> Ledger:
+    return asyncio.run(simulate(graphs.case(spec), graphs.build(spec), ledger=ledger))
+
+
+def facts(event: Event) -> tuple[Any, ...]:
+    """An event without its times and its place among other branches' events."""
+    left_out = ("at", "seq", "seconds")
+    shown = [
+        (f.name, repr(getattr(event, f.name))) for f in fields(event) if f.name not in left_out
+    ]
+    return (type(event).__name__, *shown)
+
+
+def told(ledger: Ledger) -> dict[Any, list[Any]]:
+    """What happened at each place, in order. A model asked again after a cut was asked once."""
+    found: dict[Any, list[Any]] = {}
+    for event in ledger:
+        line = found.setdefault((event.voice, event.path), [])
+        if isinstance(event, RunResumed) or (
+            isinstance(event, ModelCalled) and facts(event) in line
+        ):
+            continue
+        line.append(facts(event))
+    return {place: line for place, line in found.items() if line}
+
+
+def assert_same_end(cut: Ledger, whole: Ledger) -> None:
+    assert told(cut) == told(whole)
+    assert state(cut) == state(whole)
+    assert state(cut, "user") == state(whole, "user")
+    assert messages(cut) == messages(whole)
+    assert {c.id: c.result for c in tool_calls(cut)} == {c.id: c.result for c in tool_calls(whole)}
+    assert facts(ended(cut)) == facts(ended(whole))
+
+
+def cut_at(whole: Ledger, k: int) -> Ledger:
+    """What another process would find: the bytes of the first k events."""
+    lines = whole.dumps().splitlines(keepends=True)[:k]
+    return Ledger.loads("".join(lines))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(SPECS)
+def test_a_run_cut_at_any_event_comes_to_the_same_end(spec: Spec) -> None:
+    whole = played(spec)
+    assert ended(whole) is not None
+    for k in range(len(whole)):
+        assert_same_end(played(spec, cut_at(whole, k)), whole)
+
+
+def test_a_deep_run_goes_through_every_kind_of_event_it_can() -> None:
+    whole = played(DEEP)
+    assert ended(whole).reason in ("finished", "max_turns")
+    kinds = {type(event).__name__ for event in whole}
+    assert {"YieldOpened", "Answered", "NodeFailed", "ToolFailed", "Decided"} <= kinds
+
+
+def test_a_deep_run_cut_at_any_event_comes_to_the_same_end() -> None:
+    whole = played(DEEP)
+    for k in range(len(whole)):
+        assert_same_end(played(DEEP, cut_at(whole, k)), whole)
+
+
+def test_a_run_cut_twice_comes_to_the_same_end() -> None:
+    whole = played(DEEP)
+    choose = random.Random(7)
+    for _ in range(20):
+        first = played(DEEP, cut_at(whole, choose.randrange(len(whole))))
+        again = cut_at(first, choose.randrange(len(first)))
+        assert_same_end(played(DEEP, again), whole)
+
+
+def continued_elsewhere(spec: Spec, whole: Ledger, k: int) -> Ledger:
+    given = json.dumps({"spec": spec, "ledger": cut_at(whole, k).dumps()})
+    script = Path(__file__).with_name("continued.py")
+    run = subprocess.run(
+        [sys.executable, str(script)], input=given, capture_output=True, text=True, check=True
+    )
+    return Ledger.loads(run.stdout)
+
+
+def test_sampled_cuts_continue_in_a_fresh_interpreter() -> None:
+    whole = played(DEEP)
+    for k in random.Random(11).sample(range(len(whole)), 30):
+        assert_same_end(continued_elsewhere(DEEP, whole, k), whole)
+
+
+@pytest.mark.torture
+def test_every_cut_continues_in_a_fresh_interpreter() -> None:
+    whole = played(DEEP)
+    for k in range(len(whole)):
+        assert_same_end(continued_elsewhere(DEEP, whole, k), whole)
+
+
+@pytest.mark.torture
+@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(SPECS)
+def test_many_more_runs_cut_at_any_event_come_to_the_same_end(spec: Spec) -> None:
+    whole = played(spec)
+    for k in range(len(whole)):
+        assert_same_end(played(spec, cut_at(whole, k)), whole)
