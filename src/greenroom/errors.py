@@ -13,6 +13,7 @@ GreenroomError
 │   └── MissingExtra            a package that is not installed, with the extra to install
 ├── Refusal                     safety said no; latches, and ends the case
 │   ├── ToolRefused             a tool without a mock (the gate)
+│   ├── MetricRefused           a metric that tried to act instead of look
 │   ├── FenceBreach             a connection, look-up or process (the fence)
 │   └── FenceNotHeld            the fence cannot stand here, and nobody allowed that
 └── RunBroke                    the run could not go on
@@ -21,6 +22,7 @@ GreenroomError
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
     ├── InDoubt                 a live tool was cut between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
+    ├── MetricsHung             the metrics of a case did not come to an end
     └── UserAgentFailed         the simulated user was missing, raised, or answered nonsense
 """
 
@@ -83,6 +85,12 @@ class ToolRefused(Refusal):
     """A tool was called that has no mock and was not named as allowed."""
 
 
+class MetricRefused(Refusal):
+    """A metric tried to act instead of look."""
+
+    phase: ClassVar[Phase] = "metric"
+
+
 class FenceBreach(Refusal, PermissionError):
     """Code inside a rehearsal tried to connect, look up a name or start a process."""
 
@@ -119,6 +127,12 @@ class LoopLimit(RunBroke):
     """A loop or an agent took more rounds than it is allowed."""
 
     phase: ClassVar[Phase] = "agent"
+
+
+class MetricsHung(RunBroke):
+    """The metrics of a case did not come to an end."""
+
+    phase: ClassVar[Phase] = "metric"
 
 
 class UserAgentFailed(RunBroke):

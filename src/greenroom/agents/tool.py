@@ -69,6 +69,7 @@ class Tool:
 
     async def run(self, args: Mapping[str, Any], context: Context) -> Any:
         """Run the body. Only a World that answers calls for real comes here."""
+        check_direct_call(self, self.name)
         given = {**args, self._context: context} if self._context else dict(args)
         if inspect.iscoroutinefunction(self.fn):
             return await self.fn(**given)

@@ -1,7 +1,7 @@
 """Eval sets kept in files: JSON or YAML of our own shape, doubted here and trusted inside."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -97,7 +97,8 @@ def _yaml(text: str, source: Path) -> Any:
 
     try:
         # Aliases let a small file unfold into gigabytes, so none are taken.
-        tokens: Any = yaml.scan(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
+        scan: Callable[..., Iterable[object]] = yaml.scan  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        tokens = scan(text, Loader=yaml.SafeLoader)
         if any(isinstance(token, yaml.AliasToken) for token in tokens):
             raise BadFile(f"{source} uses YAML aliases (*name); write the value out.")
         return yaml.safe_load(text)

@@ -35,7 +35,8 @@ class Event:
 class RunStarted(Event):
     """The case's data, the agent's graph and the state it all begins with."""
 
-    VALUES: ClassVar[tuple[str, ...]] = ("case", "agent", "state")
+    # `case` and `agent` are made of JSON by those who write them down, and copied nowhere else.
+    VALUES: ClassVar[tuple[str, ...]] = ("state",)
     kind: Literal["run_started"] = "run_started"
     run_id: str
     case: Json = None

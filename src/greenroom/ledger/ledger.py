@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import TypeVar, cast, overload
 
 from greenroom.errors import BadLedger
 from greenroom.ledger.changes import State, apply_changes
@@ -25,15 +26,20 @@ from greenroom.ledger.trail import Trail
 E = TypeVar("E", bound=Event)
 
 _stamp = object.__setattr__
+_place = attrgetter("seq")
+_FOLDED = frozenset(
+    (RunStarted, ToolReturned, StateChanged, NodeEnded, NodeFailed, Answered, UserSaid)
+)
 
 
 class Ledger:
     """Events in the order they happened. Nothing is ever edited; everything else is computed."""
 
-    __slots__ = ("_events", "_folds", "_trails")
+    __slots__ = ("_events", "_folds", "_kinds", "_trails")
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
+        self._kinds: dict[type[Event], list[Event]] = {}
         self._folds: dict[tuple[Voice, str], State] = {}
         self._trails: dict[Voice, Trail] = {}
         for event in events:
@@ -52,15 +58,18 @@ class Ledger:
         _stamp(event, "seq", seq)
         _stamp(event, "at", at)
         self._events.append(event)
-        self._fold(event)
+        kind = type(event)
+        self._kinds.setdefault(kind, []).append(event)
+        self.trail(event.voice).take(event)
+        if kind in _FOLDED:
+            self._fold(event)
         return event
 
     def _fold(self, event: Event) -> None:
         match event:
-            case ToolReturned() | NodeEnded() | StateChanged() if event.changes:
-                apply_changes(self.fold(event.voice, branch_of(event.path)), event.changes)
-                self._join(event)
-            case NodeEnded() | NodeFailed():
+            case ToolReturned() | StateChanged() | NodeEnded() | NodeFailed():
+                if not isinstance(event, NodeFailed) and event.changes:
+                    apply_changes(self.fold(event.voice, branch_of(event.path)), event.changes)
                 self._join(event)
             case Answered() | UserSaid() if event.changes:
                 # The user's changes reach the whole run: open branches see them too.
@@ -89,18 +98,20 @@ class Ledger:
                     del self._folds[key]
 
     def trail(self, voice: Voice = "agent") -> Trail:
-        """Where a voice stands: an index over its events, brought up to date."""
+        """Where a voice stands: an index over its events."""
         trail = self._trails.get(voice)
         if trail is None:
             trail = self._trails[voice] = Trail(voice)
-        trail.catch_up(self._events)
         return trail
 
     def of(self, *kinds: type[E], voice: Voice | None = "agent") -> list[E]:
-        """The events of these kinds on one side; `voice=None` takes both."""
-        return [
-            e for e in self._events if isinstance(e, kinds) and (voice is None or e.voice == voice)
-        ]
+        """The events of exactly these kinds on one side; `voice=None` takes both."""
+        found = [e for kind in kinds for e in self._kinds.get(kind, ())]
+        if voice is not None:
+            found = [e for e in found if e.voice == voice]
+        if len(kinds) > 1:
+            found.sort(key=_place)
+        return cast("list[E]", found)
 
     @property
     def events(self) -> tuple[Event, ...]:

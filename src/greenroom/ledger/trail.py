@@ -1,7 +1,8 @@
 """Where a run stands: one pass over its events, remembered, so that resuming is a look-up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from greenroom.ledger.events import (
     AgentSaid,
@@ -34,7 +35,6 @@ class Trail:
     """Index over one voice's events. It follows from the ledger and is never saved."""
 
     voice: Voice
-    seen: int = 0
     invocations: dict[str, InvocationStarted] = field(default_factory=dict[str, InvocationStarted])
     invocations_ended: dict[str, InvocationEnded] = field(
         default_factory=dict[str, InvocationEnded]
@@ -56,53 +56,11 @@ class Trail:
     answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
     conflicted: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
 
-    def catch_up(self, events: Sequence[Event]) -> None:
-        """Take in what was appended since the last look."""
-        while self.seen < len(events):
-            event = events[self.seen]
-            self.seen += 1
-            if event.voice == self.voice:
-                self._take(event)
-
-    def _take(self, event: Event) -> None:
-        match event:
-            case ModelReplied() | Corrected():
-                self.steps.setdefault(event.path, []).append(event)
-            case ToolCalled():
-                self._call(event)
-            case ToolReturned() | ToolFailed():
-                self.results[event.call_id] = event
-            case NodeStarted():
-                self.started[event.path] = event
-                self.runs.setdefault(event.node, []).append(event)
-            case NodeEnded():
-                self.ended[event.path] = event
-            case NodeFailed():
-                self.failed[event.path] = event
-            case Decided():
-                self.decided[event.path] = event.choice
-            case InvocationStarted():
-                self.invocations[event.path] = event
-            case InvocationEnded():
-                self.invocations_ended[event.path] = event
-            case UserSaid():
-                self.said.append(event)
-            case AgentSaid():
-                self.spoken[event.path] = event
-            case YieldOpened():
-                self.yields[event.yield_id] = event
-            case StateConflicted():
-                self.conflicted.add((event.path, event.scope, event.key))
-            case Answered():
-                self.answers.update({a.yield_id: a for a in event.answers})
-            case _:
-                pass
-
-    def _call(self, event: ToolCalled) -> None:
-        # A call issued again after a cut keeps its number and its place.
-        if event.call_id not in self.called:
-            self.calls_of.setdefault(event.tool, []).append(event)
-        self.called[event.call_id] = event
+    def take(self, event: Event) -> None:
+        """Take in one more event of this voice."""
+        taker = _TAKERS.get(type(event))
+        if taker is not None:
+            taker(self, event)
 
     def call_number(self, tool: str, call_id: str, path: str) -> int:
         """How many calls of `tool` came before this one, as seen from `path`.
@@ -165,3 +123,84 @@ class Trail:
 def _same_root(one: str, other: str) -> bool:
     """Whether two paths belong to one invocation, or to a second try at it."""
     return root_of(one).split("~")[0] == root_of(other).split("~")[0]
+
+
+def _take_step(trail: Trail, event: Step) -> None:
+    trail.steps.setdefault(event.path, []).append(event)
+
+
+def _take_call(trail: Trail, event: ToolCalled) -> None:
+    # A call issued again after a cut keeps its number and its place.
+    if event.call_id not in trail.called:
+        trail.calls_of.setdefault(event.tool, []).append(event)
+    trail.called[event.call_id] = event
+
+
+def _take_result(trail: Trail, event: ToolReturned | ToolFailed) -> None:
+    trail.results[event.call_id] = event
+
+
+def _take_start(trail: Trail, event: NodeStarted) -> None:
+    trail.started[event.path] = event
+    trail.runs.setdefault(event.node, []).append(event)
+
+
+def _take_end(trail: Trail, event: NodeEnded) -> None:
+    trail.ended[event.path] = event
+
+
+def _take_failure(trail: Trail, event: NodeFailed) -> None:
+    trail.failed[event.path] = event
+
+
+def _take_decision(trail: Trail, event: Decided) -> None:
+    trail.decided[event.path] = event.choice
+
+
+def _take_invocation(trail: Trail, event: InvocationStarted) -> None:
+    trail.invocations[event.path] = event
+
+
+def _take_invocation_end(trail: Trail, event: InvocationEnded) -> None:
+    trail.invocations_ended[event.path] = event
+
+
+def _take_said(trail: Trail, event: UserSaid) -> None:
+    trail.said.append(event)
+
+
+def _take_spoken(trail: Trail, event: AgentSaid) -> None:
+    trail.spoken[event.path] = event
+
+
+def _take_yield(trail: Trail, event: YieldOpened) -> None:
+    trail.yields[event.yield_id] = event
+
+
+def _take_answers(trail: Trail, event: Answered) -> None:
+    trail.answers.update({answer.yield_id: answer for answer in event.answers})
+
+
+def _take_conflict(trail: Trail, event: StateConflicted) -> None:
+    trail.conflicted.add((event.path, event.scope, event.key))
+
+
+# A table instead of a match: every event of every run comes through here.
+_TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
+    ModelReplied: _take_step,
+    Corrected: _take_step,
+    ToolCalled: _take_call,
+    ToolReturned: _take_result,
+    ToolFailed: _take_result,
+    NodeStarted: _take_start,
+    NodeEnded: _take_end,
+    NodeFailed: _take_failure,
+    Decided: _take_decision,
+    InvocationStarted: _take_invocation,
+    InvocationEnded: _take_invocation_end,
+    UserSaid: _take_said,
+    AgentSaid: _take_spoken,
+    YieldOpened: _take_yield,
+    Answered: _take_answers,
+    StateConflicted: _take_conflict,
+}

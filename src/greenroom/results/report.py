@@ -42,7 +42,7 @@ class MetricSummary:
     unmeasured: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The results of an evaluation, in the order of its cases. `str(report)` is plain text."""
 
@@ -120,6 +120,9 @@ class Report:
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def __repr__(self) -> str:
+        return f"<Report of {len(self.results)} results: {self.summary.passed} passed>"
 
     def __str__(self) -> str:
         from greenroom.results.text import plain_text

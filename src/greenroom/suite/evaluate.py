@@ -11,7 +11,7 @@ from typing import Any, Literal
 from greenroom.cases.case import Case, EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome
-from greenroom.errors import FenceNotHeld, Refusal, ToolRefused
+from greenroom.errors import FenceNotHeld, MetricRefused, MetricsHung, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric, score
 from greenroom.results.report import Report
@@ -19,6 +19,7 @@ from greenroom.results.result import CaseResult, broken, concluded, skipped
 from greenroom.simulation.fence import enclose, enclosed_executor, not_held, strays
 from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.simulate import simulate
+from greenroom.simulation.watchdog import Expired, sweep, watched
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.world.bodies import guarded
 
@@ -28,6 +29,7 @@ OnCase = Callable[[Case], None]
 OnResult = Callable[[CaseResult], None]
 
 CONCURRENCY = 4
+METRIC_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,9 @@ async def evaluate(
     notes = _fence_notes(allow_unfenced)
     begun = perf_counter()
     before = len(strays())
-    results = await _Run(agent, evalset, settings).results()
+    run = _Run(agent, evalset, settings)
+    results = await run.results()
+    notes += run.notes
     notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
     return Report(results, evalset.name or evalset.id, perf_counter() - begun, notes)
 
@@ -108,6 +112,7 @@ class _Run:
     settings: Settings
     done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
     stopped: str = ""
+    notes: list[str] = field(default_factory=list[str])
 
     async def results(self) -> list[CaseResult]:
         """Every case's result, at most `concurrency` under way at once."""
@@ -129,16 +134,25 @@ class _Run:
             else:
                 self.done[index] = await self._case(case)
                 self._consider(self.done[index])
-            if self.settings.on_case_complete is not None:
-                self.settings.on_case_complete(self.done[index])
+            self._tell(self.settings.on_case_complete, self.done[index])
 
     async def _case(self, case: Case) -> CaseResult:
-        if self.settings.on_case_start is not None:
-            self.settings.on_case_start(case)
+        self._tell(self.settings.on_case_start, case)
         result = await play_case(self.agent, case, self.settings)
         if result.status == "error" and self.settings.on_error == "skip":
             return replace(result, status="skipped", notes=("left out because of its error",))
         return result
+
+    def _tell(self, hook: Callable[[Any], None] | None, what: Case | CaseResult) -> None:
+        """Call a hook; one that raises is reported and harms nothing."""
+        if hook is None:
+            return
+        try:
+            hook(what)
+        except Exception as error:  # noqa: BLE001 - somebody else's code, kept from the results
+            note = f"the hook {getattr(hook, '__name__', hook)!r} raised {error!r}"
+            if note not in self.notes:
+                self.notes.append(note)
 
     def _consider(self, result: CaseResult) -> None:
         if result.status == "error" and self.settings.on_error == "stop":
@@ -154,27 +168,39 @@ async def play_case(agent: Any, case: Case, settings: Settings) -> CaseResult:
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     try:
-        scores = await _measured(case, ledger, settings.metrics)
-    except Refusal as refusal:
-        return replace(
-            broken(case, refusal, "metric"), ledger=ledger if settings.keep_ledgers else None
-        )
+        scores = await _in_time(case, ledger, settings)
+    except (Refusal, MetricsHung) as error:
+        return replace(broken(case, error), ledger=ledger if settings.keep_ledgers else None)
     return concluded(case, ledger, scores, keep_ledger=settings.keep_ledgers)
+
+
+async def _in_time(case: Case, ledger: Ledger, settings: Settings) -> dict[str, Outcome]:
+    """Score, but not forever: a metric that blocks the event loop is broken off too."""
+    task = asyncio.current_task()
+    assert task is not None
+    seconds = METRIC_SECONDS * (1 + len(settings.metrics) + len(case.metrics))
+    with watched(task, seconds) as deadline:
+        try:
+            return await _measured(case, ledger, settings.metrics)
+        except (asyncio.CancelledError, Expired):
+            if not deadline.expired:
+                raise
+            task.uncancel()
+            raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
 
 
 async def _measured(case: Case, ledger: Ledger, metrics: Sequence[Metric]) -> dict[str, Outcome]:
     """Score inside the fence: metrics may look, and ask models, but not act."""
-    latch = Latch()
     with enclose(case.id) as enclosure, guarded(_no_tools):
-        world = FencedWorld(Ledger(), latch)
+        world = FencedWorld(Ledger(), Latch())
         scores = await score(ledger, metrics, case, world=world)
     if enclosure.breach is not None:
-        raise ToolRefused(f"a metric tried to reach the outside: {enclosure.breach}")
+        raise MetricRefused(f"a metric tried to reach the outside: {enclosure.breach}")
     return scores
 
 
 def _no_tools(_: object, name: str) -> None:
-    raise ToolRefused(f"a metric called the tool {name!r}; metrics only read the ledger.")
+    raise MetricRefused(f"a metric called the tool {name!r}; metrics only read the ledger.")
 
 
 def rehearse(agent: Any, cases: Cases, **options: Any) -> Report:
@@ -189,7 +215,11 @@ def rehearse(agent: Any, cases: Cases, **options: Any) -> Report:
 def _run(agent: Any, cases: Cases, options: dict[str, Any]) -> Report:
     async def main() -> Report:
         asyncio.get_running_loop().set_default_executor(enclosed_executor())
-        return await evaluate(agent, cases, **options)
+        try:
+            return await evaluate(agent, cases, **options)
+        finally:
+            # What swallows its cancellation would keep the loop, and the caller, waiting forever.
+            await sweep(asyncio.all_tasks() - {asyncio.current_task()})  # pyright: ignore[reportArgumentType]
 
     return asyncio.run(main())
 
