@@ -2,7 +2,7 @@
 
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
-from greenroom.simulation.simulate import simulate
+from greenroom.simulation.stage import simulate
 from greenroom.simulation.users import Lines, SimulatedUser, UserAgents
 
 __all__ = [

@@ -11,14 +11,14 @@ from typing import Any, Literal
 from greenroom.cases.case import Case, EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome
-from greenroom.errors import FenceNotHeld, MetricRefused, MetricsHung, Refusal
+from greenroom.errors import BadInput, FenceNotHeld, MetricRefused, MetricsHung, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric, score
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, broken, concluded, skipped
 from greenroom.simulation.fence import enclose, enclosed_executor, not_held, strays
 from greenroom.simulation.gate import FencedWorld, Latch
-from greenroom.simulation.simulate import simulate
+from greenroom.simulation.stage import simulate
 from greenroom.simulation.watchdog import Expired, sweep, watched
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.world.bodies import guarded
@@ -42,6 +42,7 @@ class Settings:
     on_error: OnError = "collect"
     fail_fast: bool = False
     keep_ledgers: bool = True
+    seconds_per_metric: float = METRIC_SECONDS
     on_case_start: OnCase | None = None
     on_case_complete: OnResult | None = None
 
@@ -56,6 +57,7 @@ async def evaluate(
     on_error: OnError = "collect",
     fail_fast: bool = False,
     keep_ledgers: bool = True,
+    seconds_per_metric: float = METRIC_SECONDS,
     allow_unfenced: bool = False,
     on_case_start: OnCase | None = None,
     on_case_complete: OnResult | None = None,
@@ -77,6 +79,7 @@ async def evaluate(
         on_error=on_error,
         fail_fast=fail_fast,
         keep_ledgers=keep_ledgers,
+        seconds_per_metric=seconds_per_metric,
         on_case_start=on_case_start,
         on_case_complete=on_case_complete,
     )
@@ -169,7 +172,7 @@ async def play_case(agent: Any, case: Case, settings: Settings) -> CaseResult:
         return broken(case, error)
     try:
         scores = await _in_time(case, ledger, settings)
-    except (Refusal, MetricsHung) as error:
+    except (Refusal, MetricsHung, BadInput) as error:
         return replace(broken(case, error), ledger=ledger if settings.keep_ledgers else None)
     return concluded(case, ledger, scores, keep_ledger=settings.keep_ledgers)
 
@@ -178,10 +181,10 @@ async def _in_time(case: Case, ledger: Ledger, settings: Settings) -> dict[str, 
     """Score, but not forever: a metric that blocks the event loop is broken off too."""
     task = asyncio.current_task()
     assert task is not None
-    seconds = METRIC_SECONDS * (1 + len(settings.metrics) + len(case.metrics))
+    seconds = settings.seconds_per_metric * (1 + len(settings.metrics) + len(case.metrics))
     with watched(task, seconds) as deadline:
         try:
-            return await _measured(case, ledger, settings.metrics)
+            return await _measured(case, ledger, settings)
         except (asyncio.CancelledError, Expired):
             if not deadline.expired:
                 raise
@@ -189,11 +192,17 @@ async def _in_time(case: Case, ledger: Ledger, settings: Settings) -> dict[str, 
             raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
 
 
-async def _measured(case: Case, ledger: Ledger, metrics: Sequence[Metric]) -> dict[str, Outcome]:
+async def _measured(case: Case, ledger: Ledger, settings: Settings) -> dict[str, Outcome]:
     """Score inside the fence: metrics may look, and ask models, but not act."""
     with enclose(case.id) as enclosure, guarded(_no_tools):
         world = FencedWorld(Ledger(), Latch())
-        scores = await score(ledger, metrics, case, world=world)
+        scores = await score(
+            ledger,
+            settings.metrics,
+            case,
+            world=world,
+            seconds_per_metric=settings.seconds_per_metric,
+        )
     if enclosure.breach is not None:
         raise MetricRefused(f"a metric tried to reach the outside: {enclosure.breach}")
     return scores
