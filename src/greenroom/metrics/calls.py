@@ -1,0 +1,139 @@
+"""Did the agent call a tool, with these arguments, often enough and not too often?"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import Score
+from greenroom.errors import BadMetric
+from greenroom.ledger.events import Event, ToolCalled
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, plain
+from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.matching import Bounds, Predicate, bounds, holds, same, times
+
+ArgsMatch = Literal["subset", "exact"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Called(BuiltIn):
+    """Counts the calls of one tool whose arguments match."""
+
+    tool: str
+    args: Mapping[str, Json] | None
+    match: ArgsMatch
+    where: Predicate | None
+    bounds: Bounds
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+        """1 if as many calls match as there should be."""
+        made = calls_in(ledger.of(ToolCalled))
+        of_tool = [call for call in made if call.tool == self.tool]
+        matching = [call for call in of_tool if self._matches(call.args)]
+        passed = self.bounds.hold(len(matching))
+        return Score(
+            float(passed),
+            passed,
+            name=self.name,
+            reason=self._reason(passed, len(matching), of_tool, made),
+            evidence=[call_text(call.tool, call.args) for call in matching or of_tool],
+            measured=len(matching),
+        )
+
+    def _matches(self, args: Mapping[str, Json]) -> bool:
+        if self.args is not None and not args_match(self.args, args, self.match):
+            return False
+        return self.where is None or holds(self.where, plain(args))
+
+    def _reason(
+        self, passed: bool, count: int, of_tool: Sequence[ToolCalled], made: Sequence[ToolCalled]
+    ) -> str:
+        if not of_tool:
+            found = f"{self.tool} was never called"
+        elif not count:
+            found = f"{self.tool} was called, but never{self._condition}"
+        else:
+            found = f"{self.tool} was called {times(count)}{self._condition}"
+        if passed:
+            return found
+        others = ", ".join(dict.fromkeys(call.tool for call in made)) or "nothing"
+        seen = "" if of_tool else f"; the agent called {others}"
+        return f"{found}; expected {self.bounds}{seen}"
+
+    @property
+    def _condition(self) -> str:
+        if self.args is not None:
+            return f" with {'exactly ' if self.match == 'exact' else ''}{dict(self.args)!r}"
+        return " with arguments that pass the predicate" if self.where is not None else ""
+
+
+def called(
+    tool: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    match: ArgsMatch = "subset",
+    where: Predicate | None = None,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    never: bool = False,
+    name: str | None = None,
+) -> Called:
+    """The agent called `tool`, at least once unless a bound says otherwise.
+
+    `args` must be among the call's arguments (`match="exact"`: be all of them), `where` must hold
+    for their dict. `at_most` alone allows no call at all; `never=True` demands that.
+    """
+    here = f"called({tool!r}, ...)"
+    if not isinstance(tool, str) or not tool:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadMetric(f"{here} wants the tool's name as a text.")
+    if args is not None and not isinstance(args, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadMetric(f"{here} wants arguments as a dict, but got {args!r}; predicates: where=.")
+    if match not in ("subset", "exact"):
+        raise BadMetric(f"{here} has match={match!r}; give 'subset' or 'exact', or use where=.")
+    wanted = None if args is None else cast("dict[str, Json]", plain(args, here))
+    return Called(
+        tool=tool,
+        args=wanted,
+        match=match,
+        where=where,
+        bounds=_limits(here, at_least, at_most, never),
+        **written(
+            "called",
+            tool,
+            *(() if wanted is None else (wanted,)),
+            match="exact" if match == "exact" else None,
+            where=where,
+            at_least=at_least,
+            at_most=at_most,
+            never=never or None,
+            name=name,
+        ),
+    )
+
+
+def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -> Bounds:
+    if not never:
+        unbounded = at_least is None and at_most is None
+        return bounds(here, 1 if unbounded else at_least, at_most)
+    if at_least is not None or at_most is not None:
+        raise BadMetric(f"{here} says never=True beside at_least or at_most; give one of them.")
+    return Bounds(at_most=0)
+
+
+def calls_in(events: Iterable[Event]) -> list[ToolCalled]:
+    """The agent's tool calls among these events; one issued again after a cut counts once."""
+    calls = (event for event in events if isinstance(event, ToolCalled) and event.voice == "agent")
+    return list({call.call_id: call for call in calls}.values())
+
+
+def args_match(wanted: Mapping[str, Json], args: Mapping[str, Json], match: ArgsMatch) -> bool:
+    """Whether all wanted arguments are there and, for "exact", no others."""
+    if match == "exact" and len(wanted) != len(args):
+        return False
+    return all(key in args and same(value, args[key]) for key, value in wanted.items())
+
+
+def call_text(tool: str, args: Mapping[str, Json]) -> str:
+    """A call as one would type it."""
+    return f"{tool}({', '.join(f'{name}={value!r}' for name, value in args.items())})"

@@ -1,0 +1,137 @@
+"""How often did something happen?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, cast, get_args
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import Score
+from greenroom.errors import BadMetric
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answered,
+    AnyEvent,
+    Event,
+    ModelCalled,
+    ModelReplied,
+    ToolCalled,
+    ToolReturned,
+    UserSaid,
+    YieldOpened,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.matching import Bounds, Predicate, bounds, holds
+from greenroom.metrics.turns import messages_in
+
+Kinds = tuple[type[Event], ...]
+
+_ALIASES: dict[str, Kinds] = {
+    "message": (UserSaid, AgentSaid, Answered),
+    "user_message": (UserSaid, Answered),
+    "agent_message": (AgentSaid,),
+    "tool_call": (ToolCalled,),
+    "tool_result": (ToolReturned,),
+    "model_call": (ModelCalled,),
+    "model_reply": (ModelReplied,),
+    "yield": (YieldOpened,),
+}
+
+_BY_KIND: dict[str, Kinds] = {
+    str(field.default): (event,)
+    for event in get_args(AnyEvent)
+    for field in fields(event)
+    if field.name == "kind"
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EventCount(BuiltIn):
+    """Counts the events of some kinds on the agent's side."""
+
+    what: str
+    kinds: Kinds
+    where: Predicate | None
+    bounds: Bounds
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+        """1 if there are as many events as there should be; `measured` is the count."""
+        count = sum(self._counts(event) for event in ledger.of(*self.kinds))
+        passed = self.bounds.hold(count)
+        found = f"{count} × {self.what}"
+        return Score(
+            float(passed),
+            passed,
+            name=self.name,
+            reason=found if passed else f"{found}; expected {self.bounds}",
+            measured=count,
+        )
+
+    def _counts(self, event: Event) -> bool:
+        # Rounds that only answer tools are no messages.
+        if self.what in _ALIASES and isinstance(event, Answered) and not messages_in(event):
+            return False
+        return self.where is None or holds(self.where, event)
+
+
+def event_count(
+    kind: str | type[Event],
+    where: Callable[[Any], Any] | None = None,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    exactly: int | None = None,
+    check: Callable[[int], Any] | None = None,
+    name: str | None = None,
+) -> EventCount:
+    """How often events of a kind happened, bounded or checked by a predicate on the count.
+
+    `kind` is an event class, its kind ("tool_returned") or a plain word: message, user_message,
+    agent_message, tool_call, tool_result, model_call, model_reply, yield. `where` picks events.
+    """
+    what, kinds = _kinds(kind)
+    return EventCount(
+        what=what,
+        kinds=kinds,
+        where=where,
+        bounds=_limits(f"event_count({what!r}, ...)", at_least, at_most, exactly, check),
+        **written(
+            "event_count",
+            kind,
+            where=where,
+            at_least=at_least,
+            at_most=at_most,
+            exactly=exactly,
+            check=check,
+            name=name,
+        ),
+    )
+
+
+def _limits(
+    here: str,
+    at_least: int | None,
+    at_most: int | None,
+    exactly: int | None,
+    check: Predicate | None,
+) -> Bounds:
+    ranged = at_least is not None or at_most is not None
+    if sum((ranged, exactly is not None, check is not None)) != 1:
+        raise BadMetric(f"{here} wants one of: at_least and/or at_most, exactly, check.")
+    if check is not None:
+        return Bounds(check=check)
+    if exactly is not None:
+        return bounds(here, exactly, exactly)
+    return bounds(here, at_least, at_most)
+
+
+def _kinds(kind: object) -> tuple[str, Kinds]:
+    if isinstance(kind, type) and issubclass(kind, Event):
+        return kind.__name__, (kind,)
+    known = {**_BY_KIND, **_ALIASES}
+    if isinstance(kind, str) and kind in known:
+        return kind, known[kind]
+    near = get_close_matches(str(cast(object, kind)), known, n=3)
+    rest = sorted(name for name in known if name not in near)
+    raise BadMetric(f"event_count knows no events {kind!r}; it knows {', '.join([*near, *rest])}.")

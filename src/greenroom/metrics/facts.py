@@ -1,0 +1,67 @@
+"""Facts of a case or run that may be missing.
+
+Each question answers with the fact, or with the outcome that says why there is none: what the case
+does not say makes a metric not applicable, what the run does not show leaves it unmeasured.
+"""
+
+from typing import TypeVar
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import NotApplicable, Unmeasured
+from greenroom.ledger import questions
+from greenroom.ledger.events import ModelReplied
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall, Usage
+
+Fact = TypeVar("Fact")
+Missing = NotApplicable | Unmeasured
+
+
+def spoken(ledger: Ledger) -> str | Unmeasured:
+    """The agent's last words."""
+    said = questions.response(ledger)
+    if said is None:
+        return Unmeasured("the agent never spoke, so there is no response to measure")
+    if not said.strip():
+        return Unmeasured("the agent's last response is empty, so there is nothing to measure")
+    return said
+
+
+def known_cost(ledger: Ledger) -> float | Unmeasured:
+    """What the agent's models cost in USD."""
+    total = questions.cost(ledger)
+    if total is not None:
+        return total
+    unpriced = {r.model or "unnamed" for r in ledger.of(ModelReplied) if r.cost is None}
+    return Unmeasured(f"the cost is unknown: no price for {', '.join(sorted(unpriced))}")
+
+
+def known_usage(ledger: Ledger) -> Usage | Unmeasured:
+    """The tokens of the agent's models."""
+    total = questions.usage(ledger)
+    if total is not None:
+        return total
+    silent = {r.model or "unnamed" for r in ledger.of(ModelReplied) if r.usage is None}
+    return Unmeasured(f"the usage is unknown: no token counts from {', '.join(sorted(silent))}")
+
+
+def reference(case: Case) -> str | NotApplicable:
+    """The response the case expects of the last turn that expects one."""
+    for turn in reversed(case.script):
+        if turn.expect is not None and turn.expect.response is not None:
+            return turn.expect.response
+    return NotApplicable("the case gives no reference: no turn has Expect(response=...)")
+
+
+def expected_calls(case: Case) -> list[ToolCall | str] | NotApplicable:
+    """The calls the case expects, turn after turn, as the case wrote them; [] allows none."""
+    expected = [turn.expect.tools for turn in case.script if turn.expect is not None]
+    given = [tools for tools in expected if tools is not None]
+    if not given:
+        return NotApplicable("the case expects no particular calls: no turn has Expect(tools=...)")
+    return [wanted for tools in given for wanted in tools]
+
+
+def or_none(fact: Fact | Missing) -> Fact | None:
+    """The fact, or None where it is missing."""
+    return None if isinstance(fact, NotApplicable | Unmeasured) else fact

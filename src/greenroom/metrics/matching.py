@@ -1,0 +1,81 @@
+"""When two JSON values are the same, when a predicate holds, and when a count suffices."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from greenroom.errors import BadMetric
+from greenroom.ledger.plain import Json
+
+Predicate = Callable[[Any], Any]
+
+
+def same(left: Json, right: Json) -> bool:
+    """Whether two JSON values are equal; other than in Python, True is not 1."""
+    if left != right or isinstance(left, bool) != isinstance(right, bool):
+        return False
+    if isinstance(left, dict):
+        mine, other = cast("dict[str, Json]", left), cast("dict[str, Json]", right)
+        return all(same(value, other[key]) for key, value in mine.items())
+    if isinstance(left, list):
+        return all(map(same, cast("list[Json]", left), cast("list[Json]", right)))
+    return True
+
+
+def holds(predicate: Predicate, value: Any) -> bool:
+    """Whether `predicate` is true of `value`; a predicate that would have to be awaited is refused."""
+    found = predicate(value)
+    if inspect.isawaitable(found):
+        # Left alone it would count as true, because every object does.
+        if inspect.iscoroutine(found):
+            found.close()
+        raise BadMetric(f"the predicate {predicate!r} is async; give a plain function.")
+    return bool(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many there should be."""
+
+    at_least: int | None = None
+    at_most: int | None = None
+    check: Predicate | None = None
+
+    def hold(self, count: int) -> bool:
+        """Whether `count` is neither too few nor too many."""
+        if self.at_least is not None and count < self.at_least:
+            return False
+        if self.at_most is not None and count > self.at_most:
+            return False
+        return self.check is None or holds(self.check, count)
+
+    def __str__(self) -> str:
+        if self.check is not None:
+            return f"a count that passes {getattr(self.check, '__name__', 'the check')}"
+        if self.at_most == 0:
+            return "none"
+        if self.at_least == self.at_most:
+            return f"exactly {self.at_least}"
+        least = f"at least {self.at_least}" if self.at_least else ""
+        most = "" if self.at_most is None else f"at most {self.at_most}"
+        return " and ".join(part for part in (least, most) if part)
+
+
+def bounds(where: str, at_least: int | None, at_most: int | None) -> Bounds:
+    """Bounds that some count meets and some count misses, or BadMetric."""
+    for number in (at_least, at_most):
+        if number is not None and (type(number) is not int or number < 0):
+            raise BadMetric(f"{where} counts with {number!r}; give a whole number from 0.")
+    if at_most is None and not at_least:
+        raise BadMetric(f"{where} could never fail; give at_least=1 or more, or at_most=.")
+    if at_most is not None and (at_least or 0) > at_most:
+        raise BadMetric(
+            f"{where} wants at least {at_least} and at most {at_most}: no count is both."
+        )
+    return Bounds(at_least, at_most)
+
+
+def times(count: int) -> str:
+    """A count as people say it."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

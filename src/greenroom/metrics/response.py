@@ -1,0 +1,166 @@
+"""Did the agent's last words say what they should?"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.errors import BadMetric
+from greenroom.ledger.ledger import Ledger
+from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.facts import reference, spoken
+from greenroom.metrics.outcomes import checked_threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Exact(BuiltIn):
+    """Compares the last response with a text, or with the case's reference."""
+
+    text: str | None
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """1 if both are equal, white space around them aside."""
+        wanted = reference(case) if self.text is None else self.text
+        said = spoken(ledger)
+        if isinstance(wanted, NotApplicable):
+            return wanted
+        if isinstance(said, Unmeasured):
+            return said
+        passed = equal_texts(said, wanted)
+        reason = "the response is the expected text"
+        if not passed:
+            reason = f"the response is {quoted(said)}; expected {quoted(wanted)}"
+        return Score(float(passed), passed, name=self.name, reason=reason, evidence=[said])
+
+
+def exact(text: str | None = None, *, name: str | None = None) -> Exact:
+    """The last response equals `text`, or the case's reference; white space around is ignored."""
+    if text is not None:
+        _check_text(text, "exact")
+    return Exact(text=text, **written("exact", *(() if text is None else (text,)), name=name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Contains(BuiltIn):
+    """Looks for texts in the last response."""
+
+    texts: tuple[str, ...]
+    ignore_case: bool
+    threshold: float
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """The share of the texts that is found."""
+        wanted = self.texts or _expected_texts(case)
+        if isinstance(wanted, NotApplicable):
+            return wanted
+        said = spoken(ledger)
+        if isinstance(said, Unmeasured):
+            return said
+        missing = missing_texts(said, wanted, ignore_case=self.ignore_case)
+        found = len(wanted) - len(missing)
+        reason = f"{found} of {len(wanted)} texts found"
+        if missing:
+            reason += f"; missing {', '.join(map(quoted, missing))}"
+        return Score(
+            found / len(wanted),
+            threshold=self.threshold,
+            name=self.name,
+            reason=reason,
+            evidence=[said],
+            measured=found,
+        )
+
+
+def contains(
+    *texts: str, ignore_case: bool = False, threshold: float = 1.0, name: str | None = None
+) -> Contains:
+    """The last response contains these texts; the value is the share found.
+
+    Without texts, those that the case's last turn expects with `Expect(contains=...)`.
+    """
+    for text in texts:
+        _check_text(text, "contains")
+    checked_threshold(threshold, "contains(...)")
+    return Contains(
+        texts=texts,
+        ignore_case=ignore_case,
+        threshold=threshold,
+        **written(
+            "contains",
+            *texts,
+            ignore_case=ignore_case or None,
+            threshold=None if threshold == 1 else threshold,
+            name=name,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Matches(BuiltIn):
+    """Searches the last response for a regular expression."""
+
+    pattern: re.Pattern[str]
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """1 if the pattern is found anywhere."""
+        said = spoken(ledger)
+        if isinstance(said, Unmeasured):
+            return said
+        found = self.pattern.search(said)
+        if found is None:
+            reason = f"{self.pattern.pattern!r} is not found in {quoted(said)}"
+            return Score(0.0, False, name=self.name, reason=reason, evidence=[said])
+        reason = f"{self.pattern.pattern!r} matches {quoted(found.group())}"
+        return Score(1.0, True, name=self.name, reason=reason, evidence=[found.group()])
+
+
+def matches(pattern: str | re.Pattern[str], *, name: str | None = None) -> Matches:
+    """The last response contains a match of the regular expression."""
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise BadMetric(f"matches({pattern!r}): this is no regular expression: {error}.") from error
+    if not isinstance(compiled.pattern, str) or not compiled.pattern:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadMetric(f"matches({pattern!r}) wants a text that is not empty.")
+    return Matches(pattern=compiled, **written("matches", compiled, name=name))
+
+
+def _check_text(text: object, factory: str) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise BadMetric(f"{factory}(...) looks for {text!r}; give a text that is not empty.")
+
+
+def _expected_texts(case: Case) -> Sequence[str] | NotApplicable:
+    expect = case.script[-1].expect if case.script else None
+    texts = () if expect is None else texts_of(expect.contains or ())
+    return texts or NotApplicable("the case's last turn has no Expect(contains=...)")
+
+
+def texts_of(wanted: str | Sequence[str]) -> Sequence[str]:
+    """One text or several, as several."""
+    return (wanted,) if isinstance(wanted, str) else wanted
+
+
+def equal_texts(said: str, wanted: str) -> bool:
+    """Whether two texts are equal, white space around them aside."""
+    return said.strip() == wanted.strip()
+
+
+def missing_texts(said: str, wanted: Sequence[str], *, ignore_case: bool = False) -> list[str]:
+    """The wanted texts that `said` does not contain."""
+    if ignore_case:
+        folded = said.casefold()
+        return [text for text in wanted if text.casefold() not in folded]
+    return [text for text in wanted if text not in said]
+
+
+def quoted(text: str, longest: int = 120) -> str:
+    """A text in quotes, cut where nobody would read on."""
+    return repr(cut(text, longest))
+
+
+def cut(text: str, longest: int) -> str:
+    """At most so many characters of a text, with a mark where the rest was."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

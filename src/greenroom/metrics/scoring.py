@@ -1,0 +1,117 @@
+"""Case and ledger in, outcomes out: the one place where a metric's failure is caught."""
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_from
+from greenroom.cases.parts import Metric, MetricLike
+from greenroom.cases.scores import Outcome, Unmeasured
+from greenroom.errors import BadLedger, BadMetric, Refusal
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import started
+from greenroom.metrics.expectations import expectations
+from greenroom.metrics.metric import as_metric
+from greenroom.metrics.outcomes import OUTCOMES, as_outcome
+from greenroom.world.live import LiveWorld
+from greenroom.world.world import World
+
+
+async def score(
+    ledger: Ledger | str | Path,
+    metrics: Iterable[MetricLike] = (),
+    case: Case | None = None,
+    *,
+    world: World | None = None,
+    seconds_per_metric: float = 60.0,
+) -> dict[str, Outcome]:
+    """Measure a run, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
+
+    Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
+    A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
+    raised. Judges ask their models through `world`, which writes into a ledger of its own. Only
+    awaiting can be cut after `seconds_per_metric`: a metric that blocks is the run's to stop.
+    """
+    run = _opened(ledger)
+    played = recorded_case(run) if case is None else case
+    asked = LiveWorld(Ledger()) if world is None else world
+    if asked.ledger is run:
+        raise BadMetric(
+            "score(world=...) writes into the ledger that is scored, so the judges' calls would "
+            "count as the agent's. Give a world with a ledger of its own."
+        )
+    return {
+        name: await _measured(metric, played, run, asked, seconds_per_metric)
+        for name, metric in metrics_for(played, metrics).items()
+    }
+
+
+def _opened(ledger: Ledger | str | Path) -> Ledger:
+    run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
+    if not len(run):
+        # "Never called" and "cost nothing" would hold of it, and mean nothing.
+        raise BadLedger("the ledger is empty: nothing happened that could be measured.")
+    return run
+
+
+def recorded_case(ledger: Ledger) -> Case:
+    """The case in the ledger's first event; a trace without one has a case that expects nothing."""
+    first = started(ledger)
+    if first is None or first.case is None:
+        return Case("unrecorded")
+    return case_from(first.case, "the recorded case", live=True)
+
+
+def metrics_for(case: Case, given: Iterable[MetricLike] = ()) -> dict[str, Metric]:
+    """What measures a run of `case`: its expectations, its own metrics, and those given."""
+    own = _by_name([*expectations(case), *case.metrics], f"case {case.id!r}")
+    added = _by_name(tuple(given), "the run")
+    return own | {name: metric for name, metric in added.items() if name not in own}
+
+
+def _by_name(given: Sequence[MetricLike], where: str) -> dict[str, Metric]:
+    found: dict[str, Metric] = {}
+    for item in given:
+        metric = as_metric(item)
+        if metric.name in found:
+            raise BadMetric(
+                f"{where} has two metrics named {metric.name!r}; give one of them a `name=`."
+            )
+        found[metric.name] = metric
+    return found
+
+
+async def _measured(
+    metric: Metric, case: Case, ledger: Ledger, world: World, seconds: float
+) -> Outcome:
+    try:
+        found: Any = metric.measure(case, ledger, world)
+        if not isinstance(found, OUTCOMES) and inspect.isawaitable(found):
+            found = await _in_time(found, seconds)
+        return as_outcome(found, metric.name)
+    except Refusal:
+        raise
+    except asyncio.CancelledError:
+        # Only a cancellation of this very task is meant for us; others leaked from the metric.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return Unmeasured("CancelledError: something the metric awaited was cancelled")
+    except Exception as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
+        return Unmeasured(
+            f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        )
+
+
+async def _in_time(found: Any, seconds: float) -> Any:
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await found
+    except TimeoutError:
+        if limit.expired():
+            return Unmeasured(f"the metric did not finish within {seconds:g} s")
+        raise

@@ -1,0 +1,67 @@
+"""`cost_within` and `completed_within` measure money and time."""
+
+import math
+from typing import Any
+
+import pytest
+
+from greenroom.cases import Case, Unmeasured
+from greenroom.errors import BadMetric
+from greenroom.ledger import Ledger
+from greenroom.metrics import (
+    completed_within,
+    cost_within,
+    score,
+)
+from metrics.runs import (
+    agent,
+    replied,
+    run,
+    user,
+)
+
+
+async def outcome(metric: Any, ledger: Ledger, case: Case | None = None) -> Any:
+    return (await score(ledger, [metric], case or Case("c")))[metric.name]
+
+
+async def test_cost_within_measures_the_cost():
+    spent = run(user("Hi"), replied(0.02), replied(0.03))
+    found = await outcome(cost_within(0.05), spent)
+    assert (found.passed, found.measured) == (True, pytest.approx(0.05))
+    found = await outcome(cost_within(0.04), spent)
+    assert (found.value, found.passed) == (0.0, False)
+    assert found.reason == "cost 0.05 USD, over the budget of 0.04"
+
+
+async def test_an_unknown_price_is_unmeasured_and_never_0():
+    found = await outcome(cost_within(100), run(user("Hi"), replied(0.02), replied(None)))
+    assert found == Unmeasured("the cost is unknown: no price for m-1")
+
+
+async def test_the_users_models_do_not_count():
+    theirs = replied(None)
+    object.__setattr__(theirs[0], "voice", "user")
+    assert (await outcome(cost_within(0.02), run(user("Hi"), theirs, replied(0.02)))).passed
+
+
+async def test_completed_within_measures_the_time():
+    quick = run(user("Hi"), agent("Hello"), seconds=2.0)
+    found = await outcome(completed_within(2.5), quick)
+    assert (found.passed, found.measured) == (True, 2.0)
+    found = await outcome(completed_within(1.5), quick)
+    assert (found.passed, found.reason) == (False, "took 2 s; the limit is 1.5 s")
+
+
+@pytest.mark.parametrize("reason", ["max_seconds", "max_turns", "error"])
+async def test_a_run_that_was_cut_did_not_complete(reason):
+    found = await outcome(completed_within(100), run(user("Hi"), reason=reason))
+    assert (found.passed, reason in found.reason) == (False, True)
+
+
+@pytest.mark.parametrize("number", [-1, math.nan, math.inf, "1", True, None])
+def test_budgets_are_numbers(number):
+    with pytest.raises(BadMetric):
+        cost_within(number)
+    with pytest.raises(BadMetric):
+        completed_within(number)
