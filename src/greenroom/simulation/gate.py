@@ -18,8 +18,9 @@ from greenroom.ledger.events import ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import passage
+from greenroom.simulation.fence import answerable, fenced, passage
 from greenroom.simulation.mocking import mocked
+from greenroom.world.bodies import watch_everywhere
 from greenroom.world.live import LiveWorld
 from greenroom.world.recording import answer_tool, begin_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
@@ -159,6 +160,21 @@ class RehearsalWorld(FencedWorld):
             and not facts.yields
             and not self._is_allowed(name, facts.origin)
         ]
+
+
+def watch_bodies() -> None:
+    """Ask the case that answers for the running work before a tool body is called directly."""
+    watch_everywhere(_check_anywhere)
+
+
+def _check_anywhere(origin: object, name: str) -> None:
+    enclosure = answerable()
+    if enclosure is not None and enclosure.body_guard is not None:
+        enclosure.body_guard(origin, name)
+    elif enclosure is None and fenced():
+        raise ToolRefused(
+            f"tool {name!r} was called by work of no case while a rehearsal is open; it was not run."
+        )
 
 
 def _names(given: Any, name: str, origin: Any) -> bool:

@@ -31,7 +31,7 @@ from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
 from greenroom.simulation.fence import Breach, enclose
-from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld
+from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
 from greenroom.simulation.users import user_of
 from greenroom.simulation.watchdog import Deadline, finish
 from greenroom.world.bodies import guarded
@@ -146,7 +146,9 @@ async def _enclosed(stage: Stage) -> EndReason:
     def on_breach(breach: Breach) -> None:
         stage.latch.set(FenceBreach(_breached(stage.case, breach)))
 
-    with enclose(stage.case.id, on_breach), guarded(stage.world.check_direct_call):
+    watch_bodies()
+    with enclose(stage.case.id, on_breach) as enclosure:
+        enclosure.body_guard = stage.world.check_direct_call
         return await _play(stage)
 
 

@@ -21,7 +21,6 @@ from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.stage import simulate
 from greenroom.simulation.watchdog import Expired, sweep, watched
 from greenroom.suite.references import as_evalset, load_agent
-from greenroom.world.bodies import guarded
 
 Cases = EvalSet | Case | Iterable[Case] | str | Path
 OnError = Literal["collect", "stop", "skip"]
@@ -194,7 +193,8 @@ async def _in_time(case: Case, ledger: Ledger, settings: Settings) -> dict[str, 
 
 async def _measured(case: Case, ledger: Ledger, settings: Settings) -> dict[str, Outcome]:
     """Score inside the fence: metrics may look, and ask models, but not act."""
-    with enclose(case.id) as enclosure, guarded(_no_tools):
+    with enclose(case.id) as enclosure:
+        enclosure.body_guard = _no_tools
         world = FencedWorld(Ledger(), Latch())
         scores = await score(
             ledger,

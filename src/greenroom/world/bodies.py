@@ -7,13 +7,17 @@ from contextvars import ContextVar
 Guard = Callable[[object, str], None]
 
 _guard: ContextVar[Guard | None] = ContextVar("greenroom_body_guard", default=None)
+_everywhere: list[Guard] = []
 
 
 def check_direct_call(origin: object, name: str) -> None:
-    """Let whoever watches this context object to `name` being called past the World."""
+    """Let whoever watches this context, or all of them, object to a body called past the World."""
     guard = _guard.get()
     if guard is not None:
         guard(origin, name)
+        return
+    for watching in _everywhere:
+        watching(origin, name)
 
 
 @contextmanager
@@ -24,3 +28,9 @@ def guarded(guard: Guard) -> Generator[None]:
         yield
     finally:
         _guard.reset(token)
+
+
+def watch_everywhere(guard: Guard) -> None:
+    """Ask `guard` in every context that has none of its own, threads without context included."""
+    if guard not in _everywhere:
+        _everywhere.append(guard)

@@ -38,15 +38,24 @@ from contextlib import AbstractContextManager
 
 from greenroom.simulation.fence.executor import EnclosedExecutor, enclosed_executor
 from greenroom.simulation.fence.footing import blind_spots, not_held, put_up
-from greenroom.simulation.fence.standing import Breach, Enclosure, Passage, strays
+from greenroom.simulation.fence.standing import (
+    Breach,
+    Enclosure,
+    Passage,
+    answerable,
+    fenced,
+    strays,
+)
 
 __all__ = [
     "Breach",
     "EnclosedExecutor",
     "Enclosure",
+    "answerable",
     "blind_spots",
     "enclose",
     "enclosed_executor",
+    "fenced",
     "not_held",
     "passage",
     "put_up",

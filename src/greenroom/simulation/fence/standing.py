@@ -33,14 +33,16 @@ class Enclosure:
 
     `on_breach` is called once, with that first breach, before the attempt is refused; it may be
     called on any thread. A breach by work that outlived the case is recorded but not announced.
+    `body_guard` is asked before a tool body runs that this work calls past the World.
     """
 
-    __slots__ = ("_stage", "_token", "breach", "name", "on_breach")
+    __slots__ = ("_stage", "_token", "body_guard", "breach", "name", "on_breach")
 
     def __init__(self, name: str, on_breach: Callable[[Breach], None] | None = None) -> None:
         self.name = name
         self.on_breach = on_breach
         self.breach: Breach | None = None
+        self.body_guard: Callable[[object, str], None] | None = None
         self._stage: object = None
         self._token: Token[Standing] | None = None
 

@@ -1,0 +1,380 @@
+"""The watchdog cuts what hangs, whatever it hangs on, and costs next to nothing."""
+
+import asyncio
+import contextvars
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from greenroom.simulation.watchdog import Deadline, Expired, finish, in_thread, sweep, watched
+
+# Deadlines are short; the bound is generous, because the machine may be busy with others.
+SOON = 0.2
+AT_MOST = 3.0
+
+
+async def cut(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:
+    """Finish the work under a short deadline, and insist that the deadline was what ended it."""
+
+    async def run() -> object:
+        return await work()
+
+    deadline, began = Deadline(SOON), time.monotonic()
+    task = await finish(run(), deadline)
+    assert deadline.expired
+    assert time.monotonic() - began < AT_MOST
+    return task
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+async def block_by_sleeping() -> None:
+    time.sleep(30)  # noqa: ASYNC251
+
+
+async def block_by_spinning() -> None:
+    spin()
+
+
+async def block_in_a_child() -> None:
+    await asyncio.gather(asyncio.sleep(30), block_by_spinning())
+
+
+async def swallow_every_cancellation() -> None:
+    while True:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            continue
+
+
+async def swallow_the_alarm_once() -> None:
+    try:
+        time.sleep(30)  # noqa: ASYNC251
+    except BaseException:
+        time.sleep(30)  # noqa: ASYNC251
+
+
+async def block_when_cancelled() -> None:
+    try:
+        await asyncio.sleep(30)
+    finally:
+        time.sleep(30)  # noqa: ASYNC251
+
+
+async def hang_in_a_thread() -> None:
+    await in_thread(time.sleep, 30)
+
+
+async def spin_in_a_thread() -> None:
+    await in_thread(spin)
+
+
+HANGS = [
+    lambda: asyncio.sleep(30),
+    block_by_sleeping,
+    block_by_spinning,
+    block_in_a_child,
+    swallow_every_cancellation,
+    swallow_the_alarm_once,
+    block_when_cancelled,
+    hang_in_a_thread,
+    spin_in_a_thread,
+]
+
+
+@pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.__name__)
+async def test_a_case_that_hangs_is_over_soon_after_its_deadline(hang):
+    task = await cut(hang)
+    await asyncio.wait({task}, timeout=AT_MOST)
+    assert task.done()
+
+
+async def test_work_that_ends_in_time_keeps_its_result():
+    async def work() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    deadline = Deadline(30)
+    task = await finish(work(), deadline)
+    assert (task.result(), deadline.expired, deadline.was_cut) == (7, False, False)
+
+
+async def test_work_that_raises_hands_over_its_exception():
+    async def work() -> None:
+        raise KeyError("seven")
+
+    task = await finish(work(), Deadline(30))
+    assert repr(task.exception()) == "KeyError('seven')"
+
+
+async def test_work_without_limit_is_not_cut():
+    assert (await finish(asyncio.sleep(0.01, 7), Deadline(float("inf")))).result() == 7
+
+
+async def test_stubborn_work_is_left_behind_but_never_lets_its_cleanup_run_elsewhere():
+    whose = contextvars.ContextVar("whose", default="nobody")
+    seen: list[str] = []
+
+    async def work() -> None:
+        whose.set("the case")
+        try:
+            await swallow_every_cancellation()
+        finally:
+            seen.append(whose.get())
+
+    await cut(work)
+    assert seen == ["the case"]
+
+
+async def test_work_that_cannot_even_be_closed_is_left_behind():
+    stop = asyncio.Event()
+
+    async def work() -> None:
+        while not stop.is_set():
+            try:
+                await stop.wait()
+            except BaseException:
+                continue
+
+    deadline = Deadline(SOON)
+    task = await finish(work(), deadline)
+    assert (task.done(), deadline.expired) == (False, True)
+    stop.set()
+    await asyncio.wait({task}, timeout=AT_MOST)
+
+
+async def test_a_case_can_be_cut_before_its_time_from_any_thread():
+    deadline = Deadline(30)
+    threading.Timer(0.05, deadline.cut).start()
+    task = await finish(asyncio.sleep(30), deadline)
+    assert (task.cancelled(), deadline.was_cut, deadline.expired) == (True, True, False)
+
+
+async def test_a_case_cut_before_its_time_may_block_its_loop_and_is_broken_all_the_same():
+    deadline = Deadline(30)
+
+    async def work() -> None:
+        deadline.cut()
+        time.sleep(30)  # noqa: ASYNC251
+
+    began = time.monotonic()
+    task = await finish(work(), deadline)
+    assert isinstance(task.exception(), Expired)
+    assert time.monotonic() - began < AT_MOST
+
+
+async def test_whoever_waits_for_a_case_can_be_cancelled_and_takes_the_case_along():
+    deadline = Deadline(30)
+    inner: list[asyncio.Task[None]] = []
+
+    async def work() -> None:
+        task = asyncio.current_task()
+        assert task
+        inner.append(task)
+        await asyncio.sleep(30)
+
+    waiter = asyncio.create_task(finish(work(), deadline))
+    await asyncio.sleep(0.01)
+    waiter.cancel()
+    await asyncio.wait({waiter}, timeout=AT_MOST)
+    assert waiter.cancelled()
+    assert inner[0].cancelled()
+
+
+async def test_only_the_case_past_its_deadline_is_broken():
+    async def patient() -> str:
+        for _ in range(10):
+            await asyncio.sleep(0.02)
+            time.sleep(0.02)  # noqa: ASYNC251
+        return "fine"
+
+    late, early = Deadline(0.1), Deadline(30)
+    blocked, fine = await asyncio.gather(
+        finish(block_by_sleeping(), late), finish(patient(), early)
+    )
+    assert isinstance(blocked.exception(), Expired)
+    assert fine.result() == "fine"
+    assert (late.expired, early.expired) == (True, False)
+
+
+async def test_a_deadline_inside_a_longer_one_cuts_only_what_is_inside():
+    async def outer() -> str:
+        inner = Deadline(SOON)
+        await finish(block_by_sleeping(), inner)
+        return f"inner expired: {inner.expired}"
+
+    assert (await finish(outer(), Deadline(30))).result() == "inner expired: True"
+
+
+async def test_a_shorter_deadline_outside_cuts_what_is_inside_too():
+    async def outer() -> None:
+        await finish(block_by_sleeping(), Deadline(30))
+
+    assert (await cut(outer)).done()
+
+
+async def test_a_task_watches_itself_and_is_told_once():
+    told: list[str] = []
+
+    async def work() -> bool:
+        task = asyncio.current_task()
+        assert task
+        with watched(task, SOON, lambda: told.append("expired")) as deadline:
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0)
+        return deadline.expired
+
+    assert await asyncio.create_task(work())
+    assert told == ["expired"]
+
+
+async def test_the_alarm_clock_belongs_to_us_only_while_somebody_is_watched():
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+
+    async def work() -> object:
+        return signal.getsignal(signal.SIGALRM)
+
+    assert (await finish(work(), Deadline(30))).result() != signal.SIG_DFL
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+async def test_an_alarm_clock_that_somebody_else_uses_is_left_alone():
+    rung: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: rung.append(number))
+    try:
+        await cut(block_by_spinning)
+        assert rung == []
+        signal.raise_signal(signal.SIGALRM)
+        assert rung == [signal.SIGALRM]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+async def test_a_case_that_borrows_the_timer_and_stops_it_does_not_stop_later_deadlines():
+    async def borrow() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    async def both() -> None:
+        await finish(borrow(), Deadline(30))
+        await cut(block_by_sleeping)
+
+    await finish(both(), Deadline(30))
+
+
+@pytest.mark.parametrize("hang", [block_by_spinning, block_in_a_child], ids=lambda f: f.__name__)
+def test_a_loop_on_another_thread_is_broken_when_it_spins(hang):
+    ended: list[bool] = []
+
+    async def main() -> None:
+        ended.append((await cut(hang)).done())
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+    thread.start()
+    thread.join(AT_MOST * 2)
+    assert ended == [True]
+
+
+def test_a_loop_on_another_thread_that_sleeps_in_c_is_cut_only_when_it_wakes():
+    """What the watchdog cannot do: `time.sleep` on another thread than the main one."""
+    took: list[float] = []
+
+    async def main() -> None:
+        began = time.monotonic()
+
+        async def nap() -> None:
+            time.sleep(1.0)  # noqa: ASYNC251
+
+        deadline = Deadline(SOON)
+        await finish(nap(), deadline)
+        took.append(time.monotonic() - began)
+        assert deadline.expired
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+    thread.start()
+    thread.join(AT_MOST * 2)
+    assert took
+    assert took[0] >= 0.99
+
+
+async def test_a_thread_has_the_context_of_its_caller():
+    who = contextvars.ContextVar("who", default="nobody")
+    who.set("the case")
+    assert await in_thread(who.get) == "the case"
+
+
+async def test_a_thread_hands_over_arguments_results_and_errors():
+    assert await in_thread(int, "11", base=2) == 3
+    with pytest.raises(ValueError, match="invalid literal"):
+        await in_thread(int, "eleven")
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await in_thread(next, iter([]))
+
+
+async def test_a_thread_whose_caller_is_cancelled_is_stopped():
+    seen: list[type[BaseException]] = []
+    running, stopped = threading.Event(), threading.Event()
+
+    def run() -> None:
+        running.set()
+        try:
+            spin()
+        except BaseException as error:
+            seen.append(type(error))
+            stopped.set()
+
+    task = asyncio.create_task(in_thread(run))
+    while not running.is_set():
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait({task}, timeout=AT_MOST)
+    assert task.cancelled()
+    assert stopped.wait(AT_MOST)
+    assert seen == [Expired]
+
+
+async def test_what_a_case_left_behind_is_swept():
+    left = [asyncio.create_task(swallow_every_cancellation()) for _ in range(3)]
+    left.append(asyncio.create_task(asyncio.sleep(30)))
+    await asyncio.sleep(0)
+    await sweep(left)
+    assert all(task.done() for task in left)
+
+
+PROGRAM = """
+import asyncio, time
+from greenroom.simulation.watchdog import Deadline, finish, in_thread
+
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            pass
+
+async def main():
+    await finish(in_thread(time.sleep, 30), Deadline(0.1))
+    await finish(stubborn(), Deadline(0.1))
+    print("left")
+
+asyncio.run(main())
+print("ended")
+"""
+
+
+def test_neither_a_hanging_thread_nor_a_stubborn_task_keeps_the_interpreter_from_ending():
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert (ran.stdout.split(), ran.stderr) == (["left", "ended"], "")
