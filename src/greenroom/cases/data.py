@@ -99,7 +99,15 @@ def mock_data(mock: Any) -> Json:
         case _ if callable(mock) or hasattr(mock, "execute"):
             return _live(mock)
         case _:
-            return {"value": plain(mock, "a mock")}
+            return _constant_data(mock)
+
+
+def _constant_data(mock: Any) -> Json:
+    try:
+        return {"value": plain(mock, "a mock")}
+    except BadValue:
+        # A framework's tool object handed over; a value that is no JSON fails when it is given out.
+        return _live(mock)
 
 
 def _metric_data(metric: Any) -> Json:

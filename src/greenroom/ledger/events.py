@@ -316,6 +316,16 @@ class Noted(Event):
     data: Json = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered(Event):
+    """What a framework keeps for itself, written down so that its run can be continued."""
+
+    VALUES: ClassVar[tuple[str, ...]] = ("data",)
+    kind: Literal["remembered"] = "remembered"
+    name: str
+    data: Json = None
+
+
 AnyEvent = (
     RunStarted
     | RunResumed
@@ -342,4 +352,5 @@ AnyEvent = (
     | StateChanged
     | StateConflicted
     | Noted
+    | Remembered
 )

@@ -185,7 +185,8 @@ def _names(given: Any, name: str, origin: Any) -> bool:
         return given == name
     if given is _ABSENT or origin is None:
         return False
-    return given is origin or getattr(origin, "fn", _ABSENT) is given
+    behind = (origin, getattr(origin, "fn", _ABSENT), getattr(origin, "tool", _ABSENT))
+    return any(given is known for known in behind)
 
 
 def _is_origin(mock: Any, request: ToolRequest) -> bool:

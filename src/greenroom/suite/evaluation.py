@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
+from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case, EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome
@@ -88,7 +89,7 @@ async def evaluate(
     notes = _fence_notes(allow_unfenced)
     begun = perf_counter()
     before = len(strays())
-    run = _Run(agent, evalset, settings)
+    run = _Run(None if agent is None else backend_for(agent), evalset, settings)
     results = await run.results()
     notes += run.notes
     notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]

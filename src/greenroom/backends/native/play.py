@@ -6,7 +6,7 @@ recorded reply. So a run may be cut at any event and continued anywhere.
 """
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.agents.agent import Agent
@@ -21,34 +21,29 @@ from greenroom.agents.flow import (
     named_arguments,
 )
 from greenroom.agents.graph import Graph, Node
-from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
-from greenroom.backends.native.history import as_text, conversation
+from greenroom.backends.native.asking import Asking, Output, open_yield
+from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
 from greenroom.ledger.changes import Change, unwrapped
 from greenroom.ledger.events import (
     AgentSaid,
     BranchCancelled,
-    Corrected,
     Decided,
-    ModelReplied,
     NodeEnded,
     NodeFailed,
     NodeStarted,
     StateChanged,
     ToolReturned,
-    YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
 from greenroom.ledger.trail import Trail
-from greenroom.models.model import ModelRequest, model_name
-from greenroom.world.recording import begin_call, described, fail_call, record_conflicts
-from greenroom.world.world import Context, Pending, ToolRequest, World
+from greenroom.world.recording import described, record_conflicts
+from greenroom.world.world import Context, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +61,6 @@ class Paused:
 
 
 Walked = Done | Paused
-
-_CORRECTIONS = 2
 
 
 class Play:
@@ -121,7 +114,10 @@ class Play:
     async def _run(self, node: Node, path: str, given: Json) -> Walked:
         match node.flow:
             case Agent() as agent:
-                return await self._agent(node, agent, path)
+                found = await Asking(agent, node.id, path, self.world).run()
+                if isinstance(found, Output):
+                    return self._end(node, path, found.value)
+                return Paused(found)
             case Step() as step:
                 return await self._step(node, step, path, given)
             case Sequence():
@@ -142,143 +138,6 @@ class Play:
         written = (*changes, Change("session", (key,), "set", output)) if key else changes
         event = NodeEnded(path=path, node=node.id, output=output, changes=written, asks=asks)
         return Done(self.world.record(event).output)
-
-    # Agents
-
-    async def _agent(self, node: Node, agent: Agent, path: str) -> Walked:
-        while True:
-            steps = self.trail.steps.get(path, ())
-            last = steps[-1] if steps else None
-            if isinstance(last, ModelReplied):
-                if last.calls:
-                    waiting = await self._settle(agent, path, last.calls)
-                    if waiting:
-                        return Paused(waiting)
-                else:
-                    done = self._answer(node, agent, path, last)
-                    if done is not None:
-                        return done
-            if sum(isinstance(step, ModelReplied) for step in steps) >= agent.max_steps:
-                raise LoopLimit(
-                    f"agent {agent.name!r} asked its model {agent.max_steps} times at {path} and "
-                    f"is not done. Raise max_steps, or look why it goes round in circles."
-                )
-            await self.world.call_model(self._request(node, agent, path), agent.model.respond)
-
-    def _request(self, node: Node, agent: Agent, path: str) -> ModelRequest:
-        trail = self.trail
-        state = self.ledger.fold(self.world.voice, branch_of(path))
-        adapter = output_adapter(agent.output)
-        return ModelRequest(
-            agent=agent.name,
-            messages=tuple(conversation(agent, trail, node.id, path, state)),
-            instructions=agent.instructions,
-            tools=tuple(agent.tools),
-            output_schema=adapter.json_schema() if adapter else None,
-            model=model_name(agent.model),
-            path=path,
-            node=node.id,
-            n=trail.reply_number(node.id, path),
-        )
-
-    def _answer(self, node: Node, agent: Agent, path: str, reply: ModelReplied) -> Done | None:
-        """The node's end, or None after telling the model what is wrong with its answer."""
-        if not reply.text.strip():
-            raise AgentFailed(
-                f"agent {agent.name!r} answered with nothing: no text and no tool call."
-            )
-        adapter = output_adapter(agent.output)
-        if adapter is None:
-            return self._end(node, path, reply.text)
-        try:
-            value = adapter.dump_python(adapter.validate_json(reply.text), mode="json")
-        except ValueError as error:
-            return self._correct(agent, path, error)
-        return self._end(node, path, value)
-
-    def _correct(self, agent: Agent, path: str, error: ValueError) -> None:
-        told = sum(isinstance(step, Corrected) for step in self.trail.steps.get(path, ()))
-        if told >= _CORRECTIONS:
-            raise AgentFailed(
-                f"agent {agent.name!r} did not answer in its output schema after being told "
-                f"{told} times: {error}"
-            )
-        self.world.record(
-            Corrected(path=path, text=f"Your answer does not fit the output schema: {error}")
-        )
-
-    async def _settle(
-        self, agent: Agent, path: str, calls: tuple[ToolCall, ...]
-    ) -> tuple[Yield, ...]:
-        """Bring every call of a reply to its end; what waits for the user is returned."""
-        trail = self.trail
-        for call in calls:
-            if call.id in trail.answers and call.id not in trail.results:
-                self._take_answer(path, call, trail.answers[call.id].value)
-        due = [call for call in calls if call.id not in self.trail.results]
-        if not due:
-            return ()
-        pending = await together([self._call(agent, path, call) for call in due])
-        return tuple(item for item in pending if item is not None)
-
-    def _take_answer(self, path: str, call: ToolCall, value: Json) -> None:
-        self.world.record(
-            ToolReturned(path=path, call_id=call.id, tool=call.tool, value=value, source="user")
-        )
-
-    async def _call(self, agent: Agent, path: str, call: ToolCall) -> Yield | None:
-        tool = agent.tool(call.tool)
-        request = ToolRequest(call.id, call.tool, call.args, path)
-        if tool is None:
-            known = ", ".join(t.name for t in agent.tools) or "none"
-            return self._reject(request, f"there is no tool {call.tool!r}; the tools are: {known}")
-        try:
-            args = tool.checked(call.args)
-        except ValueError as error:
-            return self._reject(request, f"wrong arguments: {error}")
-        request = replace(
-            request,
-            yields=tool.yields,
-            read_only=tool.read_only,
-            origin=tool,
-            n=self.trail.call_number(call.tool, call.id, path),
-        )
-        outcome = await self.world.call_tool(request, lambda context: tool.run(args, context))
-        return self._open_tool_yield(request, tool) if isinstance(outcome, Pending) else None
-
-    def _reject(self, request: ToolRequest, why: str) -> None:
-        """A call that cannot reach any body; the model is told why."""
-        begin_call(self.world, request)
-        fail_call(self.world, request, ValueError(why), "refused")
-
-    def _open_tool_yield(self, request: ToolRequest, tool: Any) -> Yield:
-        wanted = Yield(
-            request.id,
-            "tool",
-            tool=request.tool,
-            call_id=request.id,
-            args=dict(request.args),
-            invocation=self.root,
-            check=lambda value, strict: tool.checked_answer(value, strict=strict),
-        )
-        self._open(wanted, request.path)
-        return wanted
-
-    def _open(self, wanted: Yield, path: str) -> None:
-        if wanted.id not in self.trail.yields:
-            self.world.record(
-                YieldOpened(
-                    path=path,
-                    yield_id=wanted.id,
-                    type=wanted.type,
-                    tool=wanted.tool,
-                    call_id=wanted.call_id,
-                    args=wanted.args,
-                    prompt=wanted.prompt,
-                )
-            )
-
-    # Steps and flow
 
     async def _step(self, node: Node, step: Step, path: str, given: Json) -> Done:
         context = Context(self.world, path, input=given)
@@ -374,7 +233,7 @@ class Play:
         if here not in self.trail.spoken:
             self.world.record(AgentSaid(path=here, text=text))
         wanted = Yield(key, "message", prompt=text, invocation=self.root)
-        self._open(wanted, here)
+        open_yield(self.world, wanted, here)
         return wanted
 
     async def _route(self, node: Node, route: Route, path: str, given: Json) -> Walked:

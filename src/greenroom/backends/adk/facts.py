@@ -1,0 +1,218 @@
+"""What is known of an agent tree before it runs, and what in it cannot be rehearsed."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
+from google.adk.apps import App
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.example_tool import ExampleTool
+from google.adk.tools.exit_loop_tool import exit_loop
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.preload_memory_tool import PreloadMemoryTool
+
+from greenroom.backends.backend import ToolFacts
+from greenroom.backends.foreign import Origin, jsonable
+from greenroom.errors import BadAgent
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json
+
+# Modules of the agent classes that can be played; some of the classes are deprecated by now.
+_PLAYED = {
+    "google.adk.agents.llm_agent",
+    "google.adk.agents.sequential_agent",
+    "google.adk.agents.parallel_agent",
+    "google.adk.agents.loop_agent",
+}
+# What an agent class may not replace, because the wrapping relies on the framework's own.
+_RELIED_ON = (
+    "run_async",
+    "_run_impl",
+    "_run_async_impl",
+    "_llm_flow",
+    "canonical_model",
+    "canonical_model_async",
+    "canonical_tools",
+)
+# Tools that only steer the framework or add to the prompt: they act on nothing outside.
+_CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool)
+
+
+def root_of(given: Any) -> BaseAgent:
+    """The agent at the root, out of an App if need be."""
+    root = given
+    if isinstance(given, App):
+        if given.events_compaction_config is not None:
+            raise BadAgent(
+                f"app {given.name!r} has an events_compaction_config, whose model would be asked "
+                f"past the gate. Rehearse the app without it."
+            )
+        root = given.root_agent
+    if isinstance(root, BaseAgent):
+        return root
+    raise BadAgent(
+        f"a {type(root).__name__} cannot be rehearsed: the work of its nodes would run past the "
+        f"gate. Hand over an LlmAgent, or a sequential, parallel or loop agent of such."
+    )
+
+
+def agents_of(root: BaseAgent) -> list[BaseAgent]:
+    """Every agent of the tree once, those inside agent tools included; BadAgent if one cannot be."""
+    found: dict[int, BaseAgent] = {}
+    waiting = [root]
+    while waiting:
+        agent = waiting.pop(0)
+        if id(agent) not in found:
+            found[id(agent)] = check_agent(agent)
+            waiting += [*agent.sub_agents, *(tool.agent for tool in _delegations(agent))]
+    return list(found.values())
+
+
+def check_agent(agent: BaseAgent) -> BaseAgent:
+    """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
+    kind = type(agent).__name__
+    if not any(cls.__module__ in _PLAYED for cls in type(agent).__mro__):
+        raise BadAgent(
+            f"agent {agent.name!r} is a {kind}, whose work cannot be led through the gate. "
+            f"Rehearse it apart, or put an LlmAgent with a mocked tool in its place."
+        )
+    for name in _RELIED_ON:
+        owner = next((cls for cls in type(agent).__mro__ if name in vars(cls)), None)
+        if owner is not None and not owner.__module__.startswith("google.adk."):
+            raise BadAgent(
+                f"agent {agent.name!r} is a {kind}, which brings its own {name!r}; what it does "
+                f"there would run past the gate."
+            )
+    if isinstance(agent, LlmAgent):
+        _check_parts(agent)
+    return agent
+
+
+def is_control(tool: BaseTool) -> bool:
+    """Whether a tool only steers the framework."""
+    return type(tool) in _CONTROL or (type(tool) is FunctionTool and tool.func is exit_loop)
+
+
+def is_delegation(tool: Any) -> bool:
+    """Whether a tool is another agent, run as the framework runs one."""
+    return isinstance(tool, AgentTool) and _module_of_run(tool) == AgentTool.__module__
+
+
+def origin_of(given: Any) -> Any:
+    """What the author put into the agent's tools, in the form the World knows it again."""
+    if isinstance(given, FunctionTool):
+        return Origin(given.func, given)
+    return given if isinstance(given, BaseTool) else Origin(given)
+
+
+def given_tools(agent: BaseAgent) -> list[Any]:
+    """What the author put into the agent's tools: functions, tools, toolsets."""
+    return cast("list[Any]", getattr(agent, "tools", []))
+
+
+def tool_facts(agent: BaseAgent) -> list[ToolFacts]:
+    """The tools of one agent that could act."""
+    found: list[ToolFacts] = []
+    for given, tool in _tools(agent):
+        if not is_control(tool) and not is_delegation(tool):
+            parameters = _declared(tool).get("properties", {})
+            found.append(
+                ToolFacts(
+                    tool.name,
+                    tuple(parameters),
+                    yields=tool.is_long_running,
+                    origin=origin_of(given),
+                )
+            )
+    return found
+
+
+def described_agent(agent: BaseAgent) -> dict[str, Json]:
+    """An agent and all below it as JSON."""
+    facts: dict[str, Json] = {
+        "name": agent.name,
+        "kind": type(agent).__name__,
+        "description": agent.description,
+    }
+    if isinstance(agent, LlmAgent):
+        facts |= {
+            "model": agent.model if isinstance(agent.model, str) else agent.model.model,
+            "instructions": _told(agent.instruction),
+            "tools": [_described_tool(tool) for _, tool in _tools(agent)],
+        }
+    return facts | {"sub_agents": [described_agent(child) for child in agent.sub_agents]}
+
+
+def _check_parts(agent: LlmAgent) -> None:
+    if agent.code_executor is not None:
+        raise BadAgent(
+            f"agent {agent.name!r} has the code executor {type(agent.code_executor).__name__}, "
+            f"which runs code no gate can see. Rehearse the agent without it."
+        )
+    if getattr(agent.model, "use_interactions_api", False):
+        raise BadAgent(
+            f"the model of agent {agent.name!r} keeps its history at the provider "
+            f"(use_interactions_api); a rehearsal needs to see it. Switch that off."
+        )
+    for tool in given_tools(agent):
+        _check_tool(tool, agent.name)
+
+
+def _check_tool(tool: Any, agent: str) -> None:
+    kind = type(tool).__name__
+    if not isinstance(tool, BaseTool):
+        if not callable(tool) or hasattr(tool, "get_tools"):
+            raise BadAgent(
+                f"agent {agent!r} has the toolset {kind}, whose tools are known only when it runs. "
+                f"Give the agent the tools themselves."
+            )
+        return
+    if kind == "NodeTool":
+        raise BadAgent(f"tool {tool.name!r} of agent {agent!r} is a workflow node, not a tool.")
+    if _module_of_run(tool) == BaseTool.__module__ and not is_control(tool):
+        raise BadAgent(
+            f"tool {tool.name!r} ({kind}) of agent {agent!r} runs at the model's provider, where no "
+            f"gate can hold it. Rehearse with a function tool of that name."
+        )
+
+
+def _tools(agent: BaseAgent) -> Iterator[tuple[Any, BaseTool]]:
+    for tool in given_tools(agent):
+        yield tool, tool if isinstance(tool, BaseTool) else FunctionTool(tool)
+
+
+def _delegations(agent: BaseAgent) -> list[AgentTool]:
+    return [cast(AgentTool, tool) for _, tool in _tools(agent) if is_delegation(tool)]
+
+
+def _module_of_run(tool: BaseTool) -> str:
+    return type(tool).run_async.__module__
+
+
+def _described_tool(tool: BaseTool) -> Json:
+    facts: dict[str, Json] = {"name": tool.name, "kind": type(tool).__name__}
+    if is_delegation(tool):
+        return facts | {"agent": described_agent(cast(AgentTool, tool).agent)}
+    code = tool.func if isinstance(tool, FunctionTool) else type(tool)
+    return facts | {
+        "description": tool.description,
+        "parameters": _declared(tool),
+        "code": code_identity(code),
+    }
+
+
+def _declared(tool: BaseTool) -> dict[str, Json]:
+    """JSON schema of a tool's arguments, as its model is told."""
+    declaration = tool._get_declaration()  # pyright: ignore[reportPrivateUsage]
+    if declaration is None:
+        return {}
+    if declaration.parameters_json_schema is not None:
+        return jsonable(declaration.parameters_json_schema)
+    parameters = declaration.parameters
+    return parameters.model_dump(mode="json", exclude_none=True) if parameters else {}
+
+
+def _told(instruction: Any) -> str:
+    return instruction if isinstance(instruction, str) else code_identity(instruction)

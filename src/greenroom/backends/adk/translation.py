@@ -1,0 +1,146 @@
+"""Requests and replies between the framework's types and ours."""
+
+from typing import Any
+
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+from pydantic import BaseModel
+
+from greenroom.backends.foreign import Spec, jsonable
+from greenroom.backends.native.history import as_text
+from greenroom.ledger.messages import Message, Role, ToolCall, Usage
+from greenroom.ledger.plain import Json
+from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.world.world import World
+
+
+def request_of(request: LlmRequest, *, agent: str, path: str, n: int) -> ModelRequest:
+    """A question of the framework to its model, as ours."""
+    config: Any = request.config
+    return ModelRequest(
+        agent=agent,
+        messages=tuple(m for content in request.contents for m in _messages(content)),
+        instructions=_instructions(config.system_instruction),
+        tools=tuple(_spec(d) for d in _declarations(config)),
+        output_schema=_schema(config),
+        model=request.model or "",
+        path=path,
+        node=agent,
+        n=n,
+    )
+
+
+def reply_of(response: LlmResponse, model: str) -> ModelReply:
+    """A model's response, as ours; its price is nobody's to guess."""
+    parts = _parts(response.content)
+    used = response.usage_metadata
+    return ModelReply(
+        text="".join(part.text for part in parts if part.text and not part.thought),
+        calls=tuple(_call(part.function_call) for part in parts if part.function_call),
+        usage=Usage(used.prompt_token_count or 0, _written(used)) if used else None,
+        model=response.model_version or model,
+    )
+
+
+def response_of(reply: ModelReply) -> LlmResponse:
+    """A reply of ours, as the framework's model would have given it."""
+    parts = [types.Part(text=reply.text)] if reply.text else []
+    parts += [
+        types.Part(
+            function_call=types.FunctionCall(id=c.id or None, name=c.tool, args=dict(c.args))
+        )
+        for c in reply.calls
+    ]
+    usage = None
+    if reply.usage is not None:
+        usage = types.GenerateContentResponseUsageMetadata(
+            prompt_token_count=reply.usage.input,
+            candidates_token_count=reply.usage.output,
+            total_token_count=reply.usage.total,
+        )
+    return LlmResponse(
+        content=types.Content(role="model", parts=parts),
+        usage_metadata=usage,
+        model_version=reply.model or None,
+    )
+
+
+def with_call_ids(response: LlmResponse, world: World, request: ModelRequest) -> LlmResponse:
+    """A copy in which every call has an id, so that ledger and framework mean the same call.
+
+    The prefix is the one by which the framework knows ids that the provider did not give.
+    """
+    copied = response.model_copy(deep=True)
+    calls = [part.function_call for part in _parts(copied.content) if part.function_call]
+    for index, call in enumerate(calls):
+        call.id = call.id or f"adk-{world.new_id(request.path, request.n, index)}"
+    return copied
+
+
+def server_side_tools(request: LlmRequest) -> list[str]:
+    """Tools in a request that the provider would run by itself."""
+    found: list[str] = []
+    for tool in _tools(request.config):
+        if isinstance(tool, types.Tool):
+            given = tool.model_dump(exclude_none=True)
+            found += [name for name in given if name != "function_declarations"]
+        else:
+            found.append(type(tool).__name__)
+    return found
+
+
+def _messages(content: types.Content) -> list[Message]:
+    found: list[Message] = []
+    parts = _parts(content)
+    text = "".join(part.text for part in parts if part.text and not part.thought)
+    calls = tuple(_call(part.function_call) for part in parts if part.function_call)
+    if text or calls:
+        role: Role = "assistant" if content.role == "model" else "user"
+        found.append(Message(role, text, calls))
+    for part in parts:
+        if answer := part.function_response:
+            told = as_text(jsonable(answer.response))
+            found.append(Message("tool", told, call_id=answer.id or "", tool=answer.name or ""))
+    return found
+
+
+def _parts(content: types.Content | None) -> list[types.Part]:
+    return (content.parts if content else None) or []
+
+
+def _call(call: types.FunctionCall) -> ToolCall:
+    return ToolCall(call.name or "", jsonable(call.args or {}), call.id or "")
+
+
+def _written(used: Any) -> int:
+    return (used.candidates_token_count or 0) + (getattr(used, "thoughts_token_count", 0) or 0)
+
+
+def _tools(config: Any) -> list[Any]:
+    return config.tools or []
+
+
+def _declarations(config: Any) -> list[types.FunctionDeclaration]:
+    tools = [tool for tool in _tools(config) if isinstance(tool, types.Tool)]
+    return [declared for tool in tools for declared in tool.function_declarations or []]
+
+
+def _spec(declared: types.FunctionDeclaration) -> Spec:
+    parameters: Json = declared.parameters_json_schema
+    if parameters is None and declared.parameters is not None:
+        parameters = declared.parameters.model_dump(mode="json", exclude_none=True)
+    return Spec(declared.name or "", declared.description or "", parameters or {})
+
+
+def _schema(config: Any) -> dict[str, Json] | None:
+    schema: Any = config.response_json_schema or config.response_schema
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        return schema.model_json_schema()
+    return schema if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _instructions(given: Any) -> str:
+    if isinstance(given, types.Content):
+        return "".join(part.text or "" for part in _parts(given))
+    return given if isinstance(given, str) else ""

@@ -1,0 +1,336 @@
+"""What backends of foreign frameworks share: how an invocation begins, pauses, ends and breaks.
+
+A framework keeps a history of its own. At every pause and every end of a turn that history is
+written into the ledger, so the next advance finds it there, in this process or in another.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from greenroom.backends.backend import Advance, Failed, TurnOver, Waiting, Yield
+from greenroom.backends.native.history import as_text
+from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answer,
+    Answered,
+    Event,
+    InvocationEnded,
+    InvocationStarted,
+    ModelCalled,
+    ModelReplied,
+    Remembered,
+    ToolCalled,
+    ToolReturned,
+    YieldOpened,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.trail import Trail
+from greenroom.models.model import ModelReply
+from greenroom.world.recording import described
+from greenroom.world.world import Context, Pending, Returned, ToolRequest, World
+
+T = TypeVar("T")
+
+_BOOL = TypeAdapter(bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The author's function behind a framework's tool, known again when handed over as its mock."""
+
+    fn: Any
+    tool: Any = None
+    """The tool object around the function, where the author made one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A tool as the framework described it to its model."""
+
+    name: str
+    description: str
+    parameters: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How far a framework came: its whole history, and either what it waits for or its answer."""
+
+    history: list[Json]
+    output: Json = None
+    yields: tuple[Yield, ...] = ()
+
+
+class Invocation:
+    """One invocation of a foreign agent, taken up from the ledger.
+
+    It keeps the first error of ours that passed through the framework: whatever callbacks, retries
+    or plug-ins make of it, that error decides how the invocation ends.
+    """
+
+    __slots__ = ("broke", "given", "ledger", "memory", "resumed", "root", "world")
+
+    def __init__(self, ledger: Ledger, world: World, memory: str) -> None:
+        trail = ledger.trail(world.voice)
+        begun = trail.open_invocation
+        self.resumed = begun is not None
+        if begun is None:
+            given = trail.said[-1].text if trail.said else None
+            root = f"@{len(trail.invocations) + 1}"
+            begun = world.record(InvocationStarted(path=root, input=given))
+        self.ledger = ledger
+        self.world = world
+        self.memory = memory
+        self.root = begun.path
+        self.given: Json = begun.input
+        self.broke: GreenroomError | None = None
+
+    @property
+    def trail(self) -> Trail:
+        """Where the run stands now."""
+        return self.ledger.trail(self.world.voice)
+
+    async def play(self, work: Callable[[], Awaitable[Played]]) -> Advance:
+        """Let the framework work, and write down how that ended."""
+        if self.resumed and self.trail.pending:
+            return Waiting(tuple(self._reopened(opened) for opened in self.trail.pending))
+        if (over := self._over()) is not None:
+            return self._ended(over.data["output"])
+        try:
+            self._refuse_cut()
+            played = await work()
+        except Exception as error:  # noqa: BLE001 - a framework may raise anything
+            return self._broken(error)
+        if self.broke is not None:
+            return self._broken(self.broke)
+        # Waits come before the memory that their answers continue: a cut between the two is seen.
+        for wanted in played.yields:
+            self._open(wanted)
+        self._remember(played)
+        return Waiting(played.yields) if played.yields else self._ended(played.output)
+
+    async def routed(self, answer: Awaitable[T]) -> T:
+        """The World's answer; an error of ours is kept before the framework gets to see it."""
+        try:
+            return await answer
+        except GreenroomError as error:
+            self.keep(error)
+            raise
+
+    def keep(self, error: GreenroomError) -> GreenroomError:
+        """Remember the first error of ours, and give it to be raised."""
+        self.broke = self.broke or error
+        return error
+
+    def history(self) -> list[Json]:
+        """The framework's own history as it was at the last pause or end of a turn."""
+        items: list[Json] = []
+        for note in self.ledger.of(Remembered, voice=self.world.voice):
+            if self._is_memory(note):
+                items = [*items[: note.data["keep"]], *note.data["items"]]
+        return items
+
+    def answers(self) -> list[Answer]:
+        """What the user answered since the framework came to rest."""
+        found: list[Answer] = []
+        for event in self.ledger:
+            if event.voice == self.world.voice:
+                if isinstance(event, Answered):
+                    found += event.answers
+                elif self._is_memory(event):
+                    found = []
+        return found
+
+    def result_wanted(self, call_id: str, tool: str, args: Json) -> Yield:
+        """The wait for what a tool call that the user answers shall return."""
+        return Yield(call_id, "tool", tool, call_id, args, invocation=self.root)
+
+    def approval_wanted(self, yield_id: str, call_id: str, tool: str, args: Json) -> Yield:
+        """The wait for whether a tool call may run; its id is not the call's own."""
+        return Yield(
+            yield_id, "tool", tool, call_id, args, invocation=self.root, check=checked_approval
+        )
+
+    def take_result(self, call_id: str, value: Json) -> None:
+        """Write down that the user's answer is what a waiting call returned."""
+        called = self.trail.called.get(call_id)
+        if called is not None and call_id not in self.trail.results:
+            self.world.record(
+                ToolReturned(
+                    path=called.path,
+                    call_id=call_id,
+                    tool=called.tool,
+                    value=value,
+                    source="user",
+                )
+            )
+
+    def replies(self, node: str) -> int:
+        """How many replies this node's model has given in the whole run."""
+        given = (step for steps in self.trail.steps.values() for step in steps)
+        return sum(isinstance(step, ModelReplied) and step.node == node for step in given)
+
+    def _is_memory(self, event: Event) -> bool:
+        return isinstance(event, Remembered) and event.name == self.memory
+
+    def _refuse_cut(self) -> None:
+        """Only pauses can be continued: between them the framework keeps its state to itself."""
+        if not self.resumed:
+            return
+        at_work = False
+        for event in self.ledger:
+            if event.voice != self.world.voice:
+                continue
+            if isinstance(event, ModelCalled | ToolCalled):
+                at_work = True
+            elif isinstance(event, InvocationStarted) or self._is_memory(event):
+                at_work = False
+        if at_work:
+            raise BadLedger(
+                f"the run was cut in the middle of invocation {self.root!r}, where a foreign agent "
+                f"cannot be taken up again; it can at a pause and between turns. Start this case "
+                f"again."
+            )
+
+    def _over(self) -> Remembered | None:
+        """The memory of an invocation that had its answer when it was cut."""
+        notes = self.ledger.of(Remembered, voice=self.world.voice) if self.resumed else []
+        mine = [note for note in notes if self._is_memory(note) and note.path == self.root]
+        return mine[-1] if mine and mine[-1].data["over"] else None
+
+    def _remember(self, played: Played) -> None:
+        """Write the framework's history down, as far as it is new."""
+        keep = 0
+        for old, new in zip(self.history(), played.history, strict=False):
+            if old != new:
+                break
+            keep += 1
+        data = {
+            "keep": keep,
+            "items": played.history[keep:],
+            "over": not played.yields,
+            "output": played.output,
+        }
+        self.world.record(Remembered(path=self.root, name=self.memory, data=data))
+
+    def _open(self, wanted: Yield) -> None:
+        self.world.record(
+            YieldOpened(
+                path=self.root,
+                yield_id=wanted.id,
+                type=wanted.type,
+                tool=wanted.tool,
+                call_id=wanted.call_id,
+                args=wanted.args,
+            )
+        )
+
+    def _reopened(self, opened: YieldOpened) -> Yield:
+        if opened.yield_id == opened.call_id:
+            return self.result_wanted(opened.call_id, opened.tool, opened.args)
+        return self.approval_wanted(opened.yield_id, opened.call_id, opened.tool, opened.args)
+
+    def _ended(self, output: Json) -> TurnOver:
+        if output is not None and self.root not in self.trail.spoken:
+            self.world.record(AgentSaid(path=self.root, text=as_text(output)))
+        self.world.record(InvocationEnded(path=self.root, outcome="turn_over", output=output))
+        return TurnOver(output)
+
+    def _broken(self, error: Exception) -> Failed:
+        error = self.broke or error
+        if isinstance(error, Refusal):
+            raise error
+        if not isinstance(error, GreenroomError):
+            wrapped = AgentFailed(f"the agent raised {type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            error = wrapped
+        told = described(error)
+        self.world.record(
+            InvocationEnded(
+                path=self.root,
+                outcome="failed",
+                phase=error.phase,
+                error=told["error"],
+                error_type=told["error_type"],
+            )
+        )
+        return Failed(error)
+
+
+class Kept:
+    """What the real model or tool gave, beside the JSON that the World was told.
+
+    If the World passes that JSON on unchanged, the framework gets the real thing; if it answered by
+    itself or changed a word, the real thing is not what was said.
+    """
+
+    __slots__ = ("error", "real", "told")
+
+    def __init__(self) -> None:
+        self.real: Any = None
+        self.told: Json | ModelReply = None
+        self.error: Exception | None = None
+
+    def tell(self, real: Any, told: T) -> T:
+        """Remember what was real, and give what the World is told."""
+        self.real, self.told = real, told
+        return told
+
+    def matches(self, answer: Json | ModelReply) -> bool:
+        """Whether the answer is what the real thing said."""
+        return self.real is not None and self.told == answer
+
+
+async def call_tool(
+    invocation: Invocation,
+    request: ToolRequest,
+    run: Callable[[], Awaitable[Any]],
+    told: Callable[[Any], Json] | None = None,
+) -> tuple[Returned | Pending, Kept]:
+    """The World's answer to a tool call, and what the real tool gave or raised if it ran."""
+    kept = Kept()
+
+    async def body(_context: Context) -> Json:
+        try:
+            value = await run()
+        except Exception as error:
+            kept.error = error
+            raise
+        return kept.tell(value, (told or jsonable)(value))
+
+    return await invocation.routed(invocation.world.call_tool(request, body)), kept
+
+
+def checked_approval(value: Json, strict: bool) -> Json:
+    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
+    if isinstance(value, dict):
+        said = cast("dict[str, Json]", value)
+        return {**said, "confirmed": _BOOL.validate_python(said.get("confirmed"), strict=strict)}
+    return _BOOL.validate_python(value, strict=strict)
+
+
+def approval(value: Json) -> dict[str, Json]:
+    """Whether the user approved, as `{"confirmed": bool}` with whatever else they said."""
+    try:
+        checked = checked_approval(value, strict=False)
+    except ValueError as error:
+        raise UserAgentFailed(f"{value!r} neither approves nor denies: {error}") from error
+    return cast("dict[str, Json]", checked) if isinstance(checked, dict) else {"confirmed": checked}
+
+
+def jsonable(value: Any) -> Json:
+    """A framework's value as plain JSON; what has no JSON form is told by its text."""
+    return to_jsonable_python(value, fallback=str, by_alias=True)
+
+
+def digest_of(snapshot: Json) -> str:
+    """Changes whenever the snapshot does."""
+    return blake2b(json.dumps(snapshot, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,181 @@
+"""An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.signature import output_adapter
+from greenroom.agents.tool import Tool
+from greenroom.backends.backend import Yield
+from greenroom.backends.native.history import conversation
+from greenroom.backends.together import together
+from greenroom.errors import AgentFailed, LoopLimit
+from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned, YieldOpened
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.paths import branch_of, root_of
+from greenroom.ledger.plain import Json
+from greenroom.ledger.trail import Trail
+from greenroom.models.model import ModelRequest, model_name
+from greenroom.world.recording import begin_call, fail_call
+from greenroom.world.world import Pending, ToolRequest, World
+
+_CORRECTIONS = 2
+
+Waits = tuple[Yield, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What the agent answered, as its output type wants it."""
+
+    value: Json
+
+
+class Asking:
+    """One run of an agent node, taken up from its last recorded reply."""
+
+    __slots__ = ("agent", "node", "path", "world")
+
+    def __init__(self, agent: Agent, node: str, path: str, world: World) -> None:
+        self.agent = agent
+        self.node = node
+        self.path = path
+        self.world = world
+
+    @property
+    def trail(self) -> Trail:
+        """Where the run stands now."""
+        return self.world.ledger.trail(self.world.voice)
+
+    async def run(self) -> Output | Waits:
+        """Go on until the agent has answered or waits for its user."""
+        while True:
+            steps = self.trail.steps.get(self.path, ())
+            last = steps[-1] if steps else None
+            if isinstance(last, ModelReplied):
+                if last.calls:
+                    if waits := await self._settle(last.calls):
+                        return waits
+                elif (output := self._output(last.text)) is not None:
+                    return output
+            self._check_limit(sum(isinstance(step, ModelReplied) for step in steps))
+            await self.world.call_model(self._request(), self.agent.model.respond)
+
+    def _check_limit(self, asked: int) -> None:
+        if asked >= self.agent.max_steps:
+            raise LoopLimit(
+                f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
+                f"done. Raise max_steps, or look why it goes round in circles."
+            )
+
+    def _request(self) -> ModelRequest:
+        agent, trail, path = self.agent, self.trail, self.path
+        state = self.world.ledger.fold(self.world.voice, branch_of(path))
+        adapter = output_adapter(agent.output)
+        return ModelRequest(
+            agent=agent.name,
+            messages=tuple(conversation(agent, trail, self.node, path, state)),
+            instructions=agent.instructions,
+            tools=tuple(agent.tools),
+            output_schema=adapter.json_schema() if adapter else None,
+            model=model_name(agent.model),
+            path=path,
+            node=self.node,
+            n=trail.reply_number(self.node, path),
+        )
+
+    def _output(self, text: str) -> Output | None:
+        """The answer, or None after telling the model what is wrong with it."""
+        if not text.strip():
+            raise AgentFailed(
+                f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
+            )
+        adapter = output_adapter(self.agent.output)
+        if adapter is None:
+            return Output(text)
+        try:
+            return Output(adapter.dump_python(adapter.validate_json(text), mode="json"))
+        except ValueError as error:
+            self._correct(error)
+            return None
+
+    def _correct(self, error: ValueError) -> None:
+        told = sum(isinstance(step, Corrected) for step in self.trail.steps[self.path])
+        if told >= _CORRECTIONS:
+            raise AgentFailed(
+                f"agent {self.agent.name!r} did not answer in its output schema after being told "
+                f"{told} times: {error}"
+            )
+        self.world.record(
+            Corrected(path=self.path, text=f"Your answer does not fit the output schema: {error}")
+        )
+
+    async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
+        """Bring every call of a reply to its end; what waits for the user is returned."""
+        trail = self.trail
+        for call in calls:
+            if call.id in trail.answers and call.id not in trail.results:
+                self._take_answer(call, trail.answers[call.id].value)
+        due = [call for call in calls if call.id not in trail.results]
+        if not due:
+            return ()
+        waits = await together([self._call(call) for call in due])
+        return tuple(wait for wait in waits if wait is not None)
+
+    def _take_answer(self, call: ToolCall, value: Json) -> None:
+        self.world.record(
+            ToolReturned(
+                path=self.path, call_id=call.id, tool=call.tool, value=value, source="user"
+            )
+        )
+
+    async def _call(self, call: ToolCall) -> Yield | None:
+        tool = self.agent.tool(call.tool)
+        request = ToolRequest(call.id, call.tool, call.args, self.path)
+        if tool is None:
+            known = ", ".join(t.name for t in self.agent.tools) or "none"
+            return self._reject(request, f"there is no tool {call.tool!r}; the tools are: {known}")
+        try:
+            args = tool.checked(call.args)
+        except ValueError as error:
+            return self._reject(request, f"wrong arguments: {error}")
+        request = replace(
+            request,
+            yields=tool.yields,
+            read_only=tool.read_only,
+            origin=tool,
+            n=self.trail.call_number(call.tool, call.id, self.path),
+        )
+        outcome = await self.world.call_tool(request, lambda context: tool.run(args, context))
+        return self._opened(request, tool) if isinstance(outcome, Pending) else None
+
+    def _reject(self, request: ToolRequest, why: str) -> None:
+        """A call that cannot reach any body; the model is told why."""
+        begin_call(self.world, request)
+        fail_call(self.world, request, ValueError(why), "refused")
+
+    def _opened(self, request: ToolRequest, tool: Tool) -> Yield:
+        def check(value: Json, strict: bool) -> Any:
+            return tool.checked_answer(value, strict=strict)
+
+        root = root_of(self.path)
+        args = dict(request.args)
+        wait = Yield(request.id, "tool", request.tool, request.id, args, "", root, check)
+        open_yield(self.world, wait, self.path)
+        return wait
+
+
+def open_yield(world: World, wait: Yield, path: str) -> None:
+    """Write down that the agent waits; once, however often the run is taken up again."""
+    if wait.id not in world.ledger.trail(world.voice).yields:
+        world.record(
+            YieldOpened(
+                path=path,
+                yield_id=wait.id,
+                type=wait.type,
+                tool=wait.tool,
+                call_id=wait.call_id,
+                args=wait.args,
+                prompt=wait.prompt,
+            )
+        )

@@ -1,0 +1,192 @@
+"""What is known of an agent before it runs, and what in it cannot be rehearsed."""
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.output import NativeOutput, PromptedOutput, TextOutput, ToolOutput
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    CombinedToolset,
+    ExternalToolset,
+    FunctionToolset,
+    PrefixedToolset,
+    RenamedToolset,
+    WrapperToolset,
+)
+
+from greenroom.backends.backend import ToolFacts
+from greenroom.backends.foreign import Origin
+from greenroom.errors import BadAgent
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json
+
+
+def check_agent(agent: Any) -> Agent[Any, Any]:
+    """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
+    if not isinstance(agent, Agent):
+        raise BadAgent(
+            f"a {type(agent).__name__} cannot be rehearsed, because what it wraps runs past the "
+            f"gate. Hand over the pydantic_ai.Agent inside."
+        )
+    known = cast("Agent[Any, Any]", agent)
+    for name in ("run", "iter"):
+        owner = next(cls for cls in type(known).__mro__ if name in vars(cls))
+        if not owner.__module__.startswith("pydantic_ai."):
+            raise BadAgent(
+                f"agent {name_of(known)!r} is a {type(known).__name__}, which brings its own "
+                f"{name}(); what it does there would run past the gate."
+            )
+    kinds = native_kinds(getattr(known, "_cap_native_tools", ()))
+    if kinds:
+        raise BadAgent(
+            f"agent {name_of(known)!r} has the native tools {', '.join(kinds)}, which run at the model's "
+            f"provider, where no gate can hold them. Rehearse with function tools."
+        )
+    return known
+
+
+def native_kinds(tools: Iterable[Any]) -> list[str]:
+    """Native tools that could act; finding a tool's definition is not acting."""
+    kinds = [str(getattr(tool, "kind", type(tool).__name__)) for tool in tools]
+    return [kind for kind in kinds if kind != "tool_search"]
+
+
+def name_of(agent: Agent[Any, Any]) -> str:
+    """The agent's name in ledgers."""
+    return agent.name or "agent"
+
+
+def output_type(agent: Agent[Any, Any]) -> Any:
+    """An output type that lets the agent pause; None if its own does, or none may be given."""
+    # The framework takes no other output type beside output validators. Such an agent may run, and
+    # says so itself if it comes to a pause.
+    if getattr(agent, "_output_validators", ()):
+        return None
+    own = agent.output_type
+    if any(part is DeferredToolRequests for part in _parts_of(own)):
+        return None
+    return [own, DeferredToolRequests]
+
+
+def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
+    """Every tool and output function by the name it has for the model; None if one cannot know."""
+    found: dict[str, ToolFacts] = {}
+    for toolset in agent.toolsets:
+        known = _listed(toolset)
+        if known is None:
+            return None
+        found |= {name: _tool_fact(name, tool) for name, tool in known.items()}
+    for function in _parts_of(agent.output_type):
+        if inspect.isroutine(function):
+            name = function.__name__
+            found[name] = ToolFacts(name, _parameters(function), origin=Origin(function))
+    return found
+
+
+def described_agent(agent: Agent[Any, Any]) -> dict[str, Json]:
+    """The agent as JSON."""
+    return {
+        "name": name_of(agent),
+        "model": _model_name(agent.model),
+        "instructions": [_told(given) for given in _instructions(agent)],
+        "output": [_told(part) for part in _parts_of(agent.output_type)],
+        "tools": [_described_toolset(toolset) for toolset in agent.toolsets],
+    }
+
+
+def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
+    """Tools by their name for the model, as far as toolsets of the framework's own tell."""
+    if isinstance(toolset, FunctionToolset):
+        return dict(toolset.tools)
+    if isinstance(toolset, ExternalToolset):
+        return {known.name: known for known in toolset.tool_defs}
+    if isinstance(toolset, CombinedToolset):
+        listed = [_listed(inner) for inner in toolset.toolsets]
+        if any(known is None for known in listed):
+            return None
+        return {name: tool for known in listed for name, tool in (known or {}).items()}
+    if isinstance(toolset, WrapperToolset):
+        return _renamed(toolset, _listed(toolset.wrapped))
+    return None
+
+
+def _renamed(toolset: WrapperToolset[Any], inner: dict[str, Any] | None) -> dict[str, Any] | None:
+    if inner is None or not type(toolset).__module__.startswith("pydantic_ai."):
+        return inner
+    if isinstance(toolset, PrefixedToolset):
+        return {f"{toolset.prefix}_{name}": tool for name, tool in inner.items()}
+    if isinstance(toolset, RenamedToolset):
+        new_names = {old: new for new, old in toolset.name_map.items()}
+        return {new_names.get(name, name): tool for name, tool in inner.items()}
+    return inner
+
+
+def _tool_fact(name: str, tool: Any) -> ToolFacts:
+    parameters = tuple(_schema(tool).get("properties", {}))
+    function = getattr(tool, "function", None)
+    if function is None:
+        return ToolFacts(name, parameters, yields=True)
+    return ToolFacts(name, parameters, origin=Origin(function, tool))
+
+
+def _schema(tool: Any) -> dict[str, Json]:
+    known = getattr(tool, "tool_def", tool)
+    return known.parameters_json_schema
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if "RunContext" not in str(p.annotation))
+
+
+def _parts_of(spec: Any) -> Iterator[Any]:
+    """The types and functions an output type is made of."""
+    if isinstance(spec, NativeOutput | PromptedOutput):
+        yield from _parts_of(cast("Any", spec).outputs)
+    elif isinstance(spec, ToolOutput):
+        yield cast("Any", spec).output
+    elif isinstance(spec, TextOutput):
+        yield cast("Any", spec).output_function
+    elif isinstance(spec, list | tuple):
+        for part in cast("Sequence[Any]", spec):
+            yield from _parts_of(part)
+    else:
+        yield spec
+
+
+def _instructions(agent: Agent[Any, Any]) -> list[Any]:
+    named = ("_system_prompts", "_system_prompt_functions", "_instructions")
+    return [given for name in named for given in getattr(agent, name, ())]
+
+
+def _described_toolset(toolset: AbstractToolset[Any]) -> Json:
+    known = _listed(toolset)
+    if known is None:
+        return {"kind": type(toolset).__name__}
+    return [_described_tool(name, tool) for name, tool in known.items()]
+
+
+def _described_tool(name: str, tool: Any) -> Json:
+    facts: dict[str, Json] = {
+        "name": name,
+        "description": tool.description or "",
+        "parameters": _schema(tool),
+    }
+    function = getattr(tool, "function", None)
+    if function is None:
+        return facts
+    return facts | {"approval": tool.requires_approval, "code": code_identity(function)}
+
+
+def _model_name(model: Any) -> str | None:
+    return model if isinstance(model, str) or model is None else model.model_name
+
+
+def _told(given: Any) -> str:
+    """An instruction or an output type as text that changes when it does."""
+    given = getattr(given, "instruction", getattr(given, "function", given))
+    if isinstance(given, str):
+        return given
+    return code_identity(given) if callable(given) else repr(given)

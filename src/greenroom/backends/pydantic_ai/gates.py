@@ -1,0 +1,236 @@
+"""The capability that stands innermost in a run: models, tools and output functions ask the World."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import CallDeferred, ToolFailed
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturn
+from pydantic_ai.models import (
+    CompletedStreamedResponse,
+    Model,
+    ModelRequestParameters,
+    StreamedResponse,
+)
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.output import OutputContext
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    CombinedToolset,
+    DynamicToolset,
+    FunctionToolset,
+    ToolsetTool,
+    WrapperToolset,
+)
+
+from greenroom.backends.foreign import Invocation, Kept, Origin, call_tool, jsonable
+from greenroom.backends.pydantic_ai.facts import native_kinds
+from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
+from greenroom.errors import ToolRefused
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.world.world import Pending, Returned, ToolRequest
+
+
+@dataclass(eq=False)
+class Gate(AbstractCapability[Any]):
+    """Leads everything one run would do through the World of its invocation."""
+
+    invocation: Invocation
+    agent: str
+    path: str
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Innermost: the user's own capabilities run above."""
+        return CapabilityOrdering(position="innermost")
+
+    def get_wrapper_model(self, model: Model) -> Model:
+        """Whatever model serves an attempt, the World is asked first."""
+        return GatedModel(model, self)
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """The same tree of toolsets with every leaf gated."""
+        return gated(toolset, self)
+
+    async def wrap_output_process(
+        self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: Any
+    ) -> Any:
+        """An output function acts like a tool, so it is asked for like one."""
+        if not output_context.has_function:
+            return await handler(output)
+        call = output_context.tool_call
+        tool = output_context.function_name or (call.tool_name if call else "output")
+        told = jsonable(output)
+        args = cast("dict[str, Json]", told) if isinstance(told, dict) else {"output": told}
+        step = self.invocation.world.new_id(self.path, "output", ctx.run_step)
+        request = self.request(call.tool_call_id if call else step, tool, args)
+        outcome, kept = await call_tool(self.invocation, request, lambda: handler(output))
+        return settled(outcome, kept)
+
+    def request(
+        self, call_id: str, tool: str, args: dict[str, Json], origin: Any = None
+    ) -> ToolRequest:
+        """A tool call on its way to the World."""
+        n = self.invocation.trail.call_number(tool, call_id, self.path)
+        told = plain(args, f"arguments of {tool!r}")
+        return ToolRequest(call_id, tool, told, self.path, origin=origin, n=n)
+
+
+def settled(outcome: Returned | Pending, kept: Kept) -> Any:
+    """What the framework is to make of the World's answer."""
+    if isinstance(outcome, Pending):
+        raise CallDeferred
+    if outcome.error:
+        # What the real tool raised is the framework's to judge; a mock's failure the model may see.
+        raise kept.error or ToolFailed(outcome.error)
+    return kept.real if kept.matches(outcome.value) else outcome.value
+
+
+def gated(toolset: AbstractToolset[Any], gate: Gate) -> AbstractToolset[Any]:
+    """A toolset whose tools ask the World; the framework's own wrappings stay around the leaves.
+
+    A wrapping of the user's is gated as a whole, since it may do the work itself.
+    """
+    if type(toolset).__module__.startswith("pydantic_ai."):
+        if isinstance(toolset, CombinedToolset):
+            return replace(toolset, toolsets=[gated(inner, gate) for inner in toolset.toolsets])
+        if isinstance(toolset, WrapperToolset):
+            return replace(toolset, wrapped=gated(toolset.wrapped, gate))
+        if isinstance(toolset, DynamicToolset):
+            return _gated_factory(toolset, gate)
+    return GatedToolset(toolset, gate)
+
+
+def _gated_factory(toolset: DynamicToolset[Any], gate: Gate) -> DynamicToolset[Any]:
+    """What the user's function makes in the run is gated as soon as it is made."""
+    made: dict[int, tuple[AbstractToolset[Any], AbstractToolset[Any]]] = {}
+
+    async def factory(ctx: RunContext[Any]) -> AbstractToolset[Any] | None:
+        inner: Any = toolset.toolset_func(ctx)
+        if hasattr(inner, "__await__"):
+            inner = await inner
+        if inner is None:
+            return None
+        # One gated toolset for each made one, or the framework would leave and enter it every step.
+        _, twin = made.setdefault(id(inner), (inner, gated(inner, gate)))
+        return twin
+
+    return DynamicToolset(factory, per_run_step=toolset.per_run_step, id=toolset.id)
+
+
+@dataclass
+class GatedToolset(WrapperToolset[Any]):
+    """A toolset whose tools run only if the World says so."""
+
+    gate: Gate
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """The World's answer to a call whose arguments the framework has checked."""
+        call = _call_of_model(ctx)
+        request = self.gate.request(
+            ctx.tool_call_id or "",
+            call.tool_name if call else name,
+            _given(tool_args, call),
+            self._origin(name, tool),
+        )
+
+        async def run() -> Any:
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+        outcome, kept = await call_tool(self.gate.invocation, request, run, _told)
+        return settled(outcome, kept)
+
+    def _origin(self, name: str, tool: ToolsetTool[Any]) -> Origin | None:
+        if not isinstance(self.wrapped, FunctionToolset):
+            return None
+        known = self.wrapped.tools.get(getattr(tool, "original_name", None) or name)
+        return Origin(known.function, known) if known else None
+
+
+def _told(value: Any) -> Json:
+    return jsonable(value.return_value if isinstance(value, ToolReturn) else value)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _call_of_model(ctx: RunContext[Any]) -> ToolCallPart | None:
+    """The call as the model made it: at the leaf, prefixes and renamings are off its name."""
+    for message in reversed(ctx.messages):
+        if isinstance(message, ModelResponse):
+            for call in message.tool_calls:
+                if call.tool_call_id == ctx.tool_call_id:
+                    return call
+    return None
+
+
+def _given(tool_args: dict[str, Any], call: ToolCallPart | None) -> dict[str, Json]:
+    """The checked arguments without the defaults that nobody gave."""
+    told = cast("dict[str, Json]", jsonable(tool_args))
+    raw = call.args_as_dict() if call else told
+    # A tool of one model-typed argument is told its fields: then the names differ, and all is kept.
+    if not set(raw) <= set(told):
+        return told
+    return {name: value for name, value in told.items() if name in raw}
+
+
+class GatedModel(WrapperModel):
+    """A model that is asked only through the World."""
+
+    def __init__(self, wrapped: Model, gate: Gate) -> None:
+        super().__init__(wrapped)
+        self._gate = gate
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """The World's reply; the real model's own response wherever that is what was replied."""
+        invocation, agent, kept = self._gate.invocation, self._gate.agent, Kept()
+        self._refuse_native(model_request_parameters)
+        request = replace(
+            request_of(messages, model_request_parameters),
+            agent=agent,
+            node=agent,
+            path=self._gate.path,
+            model=self.wrapped.model_name,
+            n=invocation.replies(agent),
+        )
+
+        async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
+            response = await self.wrapped.request(
+                messages, model_settings, model_request_parameters
+            )
+            return kept.tell(response, reply_of(response))
+
+        reply = await invocation.routed(invocation.world.call_model(request, body))
+        return kept.real if kept.matches(reply) else response_of(reply)
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,  # noqa: ARG002
+    ) -> AsyncGenerator[StreamedResponse]:
+        """The whole reply, told once more as a stream to whoever listens."""
+        response = await self.request(messages, model_settings, model_request_parameters)
+        yield CompletedStreamedResponse(
+            response, model_request_parameters=model_request_parameters, replay_events=True
+        )
+
+    def _refuse_native(self, parameters: ModelRequestParameters) -> None:
+        if kinds := native_kinds(parameters.native_tools):
+            names = ", ".join(kinds)
+            raise self._gate.invocation.keep(
+                ToolRefused(
+                    f"agent {self._gate.agent!r} gives its model {names}, which would run at the "
+                    f"model's provider, where no gate can hold it. Rehearse with a function tool."
+                )
+            )
