@@ -106,6 +106,11 @@ class Case:
             raise BadCase(
                 f"case {self.id!r} has both `turns` and `says`/`expect`; put them into the turns."
             )
+        if any(not turn.says for turn in self.turns[1:]):
+            raise BadCase(
+                f"case {self.id!r} has a turn in which the user says nothing; only the first may be "
+                f"blank, which lets the agent speak first."
+            )
         for field_name, kind in _SHAPES.items():
             value = getattr(self, field_name)
             if not isinstance(value, kind) or isinstance(value, str) != (kind is str):

@@ -5,6 +5,8 @@ their source under the key "live", and come back only where the author's code is
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from inspect import isroutine
 from typing import Any, cast
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
@@ -112,11 +114,16 @@ def _constant_data(mock: Any) -> Json:
 
 def _metric_data(metric: Any) -> Json:
     name = getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__)
-    return (
-        {"name": str(name), "shown": repr(metric)}
-        if _ours(metric)
-        else {"name": str(name), **_live(metric)}
-    )
+    if not _ours(metric):
+        return {"name": str(name), **_live(metric)}
+    return {"name": str(name), "shown": repr(metric), **_code_in(metric)}
+
+
+def _code_in(metric: Any) -> dict[str, Json]:
+    """The functions a metric of ours was given, so that a change inside them is noticed."""
+    held = [getattr(metric, f.name) for f in fields(metric)] if is_dataclass(metric) else []
+    code = [code_identity(value) for value in held if isroutine(value)]
+    return {"live": code} if code else {}
 
 
 def _ours(part: object) -> bool:

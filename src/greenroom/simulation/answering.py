@@ -40,6 +40,7 @@ class Audience:
 
     def __init__(self, case: Case, user: UserAgents, ledger: Ledger, world: World) -> None:
         self._case = case
+        self._script = case.script
         self._user = user
         self._bridge = case.bridge or Bridge()
         self._ledger = ledger
@@ -47,40 +48,44 @@ class Audience:
         self.speaking: list[str] = []
         """Who is being waited for; a deadline that strikes now is theirs."""
 
+    def _place(self, rank: int = 0) -> int:
+        """How far the script is played; a blank first turn is the agent's to open."""
+        opened = bool(self._script) and not self._script[0].says
+        return len(user_messages(self._ledger)) + opened + rank
+
     @property
     def would_speak(self) -> bool:
         """Whether the user might say something more after a finished turn."""
-        heard = len(user_messages(self._ledger))
-        if heard < len(self._case.script):
+        role, n = self._user.loop, self._place() - len(self._script)
+        if n < 0:
             return True
-        role, n = self._user.loop, heard - len(self._case.script)
         return role.line(n) is not None if isinstance(role, Lines) else role is not None
 
     async def next_message(self, prompt: str) -> tuple[str, tuple[Change, ...]] | None:
         """What the user says after a finished turn, or None when they have nothing to add."""
-        heard = len(user_messages(self._ledger))
-        if heard < len(self._case.script):
-            return self._case.script[heard].says, ()
+        place = self._place()
+        if place < len(self._script):
+            return self._script[place].says, ()
         if self._user.loop is None:
             return None
-        wait = Yield(self._world.new_id("turn", heard), "message", prompt=prompt)
-        reply = await self._reply(wait, self._user.loop, heard - len(self._case.script))
+        wait = Yield(self._world.new_id("turn", place), "message", prompt=prompt)
+        reply = await self._reply(wait, self._user.loop, place - len(self._script))
         return None if reply is None else (self._text(reply), reply.asks)
 
     async def answers(self, yields: Sequence[Yield]) -> list[Reply] | None:
         """One reply to each wait, found concurrently; None when the user leaves for good."""
-        for wait in yields:
-            await self._announce(wait)
+        for index, wait in enumerate(yields):
+            await self._announce(wait, _rank(yields, index))
         replies = await together(
             [self._answer(wait, _rank(yields, index)) for index, wait in enumerate(yields)]
         )
         return None if any(reply is None for reply in replies) else [r for r in replies if r]
 
-    async def _announce(self, wait: Yield) -> None:
+    async def _announce(self, wait: Yield, rank: int) -> None:
         """Begin a user agent's run before any of its round goes on, so that none sees another."""
         role = self._role(wait)
         root = f"{wait.tool or 'loop'}@{wait.id}"
-        if wait.type == "message" and len(user_messages(self._ledger)) < len(self._case.script):
+        if wait.type == "message" and self._place(rank) < len(self._script):
             return
         if _is_run(role) and root not in self._ledger.trail("user").invocations:
             prompt = await self._format_prompt(wait)
@@ -90,14 +95,14 @@ class Audience:
         return self._user.loop if wait.type == "message" else self._user.tools.get(wait.tool)
 
     async def _answer(self, wait: Yield, rank: int) -> Reply | None:
-        heard = len(user_messages(self._ledger))
-        if wait.type == "message" and heard < len(self._case.script):
-            return Reply(self._case.script[heard].says)
+        place = self._place(rank)
+        if wait.type == "message" and place < len(self._script):
+            return Reply(self._script[place].says)
         role = self._role(wait)
         if role is None and not (wait.type == "tool" and wait.tool in self._user.tools):
             raise UserAgentFailed(_missing(self._case, wait))
         if wait.type == "message":
-            return await self._message(wait, role, heard - len(self._case.script))
+            return await self._message(wait, role, place - len(self._script))
         return await self._reply(wait, role, _answered_before(self._ledger, wait.tool) + rank)
 
     async def _message(self, wait: Yield, role: Any, n: int) -> Reply | None:
