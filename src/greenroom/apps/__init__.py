@@ -1,0 +1,1 @@
+"""The doors: command line, web and pytest. They wire the rooms together and hold no logic."""

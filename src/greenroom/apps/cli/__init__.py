@@ -1,0 +1,5 @@
+"""The command line. Only click is imported until a command runs, so that `--help` is instant."""
+
+from greenroom.apps.cli.commands import main
+
+__all__ = ["main"]

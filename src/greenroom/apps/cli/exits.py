@@ -1,0 +1,109 @@
+"""How a command ends: which exit code, and what is said about it on stderr."""
+
+import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import IO, Any
+
+import click
+
+from greenroom.errors import BadInput, GreenroomError
+
+PASSED = 0
+GATE_MISSED = 1
+RUN_ERRORS = 2
+BAD_INPUT = 3
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class Stopped(click.ClickException):
+    """A command that cannot go on, with its message and its exit code."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.code = exit_code
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Say why."""
+        click.echo(_harmless(f"greenroom: {self.message}"), file=file, err=file is None)
+
+
+class Door(click.Group):
+    """A group that ends with Greenroom's exit codes, whoever raised what."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command and exit; a command returns its code, or raises."""
+        options["standalone_mode"] = False
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                # A terminal that cannot show a character is no reason to lose a report.
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            code = super().main(*args, **options)
+        except click.exceptions.Abort:
+            code = INTERRUPTED
+        except click.ClickException as error:
+            with suppress(BrokenPipeError):  # a reader that went away changes no verdict
+                error.show()
+            code = error.code if isinstance(error, Stopped) else BAD_INPUT
+        sys.exit(code or PASSED)
+
+
+@contextmanager
+def telling(verbose: bool) -> Generator[None]:
+    """Turn what a command raises into a message and an exit code; the traceback is for -v."""
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except BadInput as error:
+        raise _stopped(str(error), BAD_INPUT, verbose) from error
+    except GreenroomError as error:
+        raise _stopped(str(error), RUN_ERRORS, verbose) from error
+    except Exception as error:
+        raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
+
+
+@contextmanager
+def loading(reference: str, verbose: bool) -> Generator[None]:
+    """Author's code that cannot even be loaded is bad input, whatever it raises."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except (Exception, SystemExit) as error:
+        broke = f"{_named(error)}{_place(error)}"
+        message = f"{reference} cannot be loaded: {broke}{_hint(verbose)}"
+        raise _stopped(message, BAD_INPUT, verbose) from error
+
+
+def _stopped(message: str, code: int, verbose: bool) -> Stopped:
+    if verbose:
+        click.echo(_harmless(traceback.format_exc()), err=True)
+    return Stopped(message, code)
+
+
+def _harmless(text: str) -> str:
+    """Messages may quote what a model or a stranger's file said."""
+    from greenroom.reports.words import harmless
+
+    return harmless(text)
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def _hint(verbose: bool) -> str:
+    return "" if verbose else "\nRun it again with -v to see the traceback."
+
+
+def _place(error: BaseException) -> str:
+    """Where in the author's code it broke."""
+    if isinstance(error, SyntaxError):
+        return ""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""

@@ -1,0 +1,69 @@
+"""What a terminal shows while cases are played: a bar, the counts, and the time."""
+
+from collections import Counter
+from time import perf_counter
+from types import TracebackType
+from typing import Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from greenroom.reports.terminal import Terminal
+from greenroom.results import CaseResult, Report, Status, Summary
+from greenroom.results.text import counted
+
+
+class Watching:
+    """Collects results as they come and shows their counts; in a pipe it only collects."""
+
+    def __init__(self, terminal: Terminal, total: int, *, shown: bool = True) -> None:
+        self.total = total
+        self.done: list[CaseResult] = []
+        self._begun = 0.0
+        self._counts: Counter[Status] = Counter()
+        self._bar = Progress(
+            TextColumn("rehearsing", style="bold", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+            console=terminal,
+            transient=True,
+            disable=not (shown and terminal.file.isatty()),
+        )
+        self._task = self._bar.add_task("", total=total)
+
+    def take(self, result: CaseResult) -> None:
+        """One more case is over."""
+        self.done.append(result)
+        self._counts[result.status] += 1
+        self._bar.update(self._task, advance=1, description=counted(self._summary))
+
+    @property
+    def _summary(self) -> Summary:
+        counts = self._counts
+        return Summary(
+            self.total,
+            counts["passed"],
+            counts["failed"],
+            counts["error"],
+            counts["terminated"],
+            counts["skipped"],
+        )
+
+    @property
+    def so_far(self) -> Report:
+        """The cases that are over, for a run that will not end."""
+        return Report(self.done, seconds=perf_counter() - self._begun)
+
+    def __enter__(self) -> Self:
+        self._begun = perf_counter()
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()

@@ -1,0 +1,165 @@
+"""A report for a terminal: the table, each metric, why cases did not pass, and the counts."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rich.text import Text
+
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.reports.table import STYLES, metric_summaries, rated, shown_outcome, summary_table
+from greenroom.reports.terminal import Terminal, plain, styled
+from greenroom.reports.transcript import Line, transcript
+from greenroom.reports.words import duration, percent, shortened
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult
+from greenroom.results.text import counted
+
+Detail = Literal["little", "usual", "all"]
+
+_LONGEST_LINE = 240
+_FIRST, _LAST = 6, 18
+_SPEAKERS = {
+    "user": "cyan",
+    "agent": "bold",
+    "tool": "magenta",
+    "user's tool": "blue",
+    "refused": "bold red",
+    "end": "dim",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleReport:
+    """Shows a report: the counts only, what a reader usually wants, or all there is to see.
+
+    `rerun` holds the command that plays a case again, by case id.
+    """
+
+    terminal: Terminal
+    detail: Detail = "usual"
+    rerun: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def show(self, report: Report) -> None:
+        """Print everything."""
+        if self.detail != "little":
+            self._table(report)
+            for result in report.results:
+                if self._is_told(result):
+                    self._case(result)
+            self._skipped(report)
+        self.terminal.say(totals(report))
+        for note in report.notes:
+            self.terminal.say(styled("note: ", "yellow"), note)
+
+    def _is_told(self, result: CaseResult) -> bool:
+        return self.detail == "all" or result.status in ("failed", "error", "terminated")
+
+    def _table(self, report: Report) -> None:
+        metrics = report.metrics
+        self.terminal.print(summary_table(report, metrics, self.terminal))
+        self.terminal.print()
+        for line in metric_summaries(metrics):
+            self.terminal.say(line)
+        if metrics:
+            self.terminal.print()
+
+    def _skipped(self, report: Report) -> None:
+        notes = Counter(n for r in report.results if r.status == "skipped" for n in r.notes)
+        for note, count in notes.items():
+            self.terminal.say(styled(f"{count} skipped: ", STYLES["skipped"]), note)
+
+    # One case
+
+    def _case(self, result: CaseResult) -> None:
+        title = f" ({result.name})" if result.name and result.name != result.case_id else ""
+        self.terminal.say(
+            styled(result.status, STYLES[result.status]),
+            "  ",
+            styled(result.case_id, "bold"),
+            title,
+        )
+        self._problem(result)
+        self._scores(result)
+        self._transcript(result)
+        if result.case_id in self.rerun:
+            self.terminal.say(styled("again: ", "dim"), self.rerun[result.case_id], indent=2)
+        self.terminal.print()
+
+    def _problem(self, result: CaseResult) -> None:
+        if result.error is not None:
+            kind = f" ({result.error.type})" if result.error.type else ""
+            label = styled(f"error in phase {result.error.phase}{kind}: ", "bold red")
+            self.terminal.say(label, result.error.message, indent=2)
+        if result.status == "terminated":
+            limit = f"cut at its limit ({result.ended}) after {result.turns} turns"
+            self.terminal.say(styled(limit, STYLES["terminated"]), indent=2)
+        for note in result.notes:
+            self.terminal.say(note, indent=2)
+
+    def _scores(self, result: CaseResult) -> None:
+        for name, outcome in result.scores.items():
+            if self.detail == "all" or not _is_fine(outcome):
+                label = shown_outcome(outcome, self.terminal)
+                reason = plain(styled(name, "bold"), ": ", _why(outcome))
+                self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
+
+    def _transcript(self, result: CaseResult) -> None:
+        if result.ledger is None:
+            return
+        lines = transcript(result.ledger)
+        left_out = len(lines) - _FIRST - _LAST
+        if self.detail == "all" or left_out < 2:
+            self._lines(lines)
+            return
+        self._lines(lines[:_FIRST])
+        self.terminal.say(styled(f"… {left_out} more; -v shows them all", "dim"), indent=4)
+        self._lines(lines[-_LAST:])
+
+    def _lines(self, lines: list[Line]) -> None:
+        for line in lines:
+            text = line.text if self.detail == "all" else shortened(line.text, _LONGEST_LINE)
+            source = styled(f"  ({line.source})" if line.source else "", "dim")
+            who = Text(line.who, _SPEAKERS[line.who])
+            self.terminal.hang(who, plain(text, source), indent=4, width=13)
+
+
+def _is_fine(outcome: Outcome) -> bool:
+    return isinstance(outcome, NotApplicable) or (isinstance(outcome, Score) and outcome.passed)
+
+
+def _why(outcome: Outcome) -> str:
+    match outcome:
+        case Score():
+            bar = (
+                f"below {outcome.threshold:g}" if outcome.threshold is not None else "did not pass"
+            )
+            return outcome.reason or ("passed" if outcome.passed else bar)
+        case NotApplicable() | Unmeasured():
+            return outcome.why
+
+
+def totals(report: Report) -> Text:
+    """The counts, the pass rate, the time and who answered, on one line."""
+    noun = "case" if len(report.results) == 1 else "cases"
+    rate = report.summary.pass_rate
+    passing = plain("nothing evaluated") if rate is None else plain(rated(rate), " passing")
+    parts = [f"{len(report.results)} {noun}: {counted(report.summary)}", passing]
+    return Text("; ").join(map(plain, [*parts, duration(report.seconds), *_spent(report)]))
+
+
+def _spent(report: Report) -> list[str]:
+    if not report.models:
+        return []
+    cost = "cost unknown" if report.cost is None else f"cost ${report.cost:.4f}"
+    return [f"answered by {', '.join(report.models)}", *([] if report.cost == 0 else [cost])]
+
+
+def missed(rate: float | None, minimum: float) -> str:
+    """Why the gate stays shut, with as many digits as it takes to see the difference."""
+    if rate is None:
+        return f"no case was evaluated, so a pass rate of {percent(minimum)} cannot be shown"
+    digits = next((d for d in range(1, 9) if percent(rate, d) != percent(minimum, d)), 9)
+    below, bar = percent(rate, digits), percent(minimum, digits)
+    return f"the pass rate of {below} is below the minimum of {bar}"

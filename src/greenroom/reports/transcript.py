@@ -1,0 +1,100 @@
+"""A run retold as a conversation, line by line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answered,
+    EndReason,
+    Event,
+    RunEnded,
+    ToolBlocked,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+    YieldOpened,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.reports.words import as_called, as_json
+
+_ENDS: dict[EndReason, str] = {
+    "completed": "the user had nothing more to say",
+    "finished": "the agent ended the conversation",
+    "state_matches": "the state the case waits for was reached",
+    "max_turns": "the limit of turns was reached",
+    "max_seconds": "the time was up",
+    "error": "the run broke",
+}
+
+Who = Literal["user", "agent", "tool", "user's tool", "refused", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Who speaks or acts, what came of it, and where an answer came from."""
+
+    who: Who
+    text: str
+    source: str = ""
+
+
+def transcript(ledger: Ledger) -> list[Line]:
+    """What was said and done on both sides, oldest first."""
+    ends = {
+        (end.voice, end.call_id): end for end in ledger.of(ToolReturned, ToolFailed, voice=None)
+    }
+    waits = {opened.call_id for opened in ledger.of(YieldOpened)}
+    return [line for event in ledger for line in _lines(event, ends, waits)]
+
+
+Ends = dict[tuple[str, str], ToolReturned | ToolFailed]
+
+
+def _lines(event: Event, ends: Ends, waits: set[str]) -> Iterator[Line]:
+    match event:
+        case UserSaid():
+            yield Line("user", event.text)
+        case AgentSaid() if event.voice == "agent":
+            yield Line("agent", event.text)
+        case Answered():
+            yield from _answers(event)
+        case ToolCalled() if event.voice == "agent" and event.call_id in waits:
+            yield Line("tool", as_called(event.tool, event.args), "asks the user")
+        case ToolCalled():
+            yield _call(event, ends.get((event.voice, event.call_id)))
+        case ToolBlocked():
+            yield Line("refused", f"{as_called(event.tool, event.args)} was not run", "gate")
+        case RunEnded():
+            yield Line("end", _ENDS[event.reason])
+        case _:
+            return
+
+
+def _call(called: ToolCalled, end: ToolReturned | ToolFailed | None) -> Line:
+    shown = as_called(called.tool, called.args)
+    # Where an answer came from is a question about the agent's tools; the user's are their own.
+    ours = called.voice == "agent"
+    who: Who = "tool" if ours else "user's tool"
+    match end:
+        case None:
+            return Line(who, f"{shown} → never returned")
+        case ToolReturned():
+            return Line(who, f"{shown} → {as_json(end.value)}", end.source if ours else "")
+        case ToolFailed():
+            refused: Who = "refused" if end.source == "refused" else who
+            return Line(refused, f"{shown} → failed: {end.error}", end.source)
+
+
+def _answers(event: Answered) -> Iterator[Line]:
+    """Who answers several questions at once says which answer belongs to which."""
+    several = len(event.answers) > 1
+    for answer in event.answers:
+        yield Line("user", _said(answer.value), f"answers {answer.tool}" if several else "")
+
+
+def _said(value: Json) -> str:
+    return value if isinstance(value, str) else as_json(value)

@@ -1,0 +1,58 @@
+"""How values are said to a reader: durations, shares, calls, and strangers' text made harmless."""
+
+import json
+import unicodedata
+from collections.abc import Mapping
+
+from greenroom.ledger.plain import Json
+
+# Joiners hold emoji and Indic script together; the other invisible characters only deceive.
+_JOINERS = "\u200c\u200d"
+
+
+def harmless(text: str) -> str:
+    """`text` with everything that could steer a terminal written out, as in `\\x1b`."""
+    if text.isascii() and text.isprintable():
+        return text
+    lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
+    return "\n".join("".join(map(_visible, line)) for line in lines)
+
+
+def _visible(char: str) -> str:
+    if char.isprintable() or unicodedata.category(char) == "Zs" or char in _JOINERS:
+        return char
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def shortened(text: str, longest: int) -> str:
+    """`text`, or its beginning with a mark that something is missing."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit a person would choose: 12 ms, 3.4 s, 2 m 05 s, 1 h 10 m."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} m {rest:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} m"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in percent; what is not quite all is never rounded up to 100 %."""
+    rounded = round(share * 100, digits)
+    short_of_all = 100 - 10**-digits
+    return f"{min(rounded, short_of_all) if share < 1 else rounded:.{digits}f} %"
+
+
+def as_called(tool: str, args: Mapping[str, Json]) -> str:
+    """A call as one would type it."""
+    return f"{tool}({', '.join(f'{name}={as_json(value)}' for name, value in args.items())})"
+
+
+def as_json(value: Json) -> str:
+    """A value on one line."""
+    return json.dumps(value, ensure_ascii=False, default=str)

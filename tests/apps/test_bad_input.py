@@ -1,0 +1,102 @@
+"""Bad usage and bad input exit with 3, say what is wrong, and show a traceback only to -v."""
+
+import pytest
+
+from greenroom import __version__
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["eval", "run"],
+        ["eval", "walk"],
+        ["eval", "run", "shop.py", "--max-concurrency", "0"],
+        ["eval", "run", "shop.py", "--min-pass-rate", "90"],
+        ["eval", "run", "shop.py", "--no-such-option"],
+        ["eval", "run", "shop.py", "-v", "-q"],
+    ],
+)
+def test_bad_usage_exits_3(greenroom, words):
+    result = greenroom(*words)
+    assert result.exit_code == 3
+    assert "Usage: " in result.stderr
+
+
+def test_help_and_version_exit_0(greenroom):
+    assert greenroom("--help").exit_code == 0
+    assert greenroom("eval", "run", "--help").exit_code == 0
+    assert __version__ in greenroom("--version").stdout
+
+
+@pytest.mark.parametrize(
+    "agent, said",
+    [
+        ("nowhere.py", "there is no file 'nowhere.py'"),
+        ("shop.py:nobody", "there is no 'nobody'"),
+        ("no.such.module", "no file or module 'no.such.module'"),
+    ],
+)
+def test_what_is_not_there_is_named(author, greenroom, agent, said):
+    author('hi = Case("hi", says="Hi", metrics=[contains("x")])')
+    result = greenroom("eval", "run", agent, "shop.py")
+    assert result.exit_code == 3
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_file_without_cases_is_told_so(author, greenroom):
+    author("")
+    result = greenroom("eval", "run", "shop.py")
+    assert result.exit_code == 3
+    assert "no cases found in shop.py" in result.stderr
+
+
+def test_a_bad_case_is_bad_input(author, greenroom):
+    author("hi = Case('hi', mocks='none')")
+    result = greenroom("eval", "run", "shop.py")
+    assert result.exit_code == 3
+    assert "`mocks` is 'none'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("import no_such_thing", "ModuleNotFoundError: No module named 'no_such_thing'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def agent(:", "SyntaxError"),
+        ("raise SystemExit('bye')", "SystemExit: bye"),
+    ],
+)
+@pytest.mark.parametrize(
+    "words", [["shop.py"], ["shop.py", "fine.py"], ["fine.py:agent", "shop.py"]]
+)
+def test_a_module_that_cannot_be_imported_is_named_with_what_it_raised(
+    author, greenroom, text, said, words
+):
+    author(text, bare=True)
+    author('hi = Case("hi", says="Hi", metrics=[contains("x")])', "fine.py")
+    result = greenroom("eval", "run", *words)
+    assert result.exit_code == 3
+    assert f"shop.py cannot be loaded: {said}" in result.stderr
+    assert "-v" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_factory_that_raises_is_bad_input_too(author, greenroom):
+    author("""
+    del agent
+    async def get_agent_async():
+        raise LookupError("no key")
+    hi = Case("hi", says="Hi", metrics=[contains("x")])
+    """)
+    result = greenroom("eval", "run", "shop.py")
+    assert result.exit_code == 3
+    assert "shop.py cannot be loaded: LookupError: no key" in result.stderr
+
+
+def test_the_traceback_is_shown_to_those_who_ask(author, greenroom):
+    author("1 / 0", bare=True)
+    shown = greenroom("eval", "run", "shop.py", "-v").stderr
+    assert "Traceback" in shown
+    assert "1 / 0" in shown
+    assert "Run it again" not in shown

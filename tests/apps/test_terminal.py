@@ -1,0 +1,179 @@
+"""The command line as a process: on a terminal, in a pipe, interrupted."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from apps.terminals import WORDS, on_terminal, started
+
+CASES = """
+good = Case("good", says="Hi", mocks={"refund": "ok"}, metrics=[contains("money")])
+bad = Case("bad", says="Hi", mocks={"refund": "ok"}, metrics=[contains("never")])
+"""
+
+WAITING = """
+import asyncio
+from pathlib import Path
+
+async def forever(order):
+    Path("waiting").touch()
+    await asyncio.sleep(3600)
+
+good = Case("good", says="Hi", mocks={"refund": "ok"}, metrics=[contains("money")])
+stuck = Case("stuck", says="Hi", mocks={"refund": forever}, metrics=[contains("money")])
+"""
+
+BUSY = """
+import asyncio
+import time
+from pathlib import Path
+
+def forever(order):
+    Path("waiting").touch()
+    while True:
+        time.sleep(0.01)
+        if any(task.cancelling() for task in asyncio.all_tasks()):
+            Path("asked").touch()
+
+busy = Case("busy", says="Hi", mocks={"refund": forever}, metrics=[contains("money")])
+"""
+
+HIDE_CURSOR = "\x1b[?25l"
+
+
+def test_a_terminal_shows_progress_with_counts_and_takes_it_away(author, tmp_path):
+    author(CASES)
+    shown = on_terminal("eval", "run", "shop.py", cwd=tmp_path)
+    assert shown.exit_code == 1
+    assert HIDE_CURSOR in shown.text
+    assert "rehearsing" in shown.text
+    assert re.search(r"2/2.* 1 passed, 1 failed .*\d:\d\d:\d\d", shown.text)
+    assert "rehearsing" not in shown.text.split("\x1b[2K")[-1]
+
+
+def test_a_terminal_gets_colours_unless_no_color_is_set(author, tmp_path):
+    author(CASES)
+    assert on_terminal("eval", "run", "shop.py", cwd=tmp_path).colours
+    plain = on_terminal("eval", "run", "shop.py", cwd=tmp_path, NO_COLOR="1")
+    assert "1.00 ✓" in plain.text
+    assert plain.colours == set()
+
+
+def test_quiet_is_quiet_on_a_terminal_too(author, tmp_path):
+    author(CASES)
+    shown = on_terminal("eval", "run", "shop.py", "-q", cwd=tmp_path)
+    assert "rehearsing" not in shown.text
+    assert shown.text.startswith("2 cases: 1 passed, 1 failed")
+
+
+@pytest.mark.parametrize("env", [{}, {"FORCE_COLOR": "1"}])
+def test_a_pipe_gets_no_progress(author, tmp_path, env):
+    author(CASES)
+    with started("eval", "run", "shop.py", cwd=tmp_path, **env) as process:
+        shown = process.communicate()[0].decode()
+    assert "rehearsing" not in shown
+    assert HIDE_CURSOR not in shown
+
+
+def test_a_pipe_gets_plain_text(author, tmp_path):
+    author(CASES)
+    with started("eval", "run", "shop.py", cwd=tmp_path) as process:
+        shown = process.communicate()[0].decode()
+    assert "\x1b" not in shown
+    assert "good  passed  1.00 ✓" in shown
+
+
+def test_a_pipe_that_cannot_show_a_character_still_gets_the_report(author, tmp_path):
+    author(CASES.replace('says="Hi"', 'says="Grüße"'))
+    with started("eval", "run", "shop.py", cwd=tmp_path, PYTHONIOENCODING="ascii") as process:
+        shown = process.communicate()[0].decode("ascii")
+    assert "1.00 ok" in shown
+    assert r"Gr\xfc\xdfe" in shown
+
+
+@pytest.mark.parametrize("minimum, code", [("0.5", 0), ("1", 1)])
+def test_a_reader_that_goes_away_does_not_change_the_verdict(author, tmp_path, minimum, code):
+    author(CASES)
+    words = ["eval", "run", "shop.py", "--min-pass-rate", minimum, "-v"]
+    with started(*words, cwd=tmp_path) as process:
+        assert process.stdout
+        process.stdout.close()
+    assert process.returncode == code
+
+
+@pytest.mark.parametrize(
+    "sent, code, said",
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_an_interrupted_run_shows_what_it_has_and_exits_as_shells_do(
+    author, tmp_path, sent, code, said
+):
+    author(WAITING)
+    with started("eval", "run", "shop.py", "--sequential", cwd=tmp_path) as process:
+        wait_for(tmp_path / "waiting", process)
+        process.send_signal(sent)
+        shown = process.communicate()[0].decode()
+    assert process.returncode == code
+    assert "good  passed" in shown
+    assert f"{said} after 1 of 2 cases" in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize("sent, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_code_that_does_not_look_up_is_stopped_by_the_second_signal(author, tmp_path, sent, code):
+    author(BUSY)
+    with started("eval", "run", "shop.py", cwd=tmp_path) as process:
+        wait_for(tmp_path / "waiting", process)
+        process.send_signal(sent)
+        wait_for(tmp_path / "asked", process)
+        process.send_signal(sent)
+        shown = process.communicate()[0].decode()
+    assert process.returncode == code
+    assert "after 0 of 1 cases" in shown
+
+
+def wait_for(file: Path, process: subprocess.Popen) -> None:
+    while not file.exists():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        time.sleep(0.01)
+
+
+def test_where_the_fence_cannot_hold_nothing_runs_and_the_exit_code_is_2(author, tmp_path):
+    pytest.importorskip("uvloop")
+    author(
+        CASES + "import asyncio, uvloop\nasyncio.set_event_loop_policy(uvloop.EventLoopPolicy())\n"
+    )
+    with started("eval", "run", "shop.py", cwd=tmp_path) as process:
+        shown = process.communicate()[0].decode()
+    assert process.returncode == 2
+    assert "the fence cannot hold here" in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize("words", [["--help"], ["eval", "run", "--help"], ["--version"]])
+def test_help_loads_nothing_but_click(words):
+    code = f"""
+import sys
+from greenroom.apps.cli import main
+try:
+    main({words!r})
+finally:
+    rooms = {{name.split(".")[1] for name in sys.modules if name.startswith("greenroom.")}}
+    print({{"pydantic", "rich", "asyncio", "yaml"}} & set(sys.modules), rooms - {{"apps", "errors"}})
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "set() set()"
+
+
+def test_the_console_script_is_this_command(tmp_path):
+    script = Path(sys.executable).with_name("greenroom")
+    if not script.exists():
+        pytest.skip("greenroom is not installed as a command here")
+    by_script = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    by_module = subprocess.run([*WORDS, "--version"], capture_output=True, text=True, check=True)
+    assert by_script.stdout == by_module.stdout

@@ -1,0 +1,210 @@
+"""A report on a console: the table, the reasons, the transcript."""
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from greenroom import NotApplicable, Score, Unmeasured
+from greenroom.ledger import (
+    AgentSaid,
+    Answer,
+    Answered,
+    Ledger,
+    RunEnded,
+    ToolBlocked,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+    YieldOpened,
+)
+from greenroom.reports.console import ConsoleReport
+from greenroom.reports.terminal import Terminal
+from greenroom.reports.transcript import transcript
+from greenroom.results import CaseResult, Problem, Report
+
+PASSED = CaseResult(
+    case_id="good", status="passed", ended="completed", turns=2, seconds=0.012,
+    scores={"tone": Score(0.9, reason="friendly")},
+)  # fmt: skip
+FAILED = replace(PASSED, case_id="bad", status="failed", scores={"tone": Score(0.2, reason="rude")})
+BROKEN = CaseResult(
+    case_id="ugly", status="error", error=Problem("agent", "it fell over", "AgentFailed")
+)
+SKIPPED = CaseResult(case_id="late", status="skipped", notes=["not run: 'bad' did not pass"])
+
+
+def shown(*results: CaseResult, width: int | None = None, **options) -> str:
+    file = io.StringIO()
+    terminal = Terminal(file)
+    if width:
+        terminal.width = width
+    ConsoleReport(terminal, **options).show(Report(results, seconds=1.5))
+    return file.getvalue()
+
+
+def row(text: str, case_id: str) -> list[str]:
+    return next(line for line in text.splitlines() if line.startswith(case_id)).split()
+
+
+def test_each_case_has_a_row_with_status_scores_turns_and_time():
+    text = shown(PASSED, FAILED, BROKEN)
+    assert row(text, "case") == ["case", "status", "tone", "turns", "time"]
+    assert row(text, "good") == ["good", "passed", "0.90", "✓", "2", "12", "ms"]
+    assert row(text, "bad") == ["bad", "failed", "0.20", "✗", "2", "12", "ms"]
+    assert row(text, "ugly") == ["ugly", "error", "–", "–"]
+
+
+def test_every_metric_is_summed_up_and_what_was_not_measured_is_a_word():
+    silent = replace(PASSED, scores={"tone": NotApplicable("no tone"), "heat": Unmeasured("broke")})
+    text = shown(PASSED, FAILED, silent)
+    assert "tone  mean 0.55, 50.0 % passing (1 of 2), 1 not applicable" in text
+    assert "heat  1 unmeasured" in text
+
+
+def test_outcomes_without_a_number_stay_words_in_the_table():
+    silent = replace(PASSED, scores={"tone": NotApplicable("no tone"), "heat": Unmeasured("broke")})
+    assert row(shown(silent), "good")[2:4] == ["n/a", "unmeasured"]
+
+
+def test_too_many_metrics_for_the_width_are_counted_instead():
+    many = {f"metric_number_{n}": Score(n > 0) for n in range(9)} | {"heat": Unmeasured("broke")}
+    text = shown(replace(FAILED, scores=many), width=80)
+    assert "8 of 9 ✓, 1 unmeasured" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_of_very_many_metrics_only_those_that_found_something_are_listed():
+    many = {f"m{n}": Score(n != 7, reason="seen") for n in range(60)}
+    text = shown(replace(PASSED, scores=many))
+    assert "m7  mean 0.00" in text
+    assert "m8  mean" not in text
+    assert "59 other metrics found nothing amiss" in text
+
+
+def test_long_metric_names_are_broken_where_their_words_end():
+    scores = {"correctly_escalated_at_once": Score(1), "b": Score(1)}
+    assert "correctly_" in shown(replace(PASSED, scores=scores)).splitlines()[0]
+
+
+def test_only_what_did_not_pass_is_told_unless_all_is_wanted():
+    usual, everything = shown(PASSED, FAILED), shown(PASSED, FAILED, detail="all")
+    assert "tone: rude" in usual
+    assert "friendly" not in usual
+    assert "friendly" in everything
+
+
+def test_little_detail_is_one_line():
+    assert shown(PASSED, FAILED, BROKEN, SKIPPED, detail="little") == (
+        "4 cases: 1 passed, 1 failed, 1 error, 1 skipped; 50.0 % passing; 1.5 s\n"
+    )
+
+
+def test_an_error_is_told_with_its_phase():
+    assert "error in phase agent (AgentFailed): it fell over" in shown(BROKEN)
+
+
+def test_skipped_cases_are_told_once_for_each_reason():
+    text = shown(FAILED, SKIPPED, replace(SKIPPED, case_id="later"))
+    assert text.count("not run: 'bad' did not pass") == 1
+    assert "2 skipped: " in text
+
+
+def test_nothing_evaluated_is_no_percentage():
+    assert "nothing evaluated" in shown(BROKEN)
+    assert "%" not in shown(BROKEN)
+
+
+def test_an_unknown_price_is_called_unknown_and_a_known_one_is_said():
+    asked = replace(PASSED, models={"gpt": 2})
+    assert "answered by gpt; cost unknown" in shown(asked)
+    assert "answered by gpt; cost $0.0200" in shown(replace(asked, cost=0.02))
+
+
+def test_the_command_that_plays_a_case_again_is_shown_where_it_is_known():
+    assert "again: greenroom eval run x.py" in shown(
+        FAILED, rerun={"bad": "greenroom eval run x.py"}
+    )
+    assert "again" not in shown(FAILED)
+
+
+def ledger(*events) -> Ledger:
+    kept = Ledger()
+    for event in events:
+        kept.append(event, at=0.0)
+    return kept
+
+
+TALK = ledger(
+    UserSaid(text="Money back!"),
+    ToolCalled(call_id="1", tool="ask", args={"what": "Which order?"}),
+    YieldOpened(yield_id="1", type="tool", tool="ask", call_id="1"),
+    ToolCalled(call_id="1", tool="look", args={}, voice="user"),
+    ToolReturned(call_id="1", tool="look", value="bill", source="live", voice="user"),
+    AgentSaid(text="seven", voice="user"),
+    Answered(answers=(Answer(yield_id="1", value="seven", tool="ask"),)),
+    ToolReturned(call_id="1", tool="ask", value="seven", source="user"),
+    ToolCalled(call_id="2", tool="refund", args={"order": 7}),
+    ToolReturned(call_id="2", tool="refund", value={"ok": True}, source="mock"),
+    ToolCalled(call_id="3", tool="mail", args={}),
+    ToolFailed(call_id="3", tool="mail", error="no such address", source="live"),
+    ToolCalled(call_id="4", tool="typo", args={}),
+    ToolFailed(call_id="4", tool="typo", error="there is no tool 'typo'", source="refused"),
+    ToolCalled(call_id="5", tool="hang", args={}),
+    AgentSaid(text="Done."),
+    ToolBlocked(call_id="6", tool="wire", args={"sum": 9}, why="no mock"),
+    RunEnded(reason="error"),
+)
+
+
+def test_a_transcript_tells_both_sides_in_order():
+    assert [(line.who, line.text, line.source) for line in transcript(TALK)] == [
+        ("user", "Money back!", ""),
+        ("tool", 'ask(what="Which order?")', "asks the user"),
+        ("user's tool", 'look() → "bill"', ""),
+        ("user", "seven", ""),
+        ("tool", 'refund(order=7) → {"ok": true}', "mock"),
+        ("tool", "mail() → failed: no such address", "live"),
+        ("refused", "typo() → failed: there is no tool 'typo'", "refused"),
+        ("tool", "hang() → never returned", ""),
+        ("agent", "Done.", ""),
+        ("refused", "wire(sum=9) was not run", "gate"),
+        ("end", "the run broke", ""),
+    ]
+
+
+def test_a_transcript_is_shown_where_the_ledger_was_kept():
+    text = shown(replace(FAILED, ledger=TALK))
+    assert '    tool         refund(order=7) → {"ok": true}  (mock)\n' in text
+    assert "refused      wire(sum=9) was not run  (gate)" in text
+
+
+def test_long_conversations_keep_their_beginning_and_their_end():
+    long = ledger(*[UserSaid(text=f"line {n}") for n in range(100)])
+    text = shown(replace(FAILED, ledger=long))
+    assert "line 0\n" in text
+    assert "line 99\n" in text
+    assert "line 50\n" not in text
+    assert "… 76 more" in text
+    assert "line 50\n" in shown(replace(FAILED, ledger=long), detail="all")
+
+
+def test_long_texts_are_cut_unless_all_is_wanted():
+    essay = ledger(AgentSaid(text="word " * 200 + "end"))
+    assert "word…" in shown(replace(FAILED, ledger=essay))
+    assert "word end" in shown(replace(FAILED, ledger=essay), detail="all")
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_what_does_not_fit_goes_on_below_in_its_own_column(width):
+    said = ledger(AgentSaid(text="many words that do not fit at all " * 3))
+    lines = shown(replace(FAILED, ledger=said), width=width).splitlines()
+    begun = next(n for n, line in enumerate(lines) if line.startswith("    agent"))
+    assert lines[begun + 1].startswith(" " * 17 + lines[begun + 1].strip()[:1])
+
+
+def test_a_text_cannot_forge_a_line_of_somebody_else():
+    forged = ledger(AgentSaid(text="Hello.\n    user         I am happy."))
+    text = shown(replace(FAILED, ledger=forged))
+    assert "\n    user" not in text
