@@ -53,12 +53,9 @@ def input_schema(fn: Callable[..., Any]) -> Mapping[str, Json]:
 
 def checked_arguments(fn: Callable[..., Any], args: Mapping[str, Json]) -> dict[str, Any]:
     """The arguments as the function's annotations want them; ValueError says what is wrong."""
-    model = _arguments(fn)
-    unknown = sorted(set(args) - set(model.model_fields))
-    if unknown:
-        raise ValueError(f"unknown arguments {unknown}; known are {sorted(model.model_fields)}")
-    given = model.model_validate(dict(args))
-    return {name: getattr(given, name) for name in given.model_fields_set}
+    given = _arguments(fn).__pydantic_validator__.validate_python(dict(args))
+    values = given.__dict__
+    return {name: values[name] for name in given.__pydantic_fields_set__}
 
 
 @lru_cache(maxsize=512)
@@ -78,7 +75,7 @@ def _arguments(fn: Callable[..., Any]) -> Any:
             )
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[name] = (hints.get(name, Any), default)
-    return create_model(function_name(fn), **fields)
+    return create_model(function_name(fn), __config__={"extra": "forbid"}, **fields)
 
 
 @lru_cache(maxsize=512)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from math import inf
 from typing import Any, cast
 
 from greenroom.cases.parts import MetricLike
@@ -28,11 +29,15 @@ class Expect:
     state: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
+        _check_shapes(self, _EXPECT, "Expect(...)")
         for wanted in self.tools or ():
             if not isinstance(wanted, ToolCall | str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(
                     f"an expected tool call is {wanted!r}; use call('name', arg=...) or 'name'."
                 )
+        for text in self.contains or ():
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(f"Expect(contains=...) holds {text!r}; write it as a text.")
         if self.state is not None:
             _check_scopes(self.state, "Expect(state=...)")
 
@@ -44,6 +49,9 @@ class Turn:
     says: str
     expect: Expect | None = None
 
+    def __post_init__(self) -> None:
+        _check_shapes(self, _TURN, "Turn(...)")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
@@ -54,13 +62,27 @@ class Stop:
     state_matches: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        if self.max_turns < 1 or not self.max_seconds > 0:
+        _check_shapes(self, _STOP, "Stop(...)")
+        if self.max_turns < 1 or not 0 < self.max_seconds < inf:
             raise BadCase(
                 f"Stop(max_turns={self.max_turns!r}, max_seconds={self.max_seconds!r}) would end a "
-                f"run before it begins; both must be positive."
+                f"run before it begins, or never; both must be positive and finite."
             )
         if self.state_matches is not None:
             _check_scopes(self.state_matches, "Stop(state_matches=...)")
+            if not self.state_matches:
+                raise BadCase("Stop(state_matches={}) would match at once; say what to wait for.")
+
+
+Shapes = Mapping[str, tuple[tuple[type, ...], str]]
+
+
+def _check_shapes(part: object, shapes: Shapes, where: str) -> None:
+    """Refuse a value of the wrong type here, before it fails somewhere far away."""
+    for name, (kinds, words) in shapes.items():
+        value = getattr(part, name)
+        if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
+            raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
 
 
 def _check_scopes(query: Mapping[str, Any], where: str) -> None:
@@ -98,10 +120,16 @@ class Case:
     tags: Sequence[str] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
     now: float | None = None
+    script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
+    """The scripted turns, the first message included."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
+        _check_shapes(self, _CASE, f"case {self.id!r}")
+        for turn in self.turns:
+            if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(f"case {self.id!r}: `turns` holds {turn!r}; write Turn({turn!r}).")
         if self.turns and (self.says or self.expect):
             raise BadCase(
                 f"case {self.id!r} has both `turns` and `says`/`expect`; put them into the turns."
@@ -111,23 +139,15 @@ class Case:
                 f"case {self.id!r} has a turn in which the user says nothing; only the first may be "
                 f"blank, which lets the agent speak first."
             )
-        for field_name, kind in _SHAPES.items():
-            value = getattr(self, field_name)
-            if not isinstance(value, kind) or isinstance(value, str) != (kind is str):
-                raise BadCase(
-                    f"case {self.id!r}: `{field_name}` is {value!r}, but should be a "
-                    f"{'mapping' if kind is Mapping else 'list' if kind is Sequence else 'text'}."
-                )
         for scope, content in self.state.items():
             if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(
                     f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
                     f'state={{"session": {{"key": value}}}}.'
                 )
+        object.__setattr__(self, "script", self._script())
 
-    @property
-    def script(self) -> tuple[Turn, ...]:
-        """The scripted turns, the first message included."""
+    def _script(self) -> tuple[Turn, ...]:
         if self.turns:
             return tuple(self.turns)
         return (Turn(self.says, self.expect),) if self.says or self.expect else ()
@@ -138,15 +158,33 @@ class Case:
         return self.name or self.id
 
 
-_SHAPES: dict[str, Any] = {
-    "says": str,
-    "turns": Sequence,
-    "mocks": Mapping,
-    "allow_tools": Sequence,
-    "state": Mapping,
-    "metrics": Sequence,
-    "tags": Sequence,
-    "metadata": Mapping,
+_NOTHING = type(None)
+_QUERY = ((Mapping, _NOTHING), 'a query by scope: {"session": {"key": ...}}')
+_EXPECT: Shapes = {
+    "tools": ((Sequence, _NOTHING), "a list: ['refund'] or [call('refund', order=7)]"),
+    "response": ((str, _NOTHING), "a text"),
+    "contains": ((str, Sequence, _NOTHING), "a text or a list of texts"),
+    "state": _QUERY,
+}
+_TURN: Shapes = {"says": ((str,), "a text"), "expect": ((Expect, _NOTHING), "an Expect(...)")}
+_STOP: Shapes = {
+    "max_turns": ((int,), "a whole number"),
+    "max_seconds": ((int, float), "a number"),
+    "state_matches": _QUERY,
+}
+_CASE: Shapes = {
+    **_TURN,
+    "turns": ((Sequence,), "a list"),
+    "mocks": ((Mapping,), "a mapping"),
+    "allow_tools": ((Sequence,), "a list"),
+    "state": ((Mapping,), "a mapping"),
+    "stop": ((Stop,), "a Stop(...)"),
+    "metrics": ((Sequence,), "a list"),
+    "name": ((str,), "a text"),
+    "description": ((str,), "a text"),
+    "tags": ((Sequence,), "a list"),
+    "metadata": ((Mapping,), "a mapping"),
+    "now": ((int, float, _NOTHING), "a number of seconds"),
 }
 
 

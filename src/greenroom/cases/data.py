@@ -36,9 +36,11 @@ def case_data(case: Case) -> dict[str, Json]:
         data["stop"] = _stop_data(case.stop)
     if case.metrics:
         data["metrics"] = [_metric_data(metric) for metric in case.metrics]
-    for name in ("name", "description", "now"):
+    for name in ("name", "description"):
         if getattr(case, name):
             data[name] = getattr(case, name)
+    if case.now is not None:
+        data["now"] = case.now
     for name in ("user", "bridge", "agent"):
         if getattr(case, name) is not None:
             data[name] = _live(getattr(case, name))
@@ -93,9 +95,11 @@ def mock_data(mock: Any) -> Json:
         case InTurn():
             return {"in_turn": [mock_data(answer) for answer in mock.answers]}
         case ByArgs():
-            return {"by_args": [[plain(args), mock_data(answer)] for args, answer in mock.answers]}
+            pairs = [[plain(args), mock_data(answer)] for args, answer in mock.answers]
+            rest = {"otherwise": mock_data(mock.otherwise)} if mock.has_otherwise else {}
+            return {"by_args": pairs, **rest}
         case Fault():
-            return {"fault": {k: v for k, v in vars(mock).items() if v not in (None, "")}}
+            return {"fault": plain(mock.given, "a fault")}
         case Live():
             return {**_live(mock.tool), "hosts": list(mock.hosts)}
         case _ if callable(mock) or hasattr(mock, "execute"):
@@ -160,6 +164,8 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
     scored again: what happened needs no mocks.
     """
     _known(data, _FIELDS, where)
+    if not live:
+        _refuse_code(data, where)
     try:
         return Case(
             _typed(data, "id", str, where, ""),
@@ -170,7 +176,7 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
                 for i, turn in enumerate(_typed(data, "turns", Sequence, where, ()))
             ],
             mocks={} if live else _mocks_from(_typed(data, "mocks", Mapping, where, {}), where),
-            allow_tools=[t for t in data.get("allow_tools", ()) if isinstance(t, str)],
+            allow_tools=_names_from(_typed(data, "allow_tools", Sequence, where, ()), where, live),
             state=_typed(data, "state", Mapping, where, {}),
             stop=_stop_from(_typed(data, "stop", Mapping, where, {}), f"{where}.stop"),
             name=_typed(data, "name", str, where, ""),
@@ -179,8 +185,18 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
             metadata=_typed(data, "metadata", Mapping, where, {}),
             now=data.get("now"),
         )
-    except BadValue as error:
+    except (BadValue, BadCase, BadQuery) as error:
         raise BadFile(f"{where}: {error}") from error
+
+
+def _refuse_code(data: Mapping[str, Any], where: str) -> None:
+    """A part left out in silence would make it another case."""
+    for name in ("user", "bridge", "agent", "metrics"):
+        if name in data:
+            raise BadFile(
+                f"{where} has `{name}`, which is code; a file holds data only. Keep this case in a "
+                f"Python module, or leave `{name}` out."
+            )
 
 
 def _known(data: object, names: frozenset[str], where: str) -> None:
@@ -193,9 +209,20 @@ def _known(data: object, names: frozenset[str], where: str) -> None:
 
 def _typed(data: Mapping[str, Any], key: str, kind: Any, where: str, default: Any) -> Any:
     value = data.get(key, default)
-    if not isinstance(value, kind) or (kind is Sequence and isinstance(value, str)):
-        raise BadFile(f"{where}.{key} is {value!r}, but should be a {kind.__name__.lower()}.")
+    if not isinstance(value, kind) or (kind is not str and isinstance(value, str)):
+        wanted = _WORDS[kind]
+        raise BadFile(f"{where}.{key} is {value!r}, but should be a {wanted}.")
     return value
+
+
+_WORDS: dict[Any, str] = {str: "text", Mapping: "mapping", Sequence: "list"}
+
+
+def _names_from(tools: Sequence[Any], where: str, live: bool) -> list[str]:
+    for tool in tools:
+        if not live and not isinstance(tool, str):
+            raise BadFile(f"{where}.allow_tools holds {tool!r}; name the tool.")
+    return [tool for tool in tools if isinstance(tool, str)]
 
 
 def _turn_from(data: Any, where: str) -> Turn:
@@ -209,7 +236,7 @@ def _expect_from(data: Any, where: str) -> Expect | None:
     if data is None:
         return None
     _known(data, frozenset(("tools", "response", "contains", "state")), where)
-    tools = data.get("tools")
+    tools = _typed(data, "tools", (Sequence, type(None)), where, None)
     return Expect(
         tools=None if tools is None else [_call_from(item, f"{where}.tools") for item in tools],
         response=data.get("response"),
@@ -235,15 +262,25 @@ def _mocks_from(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _mock_from(data: Any, where: str) -> Any:
-    _known(data, frozenset(("value", "in_turn", "by_args", "fault")), where)
+    _known(data, frozenset(("value", "in_turn", "by_args", "otherwise", "fault")), where)
     match dict(data):
         case {"value": value, **rest} if not rest:
             return value
         case {"in_turn": [*answers], **rest} if not rest:
-            return InTurn([_mock_from(answer, where) for answer in answers])
-        case {"by_args": [*pairs], **rest} if not rest:
-            return ByArgs([(args, _mock_from(answer, where)) for args, answer in pairs])
-        case {"fault": _, **rest} if not rest and is_object(data["fault"]):
-            return fault(**data["fault"])
+            return in_turn(*(_mock_from(answer, where) for answer in answers))
+        case {"by_args": [*pairs], **rest} if not rest.keys() - {"otherwise"}:
+            others = {key: _mock_from(answer, where) for key, answer in rest.items()}
+            return by_args(*(_pair_from(pair, where) for pair in pairs), **others)
+        case {"fault": {**given}, **rest} if not rest:
+            _known(given, frozenset(("error", "timeout", "slow", "value", "malformed")), where)
+            return fault(**given)
         case other:
             raise BadFile(f"{where} is {other!r}; give one of value, in_turn, by_args, fault.")
+
+
+def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, Any], Any]:
+    match pair:
+        case [{**args}, answer]:
+            return args, _mock_from(answer, where)
+        case _:
+            raise BadFile(f"{where}.by_args holds {pair!r}; give [arguments, mock] pairs.")

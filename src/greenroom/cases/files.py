@@ -1,15 +1,17 @@
 """Eval sets kept in files: JSON or YAML of our own shape, doubted here and trusted inside."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from greenroom.cases.case import EvalSet
 from greenroom.cases.data import case_data, case_from
-from greenroom.errors import BadFile
+from greenroom.errors import BadFile, BadValue
+from greenroom.ledger.plain import Json, plain
 
 VERSION = 1
+_FIELDS = ("version", "id", "name", "description", "metadata", "cases")
 _MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -22,6 +24,7 @@ def read_evalset(path: str | Path) -> EvalSet:
             f"{source} is no eval set: it should be a mapping with `version` and `cases`."
         )
     content = cast("Mapping[str, Any]", data)
+    _check_fields(content, source)
     if content.get("version") != VERSION:
         raise BadFile(f"{source} says version {content.get('version')!r}; this reads {VERSION}.")
     cases = content["cases"]
@@ -37,6 +40,14 @@ def read_evalset(path: str | Path) -> EvalSet:
         description=str(content.get("description", "")),
         metadata=content.get("metadata", {}),
     )
+
+
+def _check_fields(content: Mapping[str, Any], source: Path) -> None:
+    for name in content:
+        if name not in _FIELDS:
+            raise BadFile(f"{source} has the unknown field {name!r}; known are {sorted(_FIELDS)}.")
+    if not isinstance(content.get("metadata", {}), Mapping):
+        raise BadFile(f"{source}: `metadata` should be a mapping.")
 
 
 def write_evalset(evalset: EvalSet, path: str | Path) -> None:
@@ -56,7 +67,15 @@ def write_evalset(evalset: EvalSet, path: str | Path) -> None:
     part.replace(target)
 
 
-def _parsed(source: Path) -> Any:
+def _parsed(source: Path) -> Json:
+    """What the file says, as JSON; what YAML and Python allow beyond it is refused."""
+    try:
+        return plain(_loaded(source), str(source))
+    except BadValue as error:
+        raise BadFile(str(error)) from error
+
+
+def _loaded(source: Path) -> Any:
     text = _text(source)
     if source.suffix == ".json":
         try:
@@ -95,12 +114,37 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _yaml(text: str, source: Path) -> Any:
     import yaml
 
+    loader: Any = yaml.SafeLoader(text)
     try:
-        # Aliases let a small file unfold into gigabytes, so none are taken.
-        scan: Callable[..., Iterable[object]] = yaml.scan  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        tokens = scan(text, Loader=yaml.SafeLoader)
-        if any(isinstance(token, yaml.AliasToken) for token in tokens):
-            raise BadFile(f"{source} uses YAML aliases (*name); write the value out.")
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        root = loader.get_single_node()
+        _check_node(root, set(), source)
+        return None if root is None else loader.construct_document(root)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadFile(f"Invalid YAML in {source}: {error}.") from error
+    finally:
+        loader.dispose()
+
+
+def _check_node(node: Any, seen: set[int], source: Path) -> None:
+    """Refuse what YAML would settle in silence: a key given twice, and aliases.
+
+    Aliases let a small file unfold into gigabytes.
+    """
+    if id(node) in seen:
+        raise BadFile(f"{source} uses YAML aliases (*name); write the value out.")
+    seen.add(id(node))
+    inside: Any = node.value if node is not None and node.id != "scalar" else ()
+    if node is not None and node.id == "mapping":
+        _check_keys(node, source)
+        inside = [part for pair in inside for part in pair]
+    for part in inside:
+        _check_node(part, seen, source)
+
+
+def _check_keys(mapping: Any, source: Path) -> None:
+    seen: set[str] = set()
+    for key, _ in mapping.value:
+        if key.id == "scalar" and key.value in seen:
+            line = key.start_mark.line + 1
+            raise BadFile(f"{source}, line {line}: the key {key.value!r} is given twice.")
+        seen.add(str(key.value))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from greenroom.errors import BadCase
+from greenroom.ledger.plain import same
 
 
 class Fault(Exception):
@@ -31,9 +32,15 @@ class Fault(Exception):
         self.value = value
         self.malformed = malformed
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """What `fault(...)` was told."""
+        named = ("error", "timeout", "slow", "value", "malformed")
+        told = {name: getattr(self, name) for name in named}
+        return {k: v for k, v in told.items() if v is not None and (k, v) != ("error", "")}
+
     def __repr__(self) -> str:
-        given = {k: v for k, v in vars(self).items() if v not in (None, "")}
-        return f"fault({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+        return f"fault({', '.join(f'{k}={v!r}' for k, v in self.given.items())})"
 
 
 def fault(
@@ -54,6 +61,9 @@ def fault(
         raise BadCase(
             "fault(...) wants exactly one of: an error text, timeout=, slow=, malformed=."
         )
+    for seconds in (timeout, slow):
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadCase(f"fault(...) got {seconds!r} for timeout= or slow=; give seconds.")
     return Fault(error, timeout=timeout, slow=slow, value=value, malformed=malformed)
 
 
@@ -84,11 +94,16 @@ class ByArgs:
     def pick(self, args: Mapping[str, Any]) -> Any:
         """The answer for these arguments; KeyError if there is none."""
         for wanted, answer in self.answers:
-            if all(key in args and args[key] == value for key, value in wanted.items()):
+            if all(key in args and same(args[key], value) for key, value in wanted.items()):
                 return answer
-        if self.otherwise is _NOTHING:
+        if not self.has_otherwise:
             raise KeyError
         return self.otherwise
+
+    @property
+    def has_otherwise(self) -> bool:
+        """Whether there is an answer for all other arguments."""
+        return self.otherwise is not _NOTHING
 
 
 def by_args(*answers: tuple[Mapping[str, Any], Any], otherwise: Any = _NOTHING) -> ByArgs:

@@ -1,16 +1,17 @@
 """Changes of state: how they are asked for, written down, merged and applied."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from greenroom.errors import BadValue
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 
 BUILT_IN_SCOPES = ("session", "user", "app", "temp")
 
 State = dict[str, dict[str, Json]]
+Place = tuple[str, tuple[str, ...]]
 Operation = Literal["set", "append", "delete"]
 T = TypeVar("T")
 
@@ -30,12 +31,18 @@ class Change:
         return ".".join(self.path)
 
 
-@dataclass(frozen=True, slots=True)
 class Marked:
     """A value with an explicit wish how it enters the state."""
 
-    op: Literal["append", "replace", "delete"]
-    value: Json = None
+    # No dataclass: put where only a value belongs, it must be refused, not written down as data.
+    __slots__ = ("op", "value")
+
+    def __init__(self, op: Literal["append", "replace", "delete"], value: Json = None) -> None:
+        self.op: Literal["append", "replace", "delete"] = op
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "delete()" if self.op == "delete" else f"{self.op}({self.value!r})"
 
 
 def append(value: Json) -> Marked:
@@ -91,6 +98,8 @@ def _leaves(
     scope: str, path: tuple[str, ...], content: Mapping[str, Any], found: list[Change]
 ) -> None:
     for key, value in content.items():
+        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadValue(f"state {scope} has the key {key!r}; keys are texts. Use str(key).")
         here = (*path, key)
         if isinstance(value, Marked):
             found.append(_marked(scope, here, value))
@@ -118,6 +127,8 @@ def _apply(scope: dict[str, Json], change: Change) -> None:
     for key in parents:
         inner = holder.get(key)
         if not is_object(inner):
+            if change.op == "delete":
+                return
             inner = holder[key] = {}
         holder = inner
     if change.op == "delete":
@@ -141,13 +152,21 @@ class Conflict:
 
 def conflicts(writers: Iterable[Iterable[Change]]) -> tuple[Conflict, ...]:
     """The leaves that different writers set to different values; appends never conflict."""
-    seen: dict[tuple[str, tuple[str, ...]], list[Json]] = {}
-    for changes in writers:
-        last = {(c.scope, c.path): c.value for c in changes if c.op != "append"}
-        for place, value in last.items():
-            seen.setdefault(place, []).append(value)
-    return tuple(
-        Conflict(scope, path, tuple(values))
-        for (scope, path), values in seen.items()
-        if any(value != values[0] for value in values)
-    )
+    wishes = [{(c.scope, c.path): c.value for c in w if c.op != "append"} for w in writers]
+    found: list[Conflict] = []
+    for scope, path in dict.fromkeys(place for wish in wishes for place in wish):
+        values = tuple(v for wish in wishes for v in _wished(wish, scope, path))
+        if not all(same(value, values[0]) for value in values):
+            found.append(Conflict(scope, path, values))
+    return tuple(found)
+
+
+def _wished(wish: Mapping[Place, Json], scope: str, path: tuple[str, ...]) -> Iterator[Json]:
+    """What one writer wants at `path`: said outright, or by setting what lies around it."""
+    for length in range(len(path), 0, -1):
+        if (scope, path[:length]) in wish:
+            value = wish[scope, path[:length]]
+            for key in path[length:]:
+                value = value.get(key) if is_object(value) else None
+            yield value
+            return

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Annotated, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from greenroom.errors import BadLedger
 from greenroom.ledger.events import AnyEvent, Event
@@ -20,7 +21,16 @@ def encode(events: Iterable[Event]) -> Iterator[str]:
     """One line of JSON for each event."""
     adapter = _adapter()
     for event in events:
-        yield adapter.dump_json(cast(AnyEvent, event)).decode()
+        try:
+            yield adapter.dump_json(cast(AnyEvent, event)).decode()
+        except PydanticSerializationError:
+            yield _mended(adapter.dump_python(cast(AnyEvent, event)))
+
+
+def _mended(event: object) -> str:
+    """Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go."""
+    text = json.dumps(event, ensure_ascii=False, allow_nan=False)
+    return text.encode(errors="surrogatepass").decode(errors="replace")
 
 
 def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:

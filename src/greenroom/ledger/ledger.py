@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar, cast, overload
+from typing import TypeVar, overload
 
 from greenroom.errors import BadLedger
 from greenroom.ledger.changes import State, apply_changes
@@ -21,12 +20,11 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of, parent_branch
 from greenroom.ledger.plain import plain
-from greenroom.ledger.trail import Trail
+from greenroom.ledger.trail import TAKERS, Trail
 
 E = TypeVar("E", bound=Event)
 
 _stamp = object.__setattr__
-_place = attrgetter("seq")
 _FOLDED = frozenset(
     (RunStarted, ToolReturned, StateChanged, NodeEnded, NodeFailed, Answered, UserSaid)
 )
@@ -35,11 +33,10 @@ _FOLDED = frozenset(
 class Ledger:
     """Events in the order they happened. Nothing is ever edited; everything else is computed."""
 
-    __slots__ = ("_events", "_folds", "_kinds", "_trails")
+    __slots__ = ("_events", "_folds", "_trails")
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
-        self._kinds: dict[type[Event], list[Event]] = {}
         self._folds: dict[tuple[Voice, str], State] = {}
         self._trails: dict[Voice, Trail] = {}
         for event in events:
@@ -47,20 +44,25 @@ class Ledger:
 
     def append(self, event: E, at: float) -> E:
         """Write `event` down at time `at`; its values become plain JSON copies."""
-        seq = len(self._events)
-        if event.seq not in (-1, seq):
-            raise BadLedger(
-                f"event {event.seq} ({type(event).__name__}) cannot follow event {seq - 1}; "
-                f"append new events, or load a whole ledger."
-            )
+        events = self._events
+        seq = len(events)
+        if event.seq != seq:
+            if event.seq != -1:
+                raise BadLedger(
+                    f"event {event.seq} ({type(event).__name__}) cannot follow event {seq - 1}; "
+                    f"append new events, or load a whole ledger."
+                )
+            _stamp(event, "seq", seq)
         for name in event.VALUES:
-            _stamp(event, name, plain(getattr(event, name), f"{type(event).__name__}.{name}"))
-        _stamp(event, "seq", seq)
+            value = getattr(event, name)
+            if type(value) is not str:
+                _stamp(event, name, plain(value, name))
         _stamp(event, "at", at)
-        self._events.append(event)
+        events.append(event)
         kind = type(event)
-        self._kinds.setdefault(kind, []).append(event)
-        self.trail(event.voice).take(event)
+        taker = TAKERS.get(kind)
+        if taker is not None:
+            taker(self.trail(event.voice), event)
         if kind in _FOLDED:
             self._fold(event)
         return event
@@ -105,13 +107,9 @@ class Ledger:
         return trail
 
     def of(self, *kinds: type[E], voice: Voice | None = "agent") -> list[E]:
-        """The events of exactly these kinds on one side; `voice=None` takes both."""
-        found = [e for kind in kinds for e in self._kinds.get(kind, ())]
-        if voice is not None:
-            found = [e for e in found if e.voice == voice]
-        if len(kinds) > 1:
-            found.sort(key=_place)
-        return cast("list[E]", found)
+        """The events of these kinds on one side; `voice=None` takes both."""
+        found = [event for event in self._events if isinstance(event, kinds)]
+        return found if voice is None else [event for event in found if event.voice == voice]
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -170,7 +168,9 @@ class Ledger:
         """The ledger saved in a file."""
         source = Path(path)
         try:
-            text = source.read_text(encoding="utf-8")
+            whole, newline, last = source.read_bytes().rpartition(b"\n")
+            # A cut may fall inside a character of the last line.
+            text = (whole + newline).decode() + last.decode(errors="replace")
         except (OSError, UnicodeDecodeError) as error:
             raise BadLedger(f"cannot read the ledger {str(source)!r}: {error}.") from error
         return cls.loads(text, str(source))

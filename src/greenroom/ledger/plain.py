@@ -14,6 +14,9 @@ from greenroom.errors import BadValue
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of these. Checked by `plain`."""
 
+JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
+"""The types JSON values have in Python, for a quick look before a thorough one."""
+
 _DEPTH = 100
 
 
@@ -25,6 +28,15 @@ def is_object(value: Json) -> "TypeGuard[dict[str, Json]]":
 def is_array(value: Json) -> "TypeGuard[list[Json]]":
     """Whether a JSON value is an array."""
     return isinstance(value, list)
+
+
+def same(one: Json, other: Json) -> bool:
+    """Whether two JSON values are the same fact; unlike in Python, True is not 1."""
+    if one != other or isinstance(one, bool) != isinstance(other, bool):
+        return False
+    if is_object(one):
+        return all(same(value, other[key]) for key, value in one.items())
+    return all(map(same, one, other)) if is_array(one) else True
 
 
 def plain(value: object, where: str = "value") -> Json:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from greenroom.errors import BadQuery
 from greenroom.ledger.changes import BUILT_IN_SCOPES, State
-from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.plain import Json, is_array, is_object, same
 
 Query = Mapping[str, Any]
 
@@ -34,8 +34,8 @@ def matches_state(state: State, query: Mapping[str, Query]) -> bool:
 
 def matches(value: Json, query: Any) -> bool:
     """Whether `value` matches a query: operators, dotted paths, or a plain value to equal."""
-    if not isinstance(query, Mapping):
-        return value == query
+    if not isinstance(query, Mapping) or not query:
+        return same(value, query)
     asked = cast("Mapping[str, Any]", query)
     if _has_operators(asked):
         return all(_operate(value, op, operand) for op, operand in asked.items())
@@ -52,17 +52,38 @@ def check_query(query: Any, where: str = "query") -> None:
     asked = cast("Mapping[str, Any]", query)
     operators = _has_operators(asked)
     for key, operand in asked.items():
-        if operators and key not in _OPERATORS:
-            raise BadQuery(f"{where} uses {key!r}; known operators are {' '.join(_OPERATORS)}.")
-        if key == "$regex":
-            _pattern(operand, where)
-        if key in ("$and", "$or", "$in", "$nin", "$all") and not isinstance(operand, list | tuple):
-            raise BadQuery(f"{where}: {key} wants a list, but got {operand!r}.")
+        if operators:
+            _check_operator(key, operand, where)
         if key not in ("$eq", "$ne", "$in", "$nin"):
             check_query(operand, f"{where}.{key}")
 
 
-def _has_operators(query: Mapping[str, Any]) -> bool:
+def _check_operator(operator: str, operand: Any, where: str) -> None:
+    if operator not in _OPERATORS:
+        raise _unknown(operator, where)
+    if operator == "$regex":
+        _pattern(operand, where)
+    wanted, kinds = _OPERANDS.get(operator, ("", object))
+    if not isinstance(operand, kinds):
+        raise BadQuery(f"{where}: {operator} wants {wanted}, but got {operand!r}.")
+
+
+_LIST = ("a list", (list, tuple))
+_OPERANDS: dict[str, tuple[str, Any]] = {
+    **dict.fromkeys(("$and", "$or", "$in", "$nin", "$all"), _LIST),
+    "$exists": ("True or False", bool),
+    "$size": ("a whole number", int),
+}
+
+
+def _unknown(operator: str, where: str = "the query") -> BadQuery:
+    return BadQuery(f"{where} uses {operator!r}; known operators are {' '.join(_OPERATORS)}.")
+
+
+def _has_operators(query: Mapping[Any, Any]) -> bool:
+    for key in query:
+        if not isinstance(key, str):
+            raise BadQuery(f"a query has the key {key!r}; keys are texts. Use str(key).")
     return any(key.startswith("$") for key in query)
 
 
@@ -73,7 +94,7 @@ def _at(value: Json, dotted: str) -> Json:
     for part in dotted.split("."):
         if is_object(value):
             value = value.get(part, MISSING)
-        elif is_array(value) and part.isdigit():
+        elif is_array(value) and part.isdecimal():
             value = value[int(part)] if int(part) < len(value) else MISSING
         else:
             return MISSING
@@ -81,16 +102,13 @@ def _at(value: Json, dotted: str) -> Json:
 
 
 def _operate(value: Json, op: str, operand: Any) -> bool:
+    if op not in _OPERATORS:
+        raise _unknown(op)
     return _OPERATORS[op](value, operand)
 
 
 def _equal(value: Json, operand: Any) -> bool:
-    return value is not MISSING and _same(value, operand)
-
-
-def _same(value: Json, operand: Any) -> bool:
-    # In Python True == 1; in a state they are different facts.
-    return value == operand and isinstance(value, bool) == isinstance(operand, bool)
+    return value is not MISSING and same(value, operand)
 
 
 def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Json, Any], bool]:

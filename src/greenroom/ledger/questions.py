@@ -30,7 +30,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json, is_object, plain
 
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
@@ -118,7 +118,7 @@ def _leaf(held: State, change: Change) -> Json:
 
 def turns(ledger: Ledger) -> int:
     """Rounds of the user: the first message is turn 1."""
-    return len(ledger.of(UserSaid, Answered))
+    return len(ledger.trail().rounds)
 
 
 def messages(ledger: Ledger, voice: Voice = "agent") -> list[Message]:
@@ -167,10 +167,12 @@ def tool_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
 
 
 def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int) -> CallRecord:
-    args = dict(called.args)
+    # Copies: what a metric does to its record must not be done to the ledger.
+    args = plain(called.args)
     if isinstance(end, ToolReturned):
+        result = plain(end.value)
         return CallRecord(
-            called.tool, args, called.call_id, end.value, "", end.source, end.seconds, turn
+            called.tool, args, called.call_id, result, "", end.source, end.seconds, turn
         )
     if end is not None:
         return CallRecord(
@@ -179,30 +181,48 @@ def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int
     return CallRecord(called.tool, args, called.call_id, turn=turn)
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one side's models used and cost; None where a reply did not say."""
+
+    usage: Usage | None
+    cost: float | None
+    models: dict[str, int]
+    """Which models answered and how often, labelled with their source unless live."""
+
+
+def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
+    """What the models of one side used and cost, and which they were."""
+    read = written = 0
+    cost: float | None = 0.0
+    told = True
+    models: dict[str, int] = {}
+    for event in ledger:
+        if type(event) is not ModelReplied or event.voice != voice:
+            continue
+        name = event.model if event.source == "live" else f"{event.model} ({event.source})"
+        models[name] = models.get(name, 0) + 1
+        cost = None if cost is None or event.cost is None else cost + event.cost
+        if event.usage is None:
+            told = False
+        else:
+            read, written = read + event.usage.input, written + event.usage.output
+    return Spending(Usage(read, written) if told else None, cost, models)
+
+
 def usage(ledger: Ledger, voice: Voice = "agent") -> Usage | None:
     """Tokens of all model replies, or None if a reply did not say."""
-    total = Usage()
-    for reply in ledger.of(ModelReplied, voice=voice):
-        if reply.usage is None:
-            return None
-        total = total + reply.usage
-    return total
+    return spending(ledger, voice).usage
 
 
 def cost(ledger: Ledger, voice: Voice = "agent") -> float | None:
     """What the models cost in USD, or None if one reply's price is unknown."""
-    costs = [reply.cost for reply in ledger.of(ModelReplied, voice=voice)]
-    known = [c for c in costs if c is not None]
-    return sum(known, 0.0) if len(known) == len(costs) else None
+    return spending(ledger, voice).cost
 
 
 def models(ledger: Ledger, voice: Voice = "agent") -> dict[str, int]:
     """Which models answered, and how often, labelled with their source unless live."""
-    found: dict[str, int] = {}
-    for reply in ledger.of(ModelReplied, voice=voice):
-        name = reply.model if reply.source == "live" else f"{reply.model} ({reply.source})"
-        found[name] = found.get(name, 0) + 1
-    return found
+    return spending(ledger, voice).models
 
 
 def seconds(ledger: Ledger) -> float:
@@ -240,7 +260,15 @@ def trajectory(
     ends = {e.call_id: e.seconds for e in ledger.of(ToolReturned, ToolFailed, voice=voice)}
     node_ends = {e.path: e.at for e in ledger.of(NodeEnded, voice=voice)}
     for event in ledger:
-        if event.voice == voice and (step := _step(event, ends, node_ends)) is not None:
+        if event.voice != voice:
+            continue
+        if isinstance(event, Answered):
+            found += [
+                Step("message", "user", str(answer.value), event.at)
+                for answer in event.answers
+                if not answer.tool
+            ]
+        elif (step := _step(event, ends, node_ends)) is not None:
             found.append(step)
     return [step for step in found if keep(step)] if keep else found
 

@@ -40,6 +40,7 @@ class Trail:
         default_factory=dict[str, InvocationEnded]
     )
     said: list[UserSaid] = field(default_factory=list[UserSaid])
+    rounds: list[UserSaid | Answered] = field(default_factory=list[UserSaid | Answered])
     spoken: dict[str, AgentSaid] = field(default_factory=dict[str, AgentSaid])
     started: dict[str, NodeStarted] = field(default_factory=dict[str, NodeStarted])
     ended: dict[str, NodeEnded] = field(default_factory=dict[str, NodeEnded])
@@ -47,6 +48,7 @@ class Trail:
     runs: dict[str, list[NodeStarted]] = field(default_factory=dict[str, list[NodeStarted]])
     decided: dict[str, str] = field(default_factory=dict[str, str])
     steps: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
+    wanted: set[str] = field(default_factory=set[str])
     called: dict[str, ToolCalled] = field(default_factory=dict[str, ToolCalled])
     calls_of: dict[str, list[ToolCalled]] = field(default_factory=dict[str, list[ToolCalled]])
     results: dict[str, ToolReturned | ToolFailed] = field(
@@ -56,28 +58,35 @@ class Trail:
     answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
     conflicted: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
 
-    def take(self, event: Event) -> None:
-        """Take in one more event of this voice."""
-        taker = _TAKERS.get(type(event))
-        if taker is not None:
-            taker(self, event)
-
     def call_number(self, tool: str, call_id: str, path: str) -> int:
         """How many calls of `tool` came before this one, as seen from `path`.
 
         Calls in sibling branches that still run do not count: their order is an accident of time,
-        and a number that depended on it could not be found again after a cut.
+        and a number that depended on it could not be found again after a cut. Nor do calls that
+        were refused for their arguments: they took nobody's answer.
         """
         known = self.called.get(call_id)
         if known is not None:
             return known.n
-        return sum(self._visible(earlier.path, path) for earlier in self.calls_of.get(tool, ()))
+        return sum(
+            self._visible(earlier.path, path) and not self._was_refused(earlier.call_id)
+            for earlier in self.calls_of.get(tool, ())
+        )
+
+    def _was_refused(self, call_id: str) -> bool:
+        end = self.results.get(call_id)
+        return end is not None and end.source == "refused"
 
     def reply_number(self, node: str, path: str) -> int:
         """How many replies this node got before, in runs that ended before this one, and here."""
-        runs = [*self.earlier_runs(node, path), *filter(None, (self.started.get(path),))]
-        steps = (step for run in runs for step in self.steps.get(run.path, ()))
-        return sum(isinstance(step, ModelReplied) for step in steps)
+        count = self.replies(path)
+        if len(self.runs.get(node, ())) > 1:
+            count += sum(self.replies(run.path) for run in self.earlier_runs(node, path))
+        return count
+
+    def replies(self, path: str) -> int:
+        """How many replies the run of an agent node at `path` has got."""
+        return sum(isinstance(step, ModelReplied) for step in self.steps.get(path, ()))
 
     def earlier_runs(self, node: str, path: str) -> list[NodeStarted]:
         """This node's runs that were over before the one at `path` began."""
@@ -127,6 +136,8 @@ def _same_root(one: str, other: str) -> bool:
 
 def _take_step(trail: Trail, event: Step) -> None:
     trail.steps.setdefault(event.path, []).append(event)
+    if isinstance(event, ModelReplied) and event.calls:
+        trail.wanted.update(call.id for call in event.calls)
 
 
 def _take_call(trail: Trail, event: ToolCalled) -> None:
@@ -167,6 +178,7 @@ def _take_invocation_end(trail: Trail, event: InvocationEnded) -> None:
 
 def _take_said(trail: Trail, event: UserSaid) -> None:
     trail.said.append(event)
+    trail.rounds.append(event)
 
 
 def _take_spoken(trail: Trail, event: AgentSaid) -> None:
@@ -178,6 +190,7 @@ def _take_yield(trail: Trail, event: YieldOpened) -> None:
 
 
 def _take_answers(trail: Trail, event: Answered) -> None:
+    trail.rounds.append(event)
     trail.answers.update({answer.yield_id: answer for answer in event.answers})
 
 
@@ -186,7 +199,7 @@ def _take_conflict(trail: Trail, event: StateConflicted) -> None:
 
 
 # A table instead of a match: every event of every run comes through here.
-_TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
+TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
     ModelReplied: _take_step,
     Corrected: _take_step,
     ToolCalled: _take_call,

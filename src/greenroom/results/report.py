@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from greenroom.cases.scores import NotApplicable, Score, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
 from greenroom.results.result import CaseResult, Status
 
@@ -91,11 +91,13 @@ class Report:
     @property
     def metrics(self) -> Mapping[str, MetricSummary]:
         """Each metric over all cases."""
-        names = dict.fromkeys(name for result in self.results for name in result.scores)
-        return {name: self._metric(name) for name in names}
+        outcomes: dict[str, list[Outcome]] = {}
+        for result in self.results:
+            for name, outcome in result.scores.items():
+                outcomes.setdefault(name, []).append(outcome)
+        return {name: self._metric(name, found) for name, found in outcomes.items()}
 
-    def _metric(self, name: str) -> MetricSummary:
-        outcomes = [r.scores[name] for r in self.results if name in r.scores]
+    def _metric(self, name: str, outcomes: Sequence[Outcome]) -> MetricSummary:
         scores = [o for o in outcomes if isinstance(o, Score)]
         return MetricSummary(
             name,

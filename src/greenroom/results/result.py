@@ -8,7 +8,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import Phase
 from greenroom.ledger import questions
-from greenroom.ledger.events import EndReason
+from greenroom.ledger.events import EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 
@@ -63,7 +63,8 @@ def concluded(
 ) -> CaseResult:
     """The verdict on a finished run."""
     end = questions.ended(ledger)
-    error = _problem(ledger, scores)
+    error = _problem(end, scores)
+    agent, user = questions.spending(ledger), questions.spending(ledger, "user")
     return CaseResult(
         case_id=case.id,
         name=case.name,
@@ -74,11 +75,11 @@ def concluded(
         error=error,
         turns=questions.turns(ledger),
         seconds=questions.seconds(ledger),
-        usage=questions.usage(ledger),
-        cost=questions.cost(ledger),
-        user_usage=questions.usage(ledger, "user"),
-        user_cost=questions.cost(ledger, "user"),
-        models=questions.models(ledger),
+        usage=agent.usage,
+        cost=agent.cost,
+        user_usage=user.usage,
+        user_cost=user.cost,
+        models=agent.models,
         ledger=ledger if keep_ledger else None,
     )
 
@@ -98,8 +99,7 @@ def skipped(case: Case, why: str) -> CaseResult:
     )
 
 
-def _problem(ledger: Ledger, scores: Mapping[str, Outcome]) -> Problem | None:
-    end = questions.ended(ledger)
+def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem | None:
     if end is not None and end.reason == "error":
         return Problem(end.phase or "system", end.error, end.error_type)
     unmeasured = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, Unmeasured)]

@@ -1,6 +1,7 @@
 """How a case's user answers: picks who speaks, runs them on their side, checks what they say."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,13 +62,15 @@ class Audience:
             return True
         return role.line(n) is not None if isinstance(role, Lines) else role is not None
 
-    async def next_message(self, prompt: str) -> tuple[str, tuple[Change, ...]] | None:
+    async def next_message(self) -> tuple[str, tuple[Change, ...]] | None:
         """What the user says after a finished turn, or None when they have nothing to add."""
         place = self._place()
         if place < len(self._script):
             return self._script[place].says, ()
         if self._user.loop is None:
             return None
+        spoken = list(self._ledger.trail().spoken.values())
+        prompt = spoken[-1].text if spoken else ""
         wait = Yield(self._world.new_id("turn", place), "message", prompt=prompt)
         reply = await self._reply(wait, self._user.loop, place - len(self._script))
         return None if reply is None else (self._text(reply), reply.asks)
@@ -88,7 +91,8 @@ class Audience:
         if wait.type == "message" and self._place(rank) < len(self._script):
             return
         if _is_run(role) and root not in self._ledger.trail("user").invocations:
-            prompt = await self._format_prompt(wait)
+            with self._waiting_for(wait.tool or "loop"):
+                prompt = await self._format_prompt(wait)
             self._world.record(InvocationStarted(path=root, input=prompt))
 
     def _role(self, wait: Yield) -> Any:
@@ -102,35 +106,42 @@ class Audience:
         if role is None and not (wait.type == "tool" and wait.tool in self._user.tools):
             raise UserAgentFailed(_missing(self._case, wait))
         if wait.type == "message":
-            return await self._message(wait, role, place - len(self._script))
-        return await self._reply(wait, role, _answered_before(self._ledger, wait.tool) + rank)
-
-    async def _message(self, wait: Yield, role: Any, n: int) -> Reply | None:
-        reply = await self._reply(wait, role, n)
+            reply = await self._reply(wait, role, place - len(self._script))
+        else:
+            answered = _answered_before(self._ledger, wait.tool)
+            reply = await self._reply(wait, role, answered + rank)
         if reply is None and isinstance(role, Lines):
-            raise UserAgentFailed(
-                f"the agent of case {self._case.id!r} waits for the user's next message, but "
-                f"{role!r} is used up. Add a line, or give Lines(..., then=...)."
-            )
-        return replace(reply, value=self._text(reply)) if reply else None
+            raise UserAgentFailed(_used_up(self._case, wait, role))
+        return replace(reply, value=self._text(reply)) if reply and not wait.tool else reply
 
     async def _reply(self, wait: Yield, role: Any, n: int) -> Reply | None:
         """Ask the role, and once more with the reason if its answer does not fit the tool."""
-        who = wait.tool or "loop"
+        with self._waiting_for(wait.tool or "loop"):
+            try:
+                return await self._fitting(wait, role, n)
+            except _Misfit as misfit:
+                if not _is_run(role):
+                    raise _wrong(wait, misfit) from None
+                problem = str(misfit)
+            try:
+                return await self._fitting(wait, role, n, problem)
+            except _Misfit as misfit:
+                raise _wrong(wait, misfit) from None
+
+    @contextmanager
+    def _waiting_for(self, who: str) -> Generator[None]:
+        """Keep `who` on the list while they speak, and after a cut: then the time was theirs."""
         self.speaking.append(who)
         try:
-            reply = await self._ask(wait, role, n, who)
-            return self._checked(wait, reply) if reply else None
-        except _Misfit as misfit:
-            if not _is_run(role):
-                raise _wrong(wait, misfit) from None
-            reply = await self._ask(wait, role, n, who, str(misfit))
-            try:
-                return self._checked(wait, reply) if reply else None
-            except _Misfit as again:
-                raise _wrong(wait, again) from None
-        finally:
+            yield
+        except Exception:
             self.speaking.remove(who)
+            raise
+        self.speaking.remove(who)
+
+    async def _fitting(self, wait: Yield, role: Any, n: int, problem: str = "") -> Reply | None:
+        reply = await self._ask(wait, role, n, wait.tool or "loop", problem)
+        return self._checked(wait, reply) if reply else None
 
     def _checked(self, wait: Yield, reply: Reply) -> Reply:
         if wait.check is None or self._user.validate == "off":
@@ -156,7 +167,8 @@ class Audience:
     async def _run(self, wait: Yield, flow: Flow, who: str, problem: str) -> Reply:
         """Run a user agent on the user's side, keyed by the wait it answers."""
         root = f"{who}@{wait.id}~2" if problem else f"{who}@{wait.id}"
-        given = problem or await self._format_prompt(wait)
+        begun = self._ledger.trail("user").invocations.get(root)
+        given = problem or (begun.input if begun else await self._format_prompt(wait))
         outcome = await NativeBackend(flow).invoke(self._ledger, self._world, root, given)
         match outcome:
             case TurnOver(output) | Finished(output):
@@ -184,8 +196,10 @@ class Audience:
             value, more = unwrapped(value)
             answer = plain(value, f"the answer to {wait.tool or 'the agent'}")
             return Reply(answer, (*asks, *more))
-        except (Refusal, BadValue):
+        except Refusal:
             raise
+        except BadValue as error:
+            raise UserAgentFailed(f"the user of case {self._case.id!r}: {error}") from error
         except Exception as error:
             raise _broken("format_response", error) from error
 
@@ -250,7 +264,7 @@ def _broken(part: str, error: Exception) -> UserAgentFailed:
 def user_messages(ledger: Ledger) -> list[str]:
     """The texts the user has said so far, scripted or not."""
     found: list[str] = []
-    for event in ledger.of(UserSaid, Answered):
+    for event in ledger.trail().rounds:
         if isinstance(event, UserSaid):
             found.append(event.text)
         else:
@@ -265,6 +279,14 @@ def _answered_before(ledger: Ledger, tool: str) -> int:
 def _rank(yields: Sequence[Yield], index: int) -> int:
     """How many waits of the same tool come before this one in the same round."""
     return sum(wait.tool == yields[index].tool for wait in yields[:index])
+
+
+def _used_up(case: Case, wait: Yield, role: Lines) -> str:
+    what = f"answer to tool {wait.tool!r}" if wait.tool else "next message"
+    return (
+        f"the agent of case {case.id!r} waits for the user's {what}, but {role!r} is used up. "
+        f"Add a line, or give Lines(..., then=...)."
+    )
 
 
 def _missing(case: Case, wait: Yield) -> str:

@@ -17,6 +17,7 @@ from greenroom.errors import BadCase, Refusal, ToolRefused
 from greenroom.ledger.events import ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
+from greenroom.ledger.plain import JSON_TYPES
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import answerable, fenced, passage
 from greenroom.simulation.mocking import mocked
@@ -191,6 +192,8 @@ def _names(given: Any, name: str, origin: Any) -> bool:
 
 def _is_origin(mock: Any, request: ToolRequest) -> bool:
     """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
+    if type(mock) in JSON_TYPES:
+        return False
     if isinstance(mock, Live) or _names(mock, "", request.origin):
         if isinstance(mock, Live) and not _names(mock.tool, request.tool, request.origin):
             raise BadCase(

@@ -9,6 +9,7 @@ from typing import Any
 
 from greenroom.cases.mocks import ByArgs, Fault, InTurn
 from greenroom.errors import GreenroomError, MockBroke
+from greenroom.ledger.plain import JSON_TYPES
 from greenroom.world.recording import ToolError
 from greenroom.world.world import Context, ToolRequest
 
@@ -17,6 +18,8 @@ _CONTEXT_NAMES = ("ctx", "context")
 
 def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
     """The mock's answer to this call, or something to await for it."""
+    if type(mock) in JSON_TYPES:
+        return mock
     match mock:
         case Fault():
             return _fail(mock, request)
@@ -25,7 +28,7 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
         case ByArgs():
             return mocked(_chosen(mock, request), request, context)
         case _ if hasattr(mock, "execute"):
-            return _run(lambda: mock.execute(dict(request.args), context), request)
+            return _run(lambda: mock.execute(deepcopy(dict(request.args)), context), request)
         case _ if callable(mock):
             return _run(lambda: _called(mock, request, context), request)
         case _:
@@ -34,9 +37,16 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
 
 def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) -> Any:
     args = deepcopy(dict(request.args))
-    for name in _wants_context(mock):
+    for name in _context_names(mock):
         args[name] = context
     return mock(**args)
+
+
+def _context_names(mock: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return _wants_context(mock)
+    except TypeError:  # a mock that cannot be hashed, such as a dataclass
+        return _wants_context.__wrapped__(mock)
 
 
 @lru_cache(maxsize=4096)

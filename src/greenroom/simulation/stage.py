@@ -237,7 +237,7 @@ async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
                 return False
             _record_round(stage, outcome, replies)
             return True
-        said = await stage.audience.next_message(_last_words(stage))
+        said = await stage.audience.next_message()
     if said is None:
         return False
     stage.world.record(UserSaid(text=said[0], changes=said[1]))
@@ -248,11 +248,6 @@ def _record_round(stage: Stage, outcome: Waiting, replies: list[Reply]) -> None:
     asked = [reply.asks for reply in replies]
     record_conflicts(stage.world, f"answers@{outcome.yields[0].id}", asked)
     stage.world.record(stage.audience.round_event(outcome.yields, replies))
-
-
-def _last_words(stage: Stage) -> str:
-    spoken = stage.ledger.trail().spoken
-    return list(spoken.values())[-1].text if spoken else ""
 
 
 def _ending(stage: Stage, task: "asyncio.Task[EndReason]", expired: bool) -> RunEnded:

@@ -16,12 +16,14 @@ Validation = Literal["strict", "coerce", "off"]
 class Lines:
     """A user who says these lines in turn and then is done, or goes on with `then`.
 
-    As the answer of a tool's wait a line may be any JSON value.
+    As the answer of a tool's wait a line may be any JSON value but None, which says nothing.
     """
 
     __slots__ = ("lines", "then")
 
     def __init__(self, *lines: Any, then: Any = None) -> None:
+        if None in lines:
+            raise BadCase(f"Lines{lines!r} has a line that is None; leave it out.")
         self.lines = lines
         self.then = then
 

@@ -62,6 +62,7 @@ class Deadline:
         self._expects_loop_at = inf
         self._on_expired = on_expired
         self._on_stubborn: Callable[[], None] | None = None
+        self._knocks = 0
         self._guard: _Alarm | _Patrol | None = None
 
     def begin(self, task: asyncio.Task[Any], on_stubborn: Callable[[], None] | None = None) -> None:
@@ -84,13 +85,18 @@ class Deadline:
             self._guard.leave(self)
             self._guard = None
 
+    def take_back(self) -> None:
+        """Uncancel the task, for work that goes on after this deadline."""
+        for _ in range(self._knocks):
+            self._task.uncancel()
+
     def cut(self) -> None:
         """End the work now rather than in time; any thread may ask for it."""
         self.was_cut = True
         if self._guard is None:
             return
         self.due = self._expects_loop_at = time.monotonic()
-        self._guard.watch(self)
+        self._guard.hurry()
         with suppress(RuntimeError):  # a closed loop has ended its work already
             self._loop.call_soon_threadsafe(self._knock)
 
@@ -125,6 +131,7 @@ class Deadline:
         self._timer = self._loop.call_later(_KNOCK, self._knock)
         now = time.monotonic()
         self._expects_loop_at = now + _KNOCK
+        self._knocks += 1
         self._task.cancel()
         if self._on_stubborn is not None and now >= self.due + _PATIENCE:
             self._on_stubborn()
@@ -140,7 +147,8 @@ def watched(
     """Let this task, the running one, work inside for so long and then cancel it.
 
     The end comes as `CancelledError`, or as `Expired` if the work blocked its event loop; the
-    deadline says whether it was time. Work that swallows both goes on: `finish` leaves it behind.
+    deadline says whether it was time. A task that catches it may go on outside, no longer counted
+    as cancelled. Work that swallows both inside goes on: `finish` would leave it behind.
     """
     deadline = Deadline(seconds, on_expired)
     token = _running.set(deadline)
@@ -149,6 +157,7 @@ def watched(
         yield deadline
     finally:
         deadline.end()
+        deadline.take_back()
         _running.reset(token)
 
 
@@ -180,7 +189,7 @@ async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
     before it leaves. Comes back within 0.4 s.
     """
     left = {task for task in tasks if not task.done()}
-    for end in (_cancel, _cancel, _close_where_it_stands):
+    for end in (asyncio.Task.cancel, asyncio.Task.cancel, _close_where_it_stands):
         for task in left:
             end(task)
         if left:
@@ -271,7 +280,10 @@ class _Alarm:
         self._watched.add(deadline)
         # Code that uses the timer for a while stops it when done, and ours with it.
         if deadline.acts_at() < self._rings_at or not signal.getitimer(signal.ITIMER_REAL)[0]:
-            self._set(time.monotonic())
+            self.hurry()
+
+    def hurry(self) -> None:
+        self._set(time.monotonic())
 
     def leave(self, deadline: Deadline) -> None:
         self._watched.discard(deadline)
@@ -317,6 +329,10 @@ class _Patrol:
                 # An empty context: it outlives the case that happens to come first.
                 Context().run(self._walker.start)
 
+    def hurry(self) -> None:
+        with self._changed:
+            self._changed.notify()
+
     def leave(self, deadline: Deadline) -> None:
         with self._changed:
             self._watched.discard(deadline)
@@ -351,10 +367,6 @@ def _retire(deadline: Deadline, over: asyncio.Future[None], task: asyncio.Task[A
         task.exception()  # seen: asyncio must not log what `finish` hands over
     if not over.done():
         over.set_result(None)
-
-
-def _cancel(task: asyncio.Task[Any]) -> None:
-    task.cancel()
 
 
 def _close_where_it_stands(task: asyncio.Task[Any]) -> None:

@@ -141,17 +141,28 @@ def _from_name(dotted: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file; its folder is importable, as when the file is run."""
+    """The module of a file, loaded once; its folder is importable, as when the file is run."""
     if path.suffix != ".py":
         raise BadFile(f"{path.name} is no Python file; agents live in .py files.")
-    name = f"greenroom_loaded_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
-    if name in sys.modules:
-        return sys.modules[name]
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == str(path) and module.__name__ != "__main__":
+            return module
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    return _executed(path, _module_name(path))
+
+
+def _module_name(path: Path) -> str:
+    """The name another file would import it by, so that both get the same objects."""
+    if path.stem not in sys.modules and path.stem not in sys.stdlib_module_names:
+        return path.stem
+    return f"greenroom_loaded_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+
+
+def _executed(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadFile(f"{path.name} cannot be imported.")
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -1,7 +1,6 @@
 """Direct calls of tool bodies: whoever plays a run may forbid them where they would slip past it."""
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 
 Guard = Callable[[object, str], None]
@@ -20,14 +19,19 @@ def check_direct_call(origin: object, name: str) -> None:
         watching(origin, name)
 
 
-@contextmanager
-def guarded(guard: Guard) -> Generator[None]:
+class guarded:  # noqa: N801 - read as a verb: `with guarded(...)`
     """Ask `guard` before any tool body runs that was called directly in this context."""
-    token = _guard.set(guard)
-    try:
-        yield
-    finally:
-        _guard.reset(token)
+
+    __slots__ = ("_guard", "_token")
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def __enter__(self) -> None:
+        self._token = _guard.set(self._guard)
+
+    def __exit__(self, *_: object) -> None:
+        _guard.reset(self._token)
 
 
 def watch_everywhere(guard: Guard) -> None:

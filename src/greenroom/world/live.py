@@ -66,7 +66,8 @@ class LiveWorld:
 
     def record(self, event: E) -> E:
         """Write an event of this voice down, now."""
-        _set(event, "voice", self.voice)
+        if event.voice != self.voice:
+            _set(event, "voice", self.voice)
         self.ledger.append(event, at=time.time())
         if self._on_event is not None:
             self._on_event(event)

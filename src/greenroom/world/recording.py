@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +18,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import plain
+from greenroom.ledger.plain import JSON_TYPES, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World
 
@@ -36,30 +35,32 @@ async def answer_model(
     source: Source = "live",
 ) -> ModelReply:
     """Ask `body` and write down the question and its answer."""
-    head: dict[str, Any] = {
-        "path": request.path,
-        "node": request.node,
-        "agent": request.agent,
-        "n": request.n,
-    }
+    path, node, agent, n = request.path, request.node, request.agent, request.n
     world.record(
         ModelCalled(
-            **head,
+            path=path,
+            node=node,
+            agent=agent,
+            n=n,
             model=request.model,
             messages=len(request.messages),
-            tools=tuple(tool.name for tool in request.tools),
+            tools=tuple([tool.name for tool in request.tools]),
         )
     )
     begun = perf_counter()
     try:
         reply = await body(request, on_delta)
     except Exception as error:
+        head: dict[str, Any] = {"path": path, "node": node, "agent": agent, "n": n}
         world.record(ModelFailed(**head, model=request.model, **described(error)))
         raise
     reply = _identified(world, request, reply)
     world.record(
         ModelReplied(
-            **head,
+            path=path,
+            node=node,
+            agent=agent,
+            n=n,
             model=reply.model or request.model,
             text=reply.text,
             calls=reply.calls,
@@ -74,18 +75,23 @@ async def answer_model(
 
 
 def _identified(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
-    """The reply with copied arguments and an id on every call; a provider's own ids are kept."""
+    """The reply with copied arguments and an id on every call.
+
+    A provider's own id is kept unless it was given before: some count from zero in every reply, and
+    two calls of one id would be taken for one.
+    """
     if not reply.calls:
         return reply
-    calls = tuple(
-        ToolCall(
-            wanted.tool,
-            plain(wanted.args, f"arguments of {wanted.tool!r}"),
-            wanted.id or world.new_id(request.path, request.n, index),
+    taken = set(world.ledger.trail(world.voice).wanted)
+    calls: list[ToolCall] = []
+    for index, wanted in enumerate(reply.calls):
+        args = plain(wanted.args, f"arguments of {wanted.tool!r}")
+        own = wanted.id if wanted.id not in taken else ""
+        calls.append(
+            ToolCall(wanted.tool, args, own or world.new_id(request.path, request.n, index))
         )
-        for index, wanted in enumerate(reply.calls)
-    )
-    return replace(reply, calls=calls)
+        taken.add(calls[-1].id)
+    return ModelReply(reply.text, tuple(calls), reply.usage, reply.cost, reply.prices, reply.model)
 
 
 def begin_call(world: World, request: ToolRequest) -> None:
@@ -111,7 +117,7 @@ async def answer_tool(
     begun = perf_counter()
     try:
         value = body(context)
-        if inspect.isawaitable(value):
+        if type(value) not in JSON_TYPES and inspect.isawaitable(value):
             value = await value
     except GreenroomError:
         raise

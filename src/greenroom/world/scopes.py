@@ -1,22 +1,22 @@
 """State as code inside a run sees it: named scopes that read like dicts and remember changes."""
 
 from collections.abc import Iterator, MutableMapping
-from copy import deepcopy
 from typing import Any
 
 from greenroom.ledger.changes import Change, State
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, plain, same
 
 
 class Scope(MutableMapping[str, Json]):
     """One scope. Values handed out are copies; what is done to them counts when the call ends."""
 
-    __slots__ = ("_held", "_lent", "_written", "name")
+    __slots__ = ("_found", "_held", "_lent", "_written", "name")
 
     def __init__(self, name: str, held: dict[str, Json]) -> None:
         self.name = name
         self._held = held
         self._lent: dict[str, Json] = {}
+        self._found: dict[str, Json] = {}
         self._written: dict[str, Change] = {}
 
     def __getitem__(self, key: str) -> Json:
@@ -24,8 +24,9 @@ class Scope(MutableMapping[str, Json]):
             return self._lent[key]
         if key in self._written:
             raise KeyError(key)  # deleted in this very call
-        value = deepcopy(self._held[key])
-        self._lent[key] = value
+        # What was found is kept apart: others may change the state before this call ends.
+        self._found[key] = plain(self._held[key])
+        value = self._lent[key] = plain(self._held[key])
         return value
 
     def __setitem__(self, key: str, value: Json) -> None:
@@ -51,12 +52,9 @@ class Scope(MutableMapping[str, Json]):
     def changes(self) -> list[Change]:
         """What was written, plus what was altered inside values that were handed out."""
         for key, value in self._lent.items():
-            if key in self._written:
-                known = self._written[key]
-                if known.value != value:
-                    self._written[key] = Change(self.name, (key,), "set", plain(value))
-            elif self._held.get(key) != value:
-                self._written[key] = Change(self.name, (key,), "set", plain(value))
+            if key in self._written or not same(self._found[key], value):
+                copy = plain(value, f"state {self.name}.{key}")
+                self._written[key] = Change(self.name, (key,), "set", copy)
         return list(self._written.values())
 
 

@@ -1,6 +1,6 @@
 """An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.agents.agent import Agent
@@ -34,18 +34,14 @@ class Output:
 class Asking:
     """One run of an agent node, taken up from its last recorded reply."""
 
-    __slots__ = ("agent", "node", "path", "world")
+    __slots__ = ("agent", "node", "path", "trail", "world")
 
     def __init__(self, agent: Agent, node: str, path: str, world: World) -> None:
         self.agent = agent
         self.node = node
         self.path = path
         self.world = world
-
-    @property
-    def trail(self) -> Trail:
-        """Where the run stands now."""
-        return self.world.ledger.trail(self.world.voice)
+        self.trail: Trail = world.ledger.trail(world.voice)
 
     async def run(self) -> Output | Waits:
         """Go on until the agent has answered or waits for its user."""
@@ -58,7 +54,7 @@ class Asking:
                         return waits
                 elif (output := self._output(last.text)) is not None:
                     return output
-            self._check_limit(sum(isinstance(step, ModelReplied) for step in steps))
+            self._check_limit(self.trail.replies(self.path))
             await self.world.call_model(self._request(), self.agent.model.respond)
 
     def _check_limit(self, asked: int) -> None:
@@ -131,26 +127,23 @@ class Asking:
 
     async def _call(self, call: ToolCall) -> Yield | None:
         tool = self.agent.tool(call.tool)
-        request = ToolRequest(call.id, call.tool, call.args, self.path)
         if tool is None:
             known = ", ".join(t.name for t in self.agent.tools) or "none"
-            return self._reject(request, f"there is no tool {call.tool!r}; the tools are: {known}")
+            return self._reject(call, f"there is no tool {call.tool!r}; the tools are: {known}")
         try:
             args = tool.checked(call.args)
         except ValueError as error:
-            return self._reject(request, f"wrong arguments: {error}")
-        request = replace(
-            request,
-            yields=tool.yields,
-            read_only=tool.read_only,
-            origin=tool,
-            n=self.trail.call_number(call.tool, call.id, self.path),
+            return self._reject(call, f"wrong arguments: {error}")
+        n = self.trail.call_number(call.tool, call.id, self.path)
+        request = ToolRequest(
+            call.id, call.tool, call.args, self.path, tool.yields, tool.read_only, tool, n
         )
         outcome = await self.world.call_tool(request, lambda context: tool.run(args, context))
         return self._opened(request, tool) if isinstance(outcome, Pending) else None
 
-    def _reject(self, request: ToolRequest, why: str) -> None:
+    def _reject(self, call: ToolCall, why: str) -> None:
         """A call that cannot reach any body; the model is told why."""
+        request = ToolRequest(call.id, call.tool, call.args, self.path)
         begin_call(self.world, request)
         fail_call(self.world, request, ValueError(why), "refused")
 

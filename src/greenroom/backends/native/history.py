@@ -51,6 +51,8 @@ def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
     A node remembers its own in full. Of exchanges it took no part in (another branch of a route
     answered, another user agent spoke) it knows what was heard: the question and the answer.
     """
+    if len(trail.invocations) == 1 and len(trail.runs[node]) == 1 and not trail.answers:
+        return []
     own = [run for run in trail.earlier_runs(node, path) if run.path in trail.ended]
     mine = [run.path for run in own]
     found = [(run.seq, _exchange(trail, run.path)) for run in own]

@@ -66,18 +66,14 @@ Walked = Done | Paused
 class Play:
     """One walk over a graph, as far as it can go now."""
 
-    __slots__ = ("graph", "ledger", "root", "world")
+    __slots__ = ("graph", "ledger", "root", "trail", "world")
 
     def __init__(self, graph: Graph, ledger: Ledger, world: World, root: str) -> None:
         self.graph = graph
         self.ledger = ledger
         self.world = world
         self.root = root
-
-    @property
-    def trail(self) -> Trail:
-        """Where the run stands now."""
-        return self.ledger.trail(self.world.voice)
+        self.trail: Trail = ledger.trail(world.voice)
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
@@ -140,7 +136,8 @@ class Play:
         return Done(self.world.record(event).output)
 
     async def _step(self, node: Node, step: Step, path: str, given: Json) -> Done:
-        context = Context(self.world, path, input=given)
+        # A copy: what the step does to its input must not be done to the ledger.
+        context = Context(self.world, path, input=plain(given))
         output = step.fn(**step.arguments(context))
         if inspect.isawaitable(output):
             output = await output
@@ -256,7 +253,7 @@ class Play:
             return _looked_up(state, on)
         if not callable(on):
             return matches_state(state, on)
-        context = Context(self.world, path, input=value, output=value)
+        context = Context(self.world, path, input=plain(value), output=plain(value))
         choice = on(**named_arguments(wants, context))
         if context.changes():
             raise BadAgent(f"the decision at {path} changed the state; decide only, or use a step.")

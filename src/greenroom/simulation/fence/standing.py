@@ -5,7 +5,6 @@ One context variable says it. Tasks, timers and callbacks inherit it from whoeve
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from threading import Lock, get_ident
 from typing import Final, Self
 
 # A helper thread that retries for hours must not fill the memory with its refusals.
-_STRAYS_KEPT: Final = 200
+_STRAYS_KEPT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +46,27 @@ class Enclosure:
         self._token: Token[Standing] | None = None
 
     def __enter__(self) -> Self:
-        if not opened:
-            _strays.clear()
         opened[self] = None
         self._stage = _stage()
         self._token = standing.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        opened.pop(self, None)
-        self._stage = None
+        self.close()
         if self._token is not None:
             _put_back(self._token)
+
+    def close(self) -> None:
+        """Declare the case over, whatever of it may still run; that stays fenced."""
+        opened.pop(self, None)
+        self._stage = None
 
     def latch(self, breach: Breach) -> None:
         """Keep the first breach and announce it; one that comes after the case is a stray too."""
         with _latching:
             first, self.breach = self.breach is None, self.breach or breach
         if self not in opened:
-            _strays.append(breach)
+            stray(breach)
         elif first and self.on_breach is not None:
             self.on_breach(breach)
 
@@ -120,7 +121,7 @@ Standing = Enclosure | Passage | None
 standing: Final[ContextVar[Standing]] = ContextVar("greenroom_standing", default=None)
 opened: Final[dict[Enclosure, None]] = {}
 in_flight: Final[set[Passage]] = set()
-_strays: Final[deque[Breach]] = deque(maxlen=_STRAYS_KEPT)
+_strays: Final[list[Breach]] = []
 _latching: Final = Lock()
 
 
@@ -153,13 +154,17 @@ def followed(host: str, port: object = None) -> bool:
 
 
 def strays() -> tuple[Breach, ...]:
-    """Refusals no open case answers for, since the first of the open rehearsals began."""
+    """Refusals no open case answers for, since the first rehearsal of this process, in order.
+
+    Whoever wants those of a stretch of time takes what has come to be added in it.
+    """
     return tuple(_strays)
 
 
 def stray(breach: Breach) -> None:
     """Keep a refusal that belongs to nobody's case."""
-    _strays.append(breach)
+    if len(_strays) < _STRAYS_KEPT:
+        _strays.append(breach)
 
 
 def plain_host(host: object) -> str:
