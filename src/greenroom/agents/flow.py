@@ -1,9 +1,11 @@
 """Flow: how agents and steps are put together. Every expression is immutable."""
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, overload
 
 from greenroom.agents.signature import function_name, wanted_names
@@ -16,13 +18,13 @@ _RESERVED = ("seq", "par", "loop", "route")
 Decider = str | Mapping[str, Any] | Callable[..., Any]
 
 
-def checked_name(name: object, what: str) -> str:
+def checked_name(name: object, what: str, reserved: tuple[str, ...] = _RESERVED) -> str:
     """A name that can stand in a path."""
     if not isinstance(name, str) or not _NAME.match(name):
         raise BadAgent(
             f"{what} is named {name!r}; use letters, digits, _ and -, beginning with a letter."
         )
-    if name in _RESERVED:
+    if name in reserved:
         raise BadAgent(f"{what} is named {name!r}, which paths use themselves; choose another.")
     return name
 
@@ -201,7 +203,7 @@ def route(on: str | Callable[..., Any], /, **branches: object) -> Route:
         raise BadAgent("route(...) has no branches; give them by name: route(on, billing=agent).")
     flows = {checked_name(key, "a branch"): as_flow(flow) for key, flow in branches.items()}
     otherwise = "otherwise" if "otherwise" in flows else ""
-    return Route(on, flows, otherwise, _decider(on, "route"))
+    return Route(on, MappingProxyType(flows), otherwise, _decider(on, "route"))
 
 
 def _decider(given: Decider | None, what: str) -> tuple[str, ...]:
@@ -210,6 +212,9 @@ def _decider(given: Decider | None, what: str) -> tuple[str, ...]:
         return ()
     if given is None or isinstance(given, str):
         return ()
+    if inspect.iscoroutinefunction(given):
+        # Left alone it would count as true, because every object does.
+        raise BadAgent(f"{what} {function_name(given)!r} is async; decide with a plain function.")
     return wanted_names(given, DECIDER_NAMES, what)
 
 

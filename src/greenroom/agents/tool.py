@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from greenroom.agents.flow import checked_name
 from greenroom.agents.signature import (
     checked_arguments,
     context_parameter,
@@ -121,7 +122,8 @@ def _make(
     if not callable(fn):
         raise BadAgent(f"@tool wants a function, but got {fn!r}.")
     text = description or inspect.cleandoc(fn.__doc__ or "")
-    return Tool(name or function_name(fn), fn, text, yields, read_only, context_parameter(fn))
+    called = checked_name(name or function_name(fn), "a tool", reserved=())
+    return Tool(called, fn, text, yields, read_only, context_parameter(fn))
 
 
 def as_tool(given: Any) -> Tool:

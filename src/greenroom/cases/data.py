@@ -10,11 +10,11 @@ from inspect import isroutine
 from typing import Any, cast
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
-from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, fault
-from greenroom.errors import BadFile, BadValue
+from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, by_args, fault, in_turn
+from greenroom.errors import BadCase, BadFile, BadQuery, BadValue
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.plain import Json, plain
 
 
 def case_data(case: Case) -> dict[str, Json]:
@@ -236,9 +236,13 @@ def _expect_from(data: Any, where: str) -> Expect | None:
     if data is None:
         return None
     _known(data, frozenset(("tools", "response", "contains", "state")), where)
-    tools = _typed(data, "tools", (Sequence, type(None)), where, None)
+    tools = None
+    if data.get("tools") is not None:
+        tools = [
+            _call_from(i, f"{where}.tools") for i in _typed(data, "tools", Sequence, where, ())
+        ]
     return Expect(
-        tools=None if tools is None else [_call_from(item, f"{where}.tools") for item in tools],
+        tools=tools,
         response=data.get("response"),
         contains=data.get("contains"),
         state=data.get("state"),

@@ -58,6 +58,7 @@ class Expectation:
 
     def _score(self, turns: Sequence[PlayedTurn], met: Sequence[Met]) -> Score:
         by_turn = list(zip(turns, met, strict=True))
+        # One turn is the common case, and this is the hot path of every evaluation.
         problems = [f"turn {t.number}: {'; '.join(m.problems)}" for t, m in by_turn if m.problems]
         return Score(
             sum(m.value for m in met) / len(met),

@@ -31,33 +31,41 @@ class PlayedTurn:
         return ""
 
 
-def played_turns(case: Case, ledger: Ledger) -> list[PlayedTurn]:
+def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     """The scripted turns that expect something, each with its events."""
-    played = _stretches(case, ledger)
+    global _last  # noqa: PLW0603 - several expectations look at one run, one after another
+    if _last[0] is ledger and _last[1] == len(ledger) and _last[2] is case:
+        return _last[3]
+    found = _played_turns(case, ledger)
+    _last = (ledger, len(ledger), case, found)
+    return found
+
+
+_last: tuple[Ledger | None, int, Case | None, Sequence[PlayedTurn]] = (None, 0, None, ())
+
+
+def _played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
+    starts = _starts(case, ledger)
+    ends = [*starts.values(), len(ledger)][1:]
+    played = {index: (seq, end) for (index, seq), end in zip(starts.items(), ends, strict=True)}
     return [
-        PlayedTurn(index + 1, turn.expect, played.get(index, ()))
+        PlayedTurn(index + 1, turn.expect, ledger[slice(*played.get(index, (0, 0)))])
         for index, turn in enumerate(case.script)
         if turn.expect is not None
     ]
 
 
-def _stretches(case: Case, ledger: Ledger) -> dict[int, Sequence[Event]]:
-    starts = _starts(case, ledger)
-    ends = [*(seq for _, seq in starts[1:]), len(ledger)]
-    return {index: ledger[seq:end] for (index, seq), end in zip(starts, ends, strict=True)}
-
-
-def _starts(case: Case, ledger: Ledger) -> list[tuple[int, int]]:
+def _starts(case: Case, ledger: Ledger) -> dict[int, int]:
     """Each turn's place in the script and the event it begins with.
 
     Turn k begins with the user's k-th message, said outright or inside an answer to a waiting
     agent; a round of answers that only answers tools begins nothing.
     """
     heard = 1 if _agent_speaks_first(case, ledger) else 0
-    starts = [(0, 0)] if heard else []
-    for event in ledger.of(UserSaid, Answered):
+    starts = {0: 0} if heard else {}
+    for event in ledger.trail().rounds:
         if said := messages_in(event):
-            starts.append((heard, event.seq))
+            starts[heard] = event.seq
             heard += said
     return starts
 
@@ -73,5 +81,5 @@ def _agent_speaks_first(case: Case, ledger: Ledger) -> bool:
     """Whether the first turn is the agent's opening, before any message of the user."""
     if not case.script or case.script[0].says:
         return False
-    said = ledger.of(UserSaid)
+    said = ledger.trail().said
     return not (said and said[0].text == "")

@@ -32,8 +32,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Seconds between two cancellations; of silence until a loop counts as blocked; from the deadline
-# until stubborn work is given up.
+# Seconds: between two cancellations, until a silent loop counts as blocked, until work is given up.
 _KNOCK: Final = 0.1
 _GRACE: Final = 0.1
 _PATIENCE: Final = 0.2
@@ -189,9 +188,9 @@ async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
     before it leaves. Comes back within 0.4 s.
     """
     left = {task for task in tasks if not task.done()}
-    for end in (asyncio.Task.cancel, asyncio.Task.cancel, _close_where_it_stands):
+    for is_patient in (True, True, False):
         for task in left:
-            end(task)
+            task.cancel() if is_patient else _close_where_it_stands(task)
         if left:
             _, left = await asyncio.wait(left, timeout=_KNOCK)
 
@@ -261,7 +260,7 @@ class _Errand(Generic[T]):
 class _Alarm:
     """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
 
-    A later deadline costs no system call, nor does leaving, except for the last to leave.
+    A later deadline costs no arming, and only the last to leave disarms.
     """
 
     def __init__(self) -> None:
@@ -377,11 +376,9 @@ def _close_where_it_stands(task: asyncio.Task[Any]) -> None:
 def _close(task: asyncio.Task[Any], context: Context) -> None:
     """End a coroutine that swallows its cancellation, in its own context."""
     coroutine: Any = task.get_coro()
-    # Whatever its last words are, nobody listens any more.
-    with suppress(BaseException):
+    with suppress(BaseException):  # whatever its last words are, nobody listens any more
         context.run(coroutine.close)
-    # The task notices when it next tries to go on.
-    task.cancel()
+    task.cancel()  # the task notices when it next tries to go on
 
 
 def _carried_by(task: asyncio.Task[Any]) -> Iterator[Deadline]:
