@@ -109,13 +109,6 @@ def a_pool_that_starts_its_threads_with_something_else(canary: Canary):
 
 
 @births.by(CONNECT)
-def a_pool_maps(canary: Canary):
-    pool = ThreadPoolExecutor(2)
-    canary.closing.callback(pool.shutdown)
-    return lambda: list(pool.map(lambda reach: reach(), [reaching(canary)] * 2))
-
-
-@births.by(CONNECT)
 def the_executor_of_rehearsals(canary: Canary):
     pool = enclosed_executor(1)
     canary.closing.callback(pool.shutdown)
@@ -304,7 +297,10 @@ def a_finalizer(canary: Canary):
         def __del__(self) -> None:
             reaching(canary)()
 
-    return lambda: [Parting()].clear()
+    def act() -> None:
+        Parting()
+
+    return act
 
 
 @births.by(CONNECT)

@@ -109,7 +109,7 @@ def sendall_by_tls(canary: Canary):
 @connections.by("ssl.write")
 def write_by_tls(canary: Canary):
     sock = tls(canary)
-    return lambda: sock.write(b"refund")
+    return lambda: sock.write(b"refund")  # pyright: ignore[reportDeprecated]
 
 
 @connections.by("ssl.do_handshake")
@@ -125,10 +125,14 @@ def start_tls_on_a_connection(canary: Canary):
     return act
 
 
+def abort(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+
+
 @connections.by("socket.send", "socket.sendall", "socket.sendmsg")
 async def write_to_an_asyncio_stream(canary: Canary):
     _, writer = await asyncio.open_connection(*canary.address)
-    canary.closing.callback(lambda: writer.transport.abort())
+    canary.closing.callback(abort, writer)
 
     async def act() -> None:
         writer.write(b"refund")
@@ -141,7 +145,7 @@ async def write_to_an_asyncio_stream(canary: Canary):
 async def write_to_an_asyncio_stream_with_tls(canary: Canary):
     context = anonymous_tls(ssl.PROTOCOL_TLS_CLIENT)
     _, writer = await asyncio.open_connection("127.0.0.1", canary.tls_port, ssl=context)
-    canary.closing.callback(lambda: writer.transport.abort())
+    canary.closing.callback(abort, writer)
 
     async def act() -> None:
         writer.write(b"refund")

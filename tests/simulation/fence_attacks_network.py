@@ -246,12 +246,12 @@ def look_up_a_name(canary: Canary):
 
 @network.by("socket.gethostbyname")
 def look_up_a_host(canary: Canary):
-    return looked_up(canary, lambda: socket.gethostbyname(NO_NAME))
+    return looked_up(canary, lambda: socket.gethostbyname(NO_NAME))  # pyright: ignore[reportArgumentType]
 
 
 @network.by("socket.gethostbyname")
 def look_up_a_host_and_its_aliases(canary: Canary):
-    return looked_up(canary, lambda: socket.gethostbyname_ex(NO_NAME))
+    return looked_up(canary, lambda: socket.gethostbyname_ex(NO_NAME))  # pyright: ignore[reportArgumentType]
 
 
 @network.by("socket.gethostbyaddr")

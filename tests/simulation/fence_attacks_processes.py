@@ -44,12 +44,14 @@ def run_as_somebody(canary: Canary):
 
 @processes.by("os.system")
 def system(canary: Canary):
-    return lambda: os.system(shlex.join(canary.touching))
+    command = shlex.join(canary.touching)
+    return lambda: os.system(command)  # pyright: ignore[reportDeprecated]
 
 
 @processes.by("subprocess.Popen")
 def os_popen(canary: Canary):
-    return lambda: os.popen(shlex.join(canary.touching)).close()
+    command = shlex.join(canary.touching)
+    return lambda: os.popen(command).close()  # pyright: ignore[reportDeprecated]
 
 
 @processes.by("os.posix_spawn")

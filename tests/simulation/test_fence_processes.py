@@ -126,17 +126,17 @@ def ran(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("cases", [1, 8])
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_program_cannot_leave_itself_during_a_rehearsal(attack: str, cases: int, tmp_path: Path):
+def test_a_program_cannot_leave_itself_during_one_rehearsal_or_eight(attack: str, tmp_path: Path):
     canary = tmp_path / "canary"
     ran(tmp_path, PROGRAM, str(canary), attack, "0")
     assert canary.exists(), "the attack never worked"
     canary.unlink()
 
-    closed = ran(tmp_path, PROGRAM, str(canary), attack, str(cases))
-    assert closed.stdout.split() == [ATTACKS[attack]], closed.stderr
-    assert not canary.exists()
+    for cases in ("1", "8"):
+        closed = ran(tmp_path, PROGRAM, str(canary), attack, cases)
+        assert closed.stdout.split() == [ATTACKS[attack]], closed.stderr
+        assert not canary.exists()
 
 
 AT_EXIT = """

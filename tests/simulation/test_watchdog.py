@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -225,17 +226,17 @@ async def test_a_shorter_deadline_outside_cuts_what_is_inside_too():
 async def test_a_task_watches_itself_and_is_told_once():
     told: list[str] = []
 
-    async def work() -> bool:
+    async def work() -> tuple[bool, int]:
         task = asyncio.current_task()
         assert task
         with watched(task, SOON, lambda: told.append("expired")) as deadline:
-            try:
-                await asyncio.sleep(30)
-            except asyncio.CancelledError:
-                await asyncio.sleep(0)
-        return deadline.expired
+            for _ in range(3):
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(30)
+        await asyncio.sleep(0)
+        return deadline.expired, task.cancelling()
 
-    assert await asyncio.create_task(work())
+    assert await asyncio.create_task(work()) == (True, 0)
     assert told == ["expired"]
 
 
@@ -335,8 +336,7 @@ async def test_a_thread_whose_caller_is_cancelled_is_stopped():
             stopped.set()
 
     task = asyncio.create_task(in_thread(run))
-    while not running.is_set():
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(running.wait, AT_MOST)
     task.cancel()
     await asyncio.wait({task}, timeout=AT_MOST)
     assert task.cancelled()

@@ -10,6 +10,7 @@ from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Decider, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.signature import output_adapter
 from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
@@ -113,12 +114,17 @@ def _facts(node: Node) -> dict[str, Any]:
                 "context": [
                     repr(rule) if _is_data(rule) else code_identity(rule) for rule in agent.context
                 ],
-                "output": repr(agent.output) if agent.output is not None else None,
+                "output": _output_facts(agent.output),
                 "limits": [agent.max_steps, agent.retries],
                 "writes": agent.writes,
             }
         case Step() as step:
-            facts |= {"name": step.name, "code": code_identity(step.fn), "retries": step.retries}
+            facts |= {
+                "name": step.name,
+                "code": code_identity(step.fn),
+                "retries": step.retries,
+                "writes": step.writes,
+            }
         case Loop() as looped:
             facts |= {
                 "until": _decider_facts(looped.until),
@@ -136,6 +142,11 @@ def _facts(node: Node) -> dict[str, Any]:
 
 def _is_data(rule: object) -> bool:
     return type(rule).__module__.startswith("greenroom.")
+
+
+def _output_facts(annotation: Any) -> Json:
+    adapter = output_adapter(annotation)
+    return None if adapter is None else adapter.json_schema()
 
 
 def _tool_facts(tool: Tool) -> dict[str, Any]:

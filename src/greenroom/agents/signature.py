@@ -54,14 +54,19 @@ def input_schema(fn: Callable[..., Any]) -> Mapping[str, Json]:
 def checked_arguments(fn: Callable[..., Any], args: Mapping[str, Json]) -> dict[str, Any]:
     """The arguments as the function's annotations want them; ValueError says what is wrong."""
     given = _arguments(fn).__pydantic_validator__.validate_python(dict(args))
-    values = given.__dict__
-    return {name: values[name] for name in given.__pydantic_fields_set__}
+    names, values = _names(fn), given.__dict__
+    return {names[field]: values[field] for field in given.__pydantic_fields_set__}
+
+
+@lru_cache(maxsize=512)
+def _names(fn: Callable[..., Any]) -> dict[str, str]:
+    return {field: info.alias for field, info in _arguments(fn).model_fields.items()}
 
 
 @lru_cache(maxsize=512)
 def _arguments(fn: Callable[..., Any]) -> Any:
     """A pydantic model of the parameters; built on first use, since most rehearsals need none."""
-    from pydantic import create_model
+    from pydantic import Field, create_model
 
     hints = _hints(fn)
     fields: dict[str, Any] = {}
@@ -74,7 +79,8 @@ def _arguments(fn: Callable[..., Any]) -> Any:
                 f"model can be told about it."
             )
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[name] = (hints.get(name, Any), default)
+        # By alias: a parameter may be called `json` or `_id`, which a field of a model may not.
+        fields[f"a{len(fields)}"] = (hints.get(name, Any), Field(default, alias=name))
     return create_model(function_name(fn), __config__={"extra": "forbid"}, **fields)
 
 

@@ -35,7 +35,7 @@ class Expect:
                 raise BadCase(
                     f"an expected tool call is {wanted!r}; use call('name', arg=...) or 'name'."
                 )
-        for text in self.contains or ():
+        for text in () if isinstance(self.contains, str) else self.contains or ():
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(f"Expect(contains=...) holds {text!r}; write it as a text.")
         if self.state is not None:
@@ -77,10 +77,21 @@ class Stop:
 Shapes = Mapping[str, tuple[tuple[type, ...], str]]
 
 
+# Abstract classes are slow to ask, and nearly every value is of one of these types.
+_CONCRETE: dict[tuple[type, ...], tuple[type, ...]] = {
+    (Sequence,): (tuple, list),
+    (Mapping,): (dict,),
+    (Sequence, type(None)): (tuple, list, type(None)),
+    (Mapping, type(None)): (dict, type(None)),
+}
+
+
 def _check_shapes(part: object, shapes: Shapes, where: str) -> None:
     """Refuse a value of the wrong type here, before it fails somewhere far away."""
     for name, (kinds, words) in shapes.items():
         value = getattr(part, name)
+        if type(value) in _CONCRETE.get(kinds, kinds):
+            continue
         if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
             raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
 

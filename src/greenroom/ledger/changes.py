@@ -30,6 +30,11 @@ class Change:
         """The place inside its scope, dotted."""
         return ".".join(self.path)
 
+    def meets(self, other: "Change") -> bool:
+        """Whether one place is the other or lies inside it."""
+        shared = min(len(self.path), len(other.path))
+        return self.scope == other.scope and self.path[:shared] == other.path[:shared]
+
 
 class Marked:
     """A value with an explicit wish how it enters the state."""

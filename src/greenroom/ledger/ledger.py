@@ -1,6 +1,6 @@
 """The append-only ledger of a run: the only record of what happened."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import TypeVar, overload
@@ -62,7 +62,7 @@ class Ledger:
         kind = type(event)
         taker = TAKERS.get(kind)
         if taker is not None:
-            taker(self.trail(event.voice), event)
+            taker(self._trails.get(event.voice) or self.trail(event.voice), event)
         if kind in _FOLDED:
             self._fold(event)
         return event
@@ -105,6 +105,11 @@ class Ledger:
         if trail is None:
             trail = self._trails[voice] = Trail(voice)
         return trail
+
+    @property
+    def voices(self) -> Collection[Voice]:
+        """The sides that have been heard so far."""
+        return self._trails.keys()
 
     def of(self, *kinds: type[E], voice: Voice | None = "agent") -> list[E]:
         """The events of these kinds on one side; `voice=None` takes both."""

@@ -39,33 +39,32 @@ def same(one: Json, other: Json) -> bool:
     return all(map(same, one, other)) if is_array(one) else True
 
 
-def plain(value: object, where: str = "value") -> Json:
+_LEAVES = frozenset((str, int, bool, type(None)))
+
+
+def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
     """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
-    return _plain(value, where, 0)
-
-
-def _plain(value: object, where: str, depth: int) -> Json:
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    kind: type[Any] = type(value)
+    if kind in _LEAVES:
         return value
-    if kind is float:
-        return _finite(cast(float, value), where)
-    if depth > _DEPTH:
+    if _depth > _DEPTH:
         raise BadValue(f"{where[:80]} is nested deeper than {_DEPTH} levels, or contains itself.")
     if kind is dict:
-        return _mapping(cast("dict[object, object]", value), where, depth)
+        return _mapping(value, where, _depth)
     if kind is list or kind is tuple:
-        items = cast("list[object]", value)
-        return [_plain(item, where, depth + 1) for item in items]
-    return _unusual(value, where, depth)
+        deeper = _depth + 1
+        return [item if type(item) in _LEAVES else plain(item, where, deeper) for item in value]
+    if kind is float:
+        return _finite(value, where)
+    return _unusual(value, where, _depth)
 
 
-def _mapping(value: Mapping[object, object], where: str, depth: int) -> Json:
+def _mapping(value: Mapping[Any, Any], where: str, depth: int) -> Json:
     copy: dict[str, Json] = {}
     for key, item in value.items():
         if type(key) is not str:
             key = _key(key, where)
-        copy[key] = _plain(item, where, depth + 1)
+        copy[key] = item if type(item) in _LEAVES else plain(item, where, depth + 1)
     return copy
 
 
@@ -86,7 +85,7 @@ def _finite(value: float, where: str) -> float:
 def _unusual(value: object, where: str, depth: int) -> Json:
     """Types outside JSON that have one obvious JSON form."""
     if isinstance(value, Enum):
-        return _plain(value.value, where, depth + 1)
+        return plain(value.value, where, depth + 1)
     if isinstance(value, bool | int | str):
         return _base(value)
     if isinstance(value, float):
@@ -95,17 +94,17 @@ def _unusual(value: object, where: str, depth: int) -> Json:
         return _mapping(cast("Mapping[object, object]", value), where, depth)
     if isinstance(value, list | tuple):
         items = cast("list[object]", value)
-        return [_plain(item, where, depth + 1) for item in items]
+        return [plain(item, where, depth + 1) for item in items]
     if is_dataclass(value) and not isinstance(value, type):
         named = {f.name: getattr(value, f.name) for f in fields(value)}
-        return _plain(named, where, depth + 1)
+        return plain(named, where, depth + 1)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, UUID | PurePath):
         return str(value)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return _plain(dump(mode="json"), where, depth + 1)
+        return plain(dump(mode="json"), where, depth + 1)
     raise BadValue(
         f"{where} holds {_short(value)} of type {type(value).__name__}, which is not JSON. "
         f"Return a dict, list, text, number, bool or None."

@@ -6,6 +6,7 @@ Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is th
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from greenroom.ledger.changes import Change, State, apply_changes
@@ -227,12 +228,13 @@ def models(ledger: Ledger, voice: Voice = "agent") -> dict[str, int]:
 
 def seconds(ledger: Ledger) -> float:
     """How long the run took; time between a cut and its resumption does not count."""
-    total, before = 0.0, None
-    for event in ledger:
-        if before is not None and not isinstance(event, RunResumed):
-            total += max(0.0, event.at - before)
-        before = event.at
-    return total
+    if not len(ledger):
+        return 0.0
+    if not ledger.trail().resumed:
+        return max(0.0, ledger[-1].at - ledger[0].at)
+    pairs = pairwise(ledger)
+    worked = (b.at - a.at for a, b in pairs if not isinstance(b, RunResumed))
+    return sum(max(0.0, span) for span in worked)
 
 
 def started(ledger: Ledger) -> RunStarted | None:

@@ -17,6 +17,7 @@ from greenroom.ledger.events import (
     NodeEnded,
     NodeFailed,
     NodeStarted,
+    RunResumed,
     StateConflicted,
     ToolCalled,
     ToolFailed,
@@ -47,6 +48,8 @@ class Trail:
     failed: dict[str, NodeFailed] = field(default_factory=dict[str, NodeFailed])
     runs: dict[str, list[NodeStarted]] = field(default_factory=dict[str, list[NodeStarted]])
     decided: dict[str, str] = field(default_factory=dict[str, str])
+    resumed: bool = False
+    replies: dict[str, int] = field(default_factory=dict[str, int])
     steps: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
     wanted: set[str] = field(default_factory=set[str])
     called: dict[str, ToolCalled] = field(default_factory=dict[str, ToolCalled])
@@ -79,14 +82,10 @@ class Trail:
 
     def reply_number(self, node: str, path: str) -> int:
         """How many replies this node got before, in runs that ended before this one, and here."""
-        count = self.replies(path)
+        count = self.replies.get(path, 0)
         if len(self.runs.get(node, ())) > 1:
-            count += sum(self.replies(run.path) for run in self.earlier_runs(node, path))
+            count += sum(self.replies.get(run.path, 0) for run in self.earlier_runs(node, path))
         return count
-
-    def replies(self, path: str) -> int:
-        """How many replies the run of an agent node at `path` has got."""
-        return sum(isinstance(step, ModelReplied) for step in self.steps.get(path, ()))
 
     def earlier_runs(self, node: str, path: str) -> list[NodeStarted]:
         """This node's runs that were over before the one at `path` began."""
@@ -134,10 +133,18 @@ def _same_root(one: str, other: str) -> bool:
     return root_of(one).split("~")[0] == root_of(other).split("~")[0]
 
 
+def _take_reply(trail: Trail, event: ModelReplied) -> None:
+    trail.replies[event.path] = trail.replies.get(event.path, 0) + 1
+    trail.wanted.update([call.id for call in event.calls])
+    _take_step(trail, event)
+
+
 def _take_step(trail: Trail, event: Step) -> None:
     trail.steps.setdefault(event.path, []).append(event)
-    if isinstance(event, ModelReplied) and event.calls:
-        trail.wanted.update(call.id for call in event.calls)
+
+
+def _take_resumption(trail: Trail, _: RunResumed) -> None:
+    trail.resumed = True
 
 
 def _take_call(trail: Trail, event: ToolCalled) -> None:
@@ -200,7 +207,8 @@ def _take_conflict(trail: Trail, event: StateConflicted) -> None:
 
 # A table instead of a match: every event of every run comes through here.
 TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
-    ModelReplied: _take_step,
+    ModelReplied: _take_reply,
+    RunResumed: _take_resumption,
     Corrected: _take_step,
     ToolCalled: _take_call,
     ToolReturned: _take_result,

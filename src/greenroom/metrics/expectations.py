@@ -168,17 +168,23 @@ class ExpectedState(Expectation):
         return Met(0.0, [f"the state is {cut(repr(seen), 300)}; expected {dict(wanted)!r}"])
 
 
-_ALL: tuple[Expectation, ...] = (
-    ExpectedTools(),
-    ExpectedResponse(),
-    ExpectedContains(),
-    ExpectedState(),
-)
+_TOOLS, _RESPONSE = ExpectedTools(), ExpectedResponse()
+_CONTAINS, _STATE = ExpectedContains(), ExpectedState()
 
 
 def expectations(case: Case) -> list[Metric]:
     """The metrics that this case's turns ask for."""
-    given = [turn.expect for turn in case.script if turn.expect is not None]
-    if not given:
-        return []
-    return [m for m in _ALL if any(m.is_given(expect) for expect in given)]
+    found: dict[Expectation, None] = {}
+    for turn in case.script:
+        expect = turn.expect
+        if expect is None:
+            continue
+        if expect.tools is not None:
+            found[_TOOLS] = None
+        if expect.response:
+            found[_RESPONSE] = None
+        if expect.contains:
+            found[_CONTAINS] = None
+        if expect.state:
+            found[_STATE] = None
+    return list(found)

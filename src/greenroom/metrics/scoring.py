@@ -9,15 +9,17 @@ from typing import Any
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.parts import Metric, MetricLike
-from greenroom.cases.scores import Outcome, Unmeasured
+from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
-from greenroom.metrics.expectations import expectations
+from greenroom.metrics.expectations import Expectation, expectations
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
 from greenroom.world.live import LiveWorld
 from greenroom.world.world import World
+
+Ours = Expectation
 
 
 async def score(
@@ -89,9 +91,14 @@ async def _measured(
 ) -> Outcome:
     try:
         found: Any = metric.measure(case, ledger, world)
-        if not isinstance(found, OUTCOMES) and inspect.isawaitable(found):
+        if (
+            type(found) is not Score
+            and not isinstance(found, OUTCOMES)
+            and inspect.isawaitable(found)
+        ):
             found = await _in_time(found, seconds)
-        return as_outcome(found, metric.name)
+        # Our own metrics build their scores of JSON; a visitor's are looked at first.
+        return found if isinstance(metric, Ours) else as_outcome(found, metric.name)
     except Refusal:
         raise
     except asyncio.CancelledError:

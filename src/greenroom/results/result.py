@@ -14,6 +14,7 @@ from greenroom.ledger.messages import Usage
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
 _LIMITS = ("max_turns", "max_seconds")
+_NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def concluded(
     """The verdict on a finished run."""
     end = questions.ended(ledger)
     error = _problem(end, scores)
-    agent, user = questions.spending(ledger), questions.spending(ledger, "user")
+    agent = questions.spending(ledger)
+    user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
     return CaseResult(
         case_id=case.id,
         name=case.name,
@@ -102,14 +104,19 @@ def skipped(case: Case, why: str) -> CaseResult:
 def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem | None:
     if end is not None and end.reason == "error":
         return Problem(end.phase or "system", end.error, end.error_type)
-    unmeasured = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, Unmeasured)]
-    if unmeasured:
-        return Problem("metric", "; ".join(unmeasured), "Unmeasured")
-    if not any(isinstance(outcome, Score) for outcome in scores.values()):
-        reasons = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, NotApplicable)]
-        why = f" ({'; '.join(reasons)})" if reasons else ""
-        return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")
-    return None
+    applied = False
+    for outcome in scores.values():
+        if isinstance(outcome, Unmeasured):
+            return Problem("metric", _whys(scores, Unmeasured), "Unmeasured")
+        applied = applied or isinstance(outcome, Score)
+    if applied:
+        return None
+    why = f" ({whys})" if (whys := _whys(scores, NotApplicable)) else ""
+    return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")
+
+
+def _whys(scores: Mapping[str, Outcome], kind: type[Unmeasured] | type[NotApplicable]) -> str:
+    return "; ".join(f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, kind))
 
 
 def _status(
@@ -120,5 +127,7 @@ def _status(
         return "error"
     if reason in _LIMITS:
         return "terminated"
-    measured = [outcome for outcome in scores.values() if isinstance(outcome, Score)]
-    return "passed" if all(score.passed for score in measured) else "failed"
+    for outcome in scores.values():
+        if isinstance(outcome, Score) and not outcome.passed:
+            return "failed"
+    return "passed"

@@ -69,8 +69,9 @@ async def simulate(
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
     if ended(stage.ledger) is not None:
         return stage.ledger
+    spent = seconds(stage.ledger)
     _begin(stage)
-    deadline = Deadline(max(case.stop.max_seconds - seconds(stage.ledger), 0.0))
+    deadline = Deadline(max(case.stop.max_seconds - spent, 0.0))
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut
     task = await finish(_enclosed(stage), deadline)

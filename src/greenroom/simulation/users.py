@@ -22,7 +22,7 @@ class Lines:
     __slots__ = ("lines", "then")
 
     def __init__(self, *lines: Any, then: Any = None) -> None:
-        if None in lines:
+        if any(line is None for line in lines):
             raise BadCase(f"Lines{lines!r} has a line that is None; leave it out.")
         self.lines = lines
         self.then = then
@@ -81,12 +81,27 @@ class UserAgents:
     validate: Validation = "strict"
     conflicts: Literal["last", "error"] = "last"
 
+    def __post_init__(self) -> None:
+        known: dict[str, Any] = {}
+        for role in (self.loop, *self.tools.values()):
+            if (
+                isinstance(role, Agent | SimulatedUser)
+                and known.setdefault(role.name, role) != role
+            ):
+                raise BadCase(
+                    f"two user agents are named {role.name!r} and would take each other's place in "
+                    f"the ledger; rename one."
+                )
+
+
+_NOBODY = UserAgents()
+
 
 def user_of(given: Any, case_id: str) -> UserAgents:
     """What a case calls its user, as one agent for each wait."""
     match given:
         case None:
-            return UserAgents()
+            return _NOBODY
         case UserAgents():
             return given
         case Lines() | SimulatedUser():

@@ -188,7 +188,6 @@ async def _in_time(case: Case, ledger: Ledger, settings: Settings) -> dict[str, 
         except (asyncio.CancelledError, Expired):
             if not deadline.expired:
                 raise
-            task.uncancel()
             raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
 
 

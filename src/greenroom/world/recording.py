@@ -135,6 +135,8 @@ def _returned(
     seconds: float,
 ) -> Returned:
     value, asks = unwrapped(value)
+    # The agent's own side has nobody to ask: its wishes for the state are its doing.
+    own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
     event = world.record(
         ToolReturned(
             path=request.path,
@@ -142,7 +144,7 @@ def _returned(
             tool=request.tool,
             value=value,
             source=source,
-            changes=context.changes(),
+            changes=(*context.changes(), *own),
             asks=asks,
             seconds=seconds,
         )

@@ -54,7 +54,7 @@ class Asking:
                         return waits
                 elif (output := self._output(last.text)) is not None:
                     return output
-            self._check_limit(self.trail.replies(self.path))
+            self._check_limit(self.trail.replies.get(self.path, 0))
             await self.world.call_model(self._request(), self.agent.model.respond)
 
     def _check_limit(self, asked: int) -> None:

@@ -29,6 +29,7 @@ from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
 from greenroom.ledger.changes import Change, unwrapped
 from greenroom.ledger.events import (
     AgentSaid,
+    Answered,
     BranchCancelled,
     Decided,
     NodeEnded,
@@ -129,6 +130,8 @@ class Play:
 
     def _end(self, node: Node, path: str, output: Any, changes: tuple[Change, ...] = ()) -> Done:
         output, asks = unwrapped(output)
+        if self.world.voice == "agent":
+            changes, asks = (*changes, *asks), ()
         output = plain(output, f"the output of {node.segment!r}")
         key = getattr(node.flow, "writes", "")
         written = (*changes, Change("session", (key,), "set", output)) if key else changes
@@ -186,10 +189,15 @@ class Play:
         """What the branches did to the state, in declared order; conflicts are written down."""
         writers: dict[str, list[Change]] = {branch: [] for branch in branches}
         for event in self.ledger:
+            if event.voice != self.world.voice:
+                continue
             if isinstance(event, ToolReturned | NodeEnded | StateChanged) and event.changes:
-                place = branch_of(event.path)
-                if place in writers and event.voice == self.world.voice:
+                if (place := branch_of(event.path)) in writers:
                     writers[place] += event.changes
+            elif isinstance(event, Answered):
+                # What the user changed after a branch had written there must outlast the merge.
+                for written in writers.values():
+                    written += [c for c in event.changes if any(c.meets(w) for w in written)]
         record_conflicts(self.world, path, writers.values())
         return tuple(change for branch in branches for change in writers[branch])
 
