@@ -12,7 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from greenroom.simulation.watchdog import Deadline, Expired, finish, in_thread, sweep, watched
+from greenroom.simulation.watchdog import Deadline, finish, sweep, watched
+from greenroom.world.threads import Expired, in_thread
 
 # Deadlines are short; the bound is generous, because the machine may be busy with others.
 SOON = 0.2
@@ -354,7 +355,8 @@ async def test_what_a_case_left_behind_is_swept():
 
 PROGRAM = """
 import asyncio, time
-from greenroom.simulation.watchdog import Deadline, finish, in_thread
+from greenroom.simulation.watchdog import Deadline, finish
+from greenroom.world.threads import in_thread
 
 async def stubborn():
     while True:

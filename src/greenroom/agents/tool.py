@@ -19,7 +19,7 @@ from greenroom.agents.signature import (
 from greenroom.errors import BadAgent
 from greenroom.ledger.plain import Json
 from greenroom.world.bodies import check_direct_call
-from greenroom.world.threads import in_own_thread
+from greenroom.world.threads import in_thread
 from greenroom.world.world import Context
 
 
@@ -74,7 +74,7 @@ class Tool:
         given = {**args, self._context: context} if self._context else dict(args)
         if inspect.iscoroutinefunction(self.fn):
             return await self.fn(**given)
-        return await in_own_thread(lambda: self.fn(**given))
+        return await in_thread(self.fn, **given)
 
     @property
     def __name__(self) -> str:

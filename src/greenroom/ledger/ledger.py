@@ -5,7 +5,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TypeVar, overload
 
-from greenroom.errors import BadLedger
+from greenroom.errors import BadLedger, BadValue
 from greenroom.ledger.changes import State, apply_changes
 from greenroom.ledger.events import (
     Answered,
@@ -46,17 +46,19 @@ class Ledger:
         """Write `event` down at time `at`; its values become plain JSON copies."""
         events = self._events
         seq = len(events)
-        if event.seq != seq:
-            if event.seq != -1:
-                raise BadLedger(
-                    f"event {event.seq} ({type(event).__name__}) cannot follow event {seq - 1}; "
-                    f"append new events, or load a whole ledger."
-                )
-            _stamp(event, "seq", seq)
-        for name in event.VALUES:
-            value = getattr(event, name)
-            if type(value) is not str:
-                _stamp(event, name, plain(value, name))
+        if event.seq != seq and event.seq != -1:
+            raise BadLedger(
+                f"event {event.seq} ({type(event).__name__}) cannot follow event {seq - 1}; "
+                f"append new events, or load a whole ledger."
+            )
+        try:
+            for name in event.VALUES:
+                value = getattr(event, name)
+                if type(value) is not str:
+                    _stamp(event, name, plain(value, name))
+        except BadValue as error:
+            raise BadValue(f"{type(event).__name__}.{error}") from None
+        _stamp(event, "seq", seq)
         _stamp(event, "at", at)
         events.append(event)
         kind = type(event)

@@ -44,7 +44,7 @@ _LEAVES = frozenset((str, int, bool, type(None)))
 
 def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
     """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     if kind in _LEAVES:
         return value
     if _depth > _DEPTH:

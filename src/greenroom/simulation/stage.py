@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.backends.backend import Backend, Failed, Finished, TurnOver, Waiting
@@ -30,7 +30,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
-from greenroom.simulation.fence import Breach, enclose
+from greenroom.simulation.fence import Breach, Enclosure, enclose
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
 from greenroom.simulation.users import user_of
 from greenroom.simulation.watchdog import Deadline, finish
@@ -49,7 +49,8 @@ class Stage:
     world: RehearsalWorld
     audience: Audience
     user_world: FencedWorld
-    latch: Latch = field(default_factory=Latch)
+    latch: Latch
+    enclosure: Enclosure | None = None
 
 
 async def simulate(
@@ -75,6 +76,9 @@ async def simulate(
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut
     task = await finish(_enclosed(stage), deadline)
+    if not task.done() and stage.enclosure is not None:
+        # What cannot even be closed must not keep the whole process fenced.
+        stage.enclosure.close()
     stage.world.record(_ending(stage, task, deadline.expired))
     return stage.ledger
 
@@ -149,6 +153,7 @@ async def _enclosed(stage: Stage) -> EndReason:
 
     watch_bodies()
     with enclose(stage.case.id, on_breach) as enclosure:
+        stage.enclosure = enclosure
         enclosure.body_guard = stage.world.check_direct_call
         return await _play(stage)
 

@@ -16,7 +16,6 @@ looks for signals cannot be cut from inside its process; for the third watchman 
 """
 
 import asyncio
-import ctypes
 import gc
 import signal
 import time
@@ -26,10 +25,12 @@ from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from importlib import import_module
 from math import inf
-from threading import Condition, Lock, Thread, get_ident, main_thread
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from threading import Condition, Thread, get_ident, main_thread
+from types import FrameType
+from typing import Any, Final, TypeVar
 
-P = ParamSpec("P")
+from greenroom.world.threads import Expired, plant
+
 T = TypeVar("T")
 
 # Seconds: between two cancellations, until a silent loop counts as blocked, until work is given up.
@@ -40,10 +41,6 @@ _YEAR: Final = 365 * 86400.0
 
 # The public `signal.signal` spends 6 µs on turning numbers into enums, twice for every case.
 _signals: Final[Any] = import_module("_signal")
-
-
-class Expired(BaseException):
-    """The time of a case is up. No `Exception`, so that tools do not catch it by habit."""
 
 
 class Deadline:
@@ -120,7 +117,7 @@ class Deadline:
         task = asyncio.current_task(self._loop)
         if task is not None and self in _carried_by(task):
             self.expire()
-            _plant(self._thread)
+            plant(self._thread)
 
     def _knock(self) -> None:
         if self._guard is None or self._task.done():
@@ -195,68 +192,6 @@ async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
             _, left = await asyncio.wait(left, timeout=_KNOCK)
 
 
-async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking function in a daemon thread of its own, in a copy of this context.
-
-    When the caller is cancelled, the thread is left behind and told to stop by `Expired`. It never
-    keeps the interpreter from ending.
-    """
-    errand = _Errand(partial(function, *args, **kwargs))
-    Thread(target=errand.run, name=f"greenroom-{function!r}", daemon=True).start()
-    try:
-        return await errand.future
-    except asyncio.CancelledError:
-        errand.stop()
-        raise
-
-
-class _Errand(Generic[T]):
-    """One call in a thread of its own, and the future of its result."""
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[T] = self._loop.create_future()
-        self._call = call
-        self._context = copy_context()
-        self._ending = Lock()
-        self._thread: int | None = None
-
-    def run(self) -> None:
-        """The life of the thread."""
-        # A stop that comes when the call is over may strike anywhere up to the last line.
-        with suppress(Expired):
-            self._thread = get_ident()
-            settle = self._settlement()
-            with self._ending:
-                self._thread = None
-            with suppress(RuntimeError):  # the loop has closed: nobody waits any more
-                self._loop.call_soon_threadsafe(settle)
-
-    def stop(self) -> None:
-        """Raise `Expired` in the thread, unless its call is over."""
-        with self._ending:
-            if self._thread is not None:
-                _plant(self._thread)
-
-    def _settlement(self) -> Callable[[], None]:
-        try:
-            result = self._context.run(self._call)
-        except StopIteration as error:
-            # A future cannot carry it: it would end the coroutine that awaits.
-            return partial(self._settle, error=RuntimeError(f"the function raised {error!r}"))
-        except BaseException as error:  # noqa: BLE001 - whoever awaits decides
-            return partial(self._settle, error=error)
-        return partial(self._settle, result)
-
-    def _settle(self, result: Any = None, error: BaseException | None = None) -> None:
-        if self.future.done():
-            return
-        if error is None:
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(error)
-
-
 class _Alarm:
     """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
 
@@ -297,14 +232,15 @@ class _Alarm:
             self._rings_at = max(first, now + _KNOCK / 2)
             signal.setitimer(signal.ITIMER_REAL, self._rings_at - now)
 
-    def _ring(self, *_: object) -> None:
+    def _ring(self, _: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         self._set(now)
         # The handler runs in the context of the code it interrupts, so this is whose time it is.
         deadline = _running.get()
         while deadline is not None and not deadline.is_missed(now):
             deadline = deadline.outer
-        if deadline is not None:
+        # Python swallows what is raised in a finalizer; the next ring finds better ground.
+        if deadline is not None and not _is_finalizing(frame):
             deadline.expire()
             raise Expired(f"{deadline.seconds} seconds are over")
 
@@ -360,6 +296,15 @@ def _give_up(task: asyncio.Task[Any], context: Context, over: asyncio.Future[Non
         over.set_result(None)
 
 
+def _is_finalizing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename.endswith(("weakref.py", "_weakrefset.py")):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _retire(deadline: Deadline, over: asyncio.Future[None], task: asyncio.Task[Any]) -> None:
     deadline.end()
     if not task.cancelled():
@@ -392,8 +337,3 @@ def _context_of(task: asyncio.Task[Any]) -> Context:
     # Before Python 3.12 and its `get_context`, a task shows it to the garbage collector only.
     referents: list[object] = gc.get_referents(task)
     return next((it for it in referents if isinstance(it, Context)), Context())
-
-
-def _plant(thread: int) -> None:
-    """Raise `Expired` in another thread, between two steps of its Python code."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Expired))

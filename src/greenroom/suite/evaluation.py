@@ -20,8 +20,9 @@ from greenroom.results.result import CaseResult, broken, concluded, skipped
 from greenroom.simulation.fence import enclose, enclosed_executor, not_held, strays
 from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.stage import simulate
-from greenroom.simulation.watchdog import Expired, sweep, watched
+from greenroom.simulation.watchdog import sweep, watched
 from greenroom.suite.references import as_evalset, load_agent
+from greenroom.world.threads import Expired
 
 Cases = EvalSet | Case | Iterable[Case] | str | Path
 OnError = Literal["collect", "stop", "skip"]

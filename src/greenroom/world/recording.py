@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
-from greenroom.errors import GreenroomError
+from greenroom.errors import BadValue, GreenroomError
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
     ModelCalled,
@@ -137,19 +137,20 @@ def _returned(
     value, asks = unwrapped(value)
     # The agent's own side has nobody to ask: its wishes for the state are its doing.
     own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
-    event = world.record(
-        ToolReturned(
-            path=request.path,
-            call_id=request.id,
-            tool=request.tool,
-            value=value,
-            source=source,
-            changes=(*context.changes(), *own),
-            asks=asks,
-            seconds=seconds,
-        )
+    event = ToolReturned(
+        path=request.path,
+        call_id=request.id,
+        tool=request.tool,
+        value=value,
+        source=source,
+        changes=(*context.changes(), *own),
+        asks=asks,
+        seconds=seconds,
     )
-    return Returned(event.value, "", source)
+    try:
+        return Returned(world.record(event).value, "", source)
+    except BadValue as error:
+        raise BadValue(f"the answer of tool {request.tool!r} is no JSON: {error}") from error
 
 
 def fail_call(

@@ -1,40 +1,89 @@
-"""Synchronous work that may hang, kept off the event loop in a thread of its own."""
+"""Synchronous work that may hang, kept off the event loop in a thread of its own.
+
+`asyncio.to_thread` will not do: the loop waits for its workers when it closes, so one hanging tool
+would hang the whole run.
+"""
 
 import asyncio
-import contextvars
-import threading
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from threading import Lock, Thread, get_ident
+from typing import Any, Generic, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def in_own_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a daemon thread with the caller's context; an abandoned one delays nobody.
+class Expired(BaseException):
+    """The time of a case is up. No `Exception`, so that tools do not catch it by habit."""
 
-    `asyncio.to_thread` will not do: the loop waits for its workers when it closes, so one hanging
-    tool would hang the whole run.
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a blocking function in a daemon thread of its own, in a copy of this context.
+
+    When the caller is cancelled, the thread is left behind and told to stop by `Expired`. It never
+    keeps the interpreter from ending.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-    context = contextvars.copy_context()
+    errand = _Errand(partial(function, *args, **kwargs))
+    Thread(target=errand.run, name=f"greenroom-{function!r}", daemon=True).start()
+    try:
+        return await errand.future
+    except asyncio.CancelledError:
+        errand.stop()
+        raise
 
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # pyright: ignore[reportArgumentType]
 
-    def target() -> None:
-        result, failure = None, None
+class _Errand(Generic[T]):
+    """One call in a thread of its own, and the future of its result."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[T] = self._loop.create_future()
+        self._call = call
+        self._context = copy_context()
+        self._ending = Lock()
+        self._thread: int | None = None
+
+    def run(self) -> None:
+        """The life of the thread."""
+        # A stop that comes when the call is over may strike anywhere up to the last line.
+        with suppress(Expired):
+            self._thread = get_ident()
+            settle = self._settlement()
+            with self._ending:
+                self._thread = None
+            with suppress(RuntimeError):  # the loop has closed: nobody waits any more
+                self._loop.call_soon_threadsafe(settle)
+
+    def stop(self) -> None:
+        """Raise `Expired` in the thread, unless its call is over."""
+        with self._ending:
+            if self._thread is not None:
+                plant(self._thread)
+
+    def _settlement(self) -> Callable[[], None]:
         try:
-            result = context.run(work)
-        except BaseException as error:  # noqa: BLE001 - handed to the awaiting task
-            failure = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failure)
+            result = self._context.run(self._call)
+        except StopIteration as error:
+            # A future cannot carry it: it would end the coroutine that awaits.
+            return partial(self._settle, error=RuntimeError(f"the function raised {error!r}"))
+        except BaseException as error:  # noqa: BLE001 - whoever awaits decides
+            return partial(self._settle, error=error)
+        return partial(self._settle, result)
 
-    threading.Thread(target=target, name="greenroom-tool", daemon=True).start()
-    return await future
+    def _settle(self, result: Any = None, error: BaseException | None = None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
+
+
+def plant(thread: int) -> None:
+    """Raise `Expired` in another thread, between two steps of its Python code."""
+    import ctypes  # slow to load, and hardly ever needed
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Expired))
