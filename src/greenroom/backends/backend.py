@@ -1,19 +1,19 @@
 """What every backend promises: an agent that can be advanced, paused and resumed on a World."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from greenroom.ledger.events import YieldType
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 from greenroom.world.world import World
 
 Interception = Literal["routed", "observed", "opaque"]
 Resumption = Literal["exact", "checkpoint", "by_replay", "no"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Yield:
     """What an agent waits for: a message of its user, or the answer to a tool call."""
 
@@ -33,28 +33,28 @@ class Yield:
         return self.type == "message"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnOver:
     """The agent has answered and may be addressed again."""
 
     output: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Waiting:
     """The agent needs its user inside its run."""
 
     yields: tuple[Yield, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finished:
     """The agent has ended the conversation by itself."""
 
     output: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failed:
     """The agent could not go on."""
 
@@ -64,7 +64,7 @@ class Failed:
 Advance = TurnOver | Waiting | Finished | Failed
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolFacts:
     """What a case needs to know of a tool to mock it."""
 

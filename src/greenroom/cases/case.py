@@ -1,7 +1,7 @@
 """What is asked of an agent: cases, their turns, what is expected, and when to stop."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from math import inf
 from typing import Any, cast
 
@@ -10,12 +10,13 @@ from greenroom.errors import BadCase
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import check_query
+from greenroom.ledger.records import record
 
 MAX_TURNS = 20
 MAX_SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Expect:
     """What one turn should bring. None says nothing; `tools=[]` says that no tool may be called.
 
@@ -42,7 +43,7 @@ class Expect:
             _check_scopes(self.state, "Expect(state=...)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Turn:
     """One thing the user says, and what should come of it."""
 
@@ -53,7 +54,7 @@ class Turn:
         _check_shapes(self, _TURN, "Turn(...)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Stop:
     """When a conversation ends: at a limit (never passed), or at a goal (judged by the metrics)."""
 
@@ -105,7 +106,7 @@ def _check_scopes(query: Mapping[str, Any], where: str) -> None:
     check_query(query, where)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """A scene to be played: what the user says, what tools answer, how it is judged.
 
@@ -199,7 +200,7 @@ _CASE: Shapes = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EvalSet:
     """Cases that belong together, each with an id of its own."""
 

@@ -1,17 +1,18 @@
 """What a metric may conclude: a score, that it does not apply, or that it could not measure."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from math import isfinite
 from typing import cast
 
 from greenroom.errors import BadMetric
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 
 DEFAULT_THRESHOLD = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Score:
     """A measurement from 0 to 1 and whether it suffices.
 
@@ -43,14 +44,14 @@ class Score:
             object.__setattr__(self, "passed", self.value >= bar)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NotApplicable:
     """The case does not say what this metric would need; neither passed nor failed."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unmeasured:
     """The metric broke or could not see; never a number."""
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from greenroom.errors import BadValue
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
+from greenroom.ledger.records import record
 
 BUILT_IN_SCOPES = ("session", "user", "app", "temp")
 
@@ -16,7 +16,7 @@ Operation = Literal["set", "append", "delete"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """One leaf of one scope changed: the smallest fact about state."""
 
@@ -65,7 +65,7 @@ def delete() -> Marked:
     return Marked("delete")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WithStateChange(Generic[T]):
     """A result that also asks for changes of the main state."""
 
@@ -146,7 +146,7 @@ def _apply(scope: dict[str, Json], change: Change) -> None:
         holder[last] = deepcopy(change.value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conflict:
     """Two writers of one round set the same leaf to different values."""
 

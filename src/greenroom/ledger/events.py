@@ -5,20 +5,20 @@ Each event knows where it happened (`path`, see `ledger.paths`), on whose side (
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from greenroom.errors import Phase
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user"]
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
 YieldType = Literal["message", "tool"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Event:
     """A fact of a run."""
 
@@ -31,7 +31,7 @@ class Event:
     seq: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunStarted(Event):
     """The case's data, the agent's graph and the state it all begins with."""
 
@@ -45,14 +45,14 @@ class RunStarted(Event):
     state: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunResumed(Event):
     """The run goes on from its ledger; the time since the last event does not count."""
 
     kind: Literal["run_resumed"] = "run_resumed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunEnded(Event):
     """Why the run is over, and the error if it broke."""
 
@@ -63,7 +63,7 @@ class RunEnded(Event):
     error_type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UserSaid(Event):
     """The user addressed the agent, perhaps with changes of state that came along."""
 
@@ -72,7 +72,7 @@ class UserSaid(Event):
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AgentSaid(Event):
     """The agent's words reached the user."""
 
@@ -80,7 +80,7 @@ class AgentSaid(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InvocationStarted(Event):
     """The agent was set going with this input."""
 
@@ -89,7 +89,7 @@ class InvocationStarted(Event):
     input: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InvocationEnded(Event):
     """The agent stopped: it may be addressed again, has finished, or failed."""
 
@@ -102,7 +102,7 @@ class InvocationEnded(Event):
     phase: Phase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NodeStarted(Event):
     """A node of the agent's graph began with this input."""
 
@@ -112,7 +112,7 @@ class NodeStarted(Event):
     input: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NodeEnded(Event):
     """A node ended with this output and these changes of state."""
 
@@ -124,7 +124,7 @@ class NodeEnded(Event):
     asks: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NodeFailed(Event):
     """An attempt at a node failed."""
 
@@ -135,14 +135,14 @@ class NodeFailed(Event):
     error_type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BranchCancelled(Event):
     """A parallel branch was stopped because a sibling failed."""
 
     kind: Literal["branch_cancelled"] = "branch_cancelled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Decided(Event):
     """A route or a loop chose; the choice is never asked for again."""
 
@@ -150,7 +150,7 @@ class Decided(Event):
     choice: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ModelCalled(Event):
     """A model was asked for the n-th time by this node."""
 
@@ -163,7 +163,7 @@ class ModelCalled(Event):
     tools: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ModelReplied(Event):
     """A model answered, with what it used and, if a price is known, what it cost in USD."""
 
@@ -181,7 +181,7 @@ class ModelReplied(Event):
     source: Source = "live"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ModelFailed(Event):
     """A model could not be asked, or did not answer."""
 
@@ -194,7 +194,7 @@ class ModelFailed(Event):
     error_type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Corrected(Event):
     """The agent's reply was refused by its output schema; it was told why and asked again."""
 
@@ -202,7 +202,7 @@ class Corrected(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ToolCalled(Event):
     """A tool was called, for the n-th time in this run."""
 
@@ -214,7 +214,7 @@ class ToolCalled(Event):
     n: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ToolReturned(Event):
     """A tool call ended with a value; `source` says who gave it."""
 
@@ -229,7 +229,7 @@ class ToolReturned(Event):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ToolFailed(Event):
     """A tool call ended with an error that the agent gets to see."""
 
@@ -242,7 +242,7 @@ class ToolFailed(Event):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ToolBlocked(Event):
     """The gate refused a tool call; the agent never sees this."""
 
@@ -254,7 +254,7 @@ class ToolBlocked(Event):
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class YieldOpened(Event):
     """The agent waits for its user: a message, or the answer to a tool call."""
 
@@ -268,7 +268,7 @@ class YieldOpened(Event):
     prompt: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Answer:
     """One yield's answer."""
 
@@ -277,7 +277,7 @@ class Answer:
     tool: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Answered(Event):
     """One round of the user's answers with all the state changes they ask for."""
 
@@ -287,7 +287,7 @@ class Answered(Event):
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class StateChanged(Event):
     """State changed outside a tool, step or answer (a framework's own state delta)."""
 
@@ -295,7 +295,7 @@ class StateChanged(Event):
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class StateConflicted(Event):
     """Several writers of one round set one leaf to different values; the last one won."""
 
@@ -306,7 +306,7 @@ class StateConflicted(Event):
     values: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Noted(Event):
     """A named fact of somebody's own, or a warning that belongs to the run."""
 
@@ -316,7 +316,7 @@ class Noted(Event):
     data: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Remembered(Event):
     """What a framework keeps for itself, written down so that its run can be continued."""
 

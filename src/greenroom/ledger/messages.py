@@ -1,16 +1,17 @@
 """What is said between a user, a model and its tools."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 
 Role = Literal["system", "user", "assistant", "tool"]
 Voice = Literal["agent", "user"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolCall:
     """A model's wish to call a tool, or a case's expectation that it does."""
 
@@ -27,7 +28,7 @@ def call(tool: str, /, **args: Json) -> ToolCall:
     return ToolCall(tool, args)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Message:
     """One entry of a model's conversation."""
 
@@ -38,7 +39,7 @@ class Message:
     tool: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """Tokens a model read and wrote."""
 

@@ -5,7 +5,6 @@ Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is th
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -32,11 +31,12 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.records import record
 
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallRecord:
     """A tool call and how it ended."""
 
@@ -55,7 +55,7 @@ class CallRecord:
         return self.tool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One step of a trajectory: a node, tool, message, decision, or a named fact of your own."""
 
@@ -67,7 +67,7 @@ class Step:
     details: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StateStep:
     """One leaf of the state, before and after."""
 
@@ -182,7 +182,7 @@ def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int
     return CallRecord(called.tool, args, called.call_id, turn=turn)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spending:
     """What one side's models used and cost; None where a reply did not say."""
 

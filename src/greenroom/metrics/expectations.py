@@ -5,7 +5,6 @@ only if every one of them is met. A turn that the run never came to is not met.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from greenroom.cases.case import Case, Expect
@@ -15,13 +14,14 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
+from greenroom.ledger.records import record
 from greenroom.metrics.calls import call_text, calls_in
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
 from greenroom.metrics.trajectory import compared, share_in_place, wanted_text
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Met:
     """How far one turn met what was expected of it, and what it fell short of."""
 

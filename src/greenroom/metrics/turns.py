@@ -1,14 +1,14 @@
 """Which events belong to which turn of a case's script."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from greenroom.cases.case import Case, Expect
 from greenroom.ledger.events import AgentSaid, Answered, Event, UserSaid
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlayedTurn:
     """A scripted turn that expects something, and the events in which it was played."""
 

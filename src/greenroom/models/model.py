@@ -1,11 +1,11 @@
 """What a model is asked and what it answers."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 
 OnDelta = Callable[[str], None]
 
@@ -23,7 +23,7 @@ class ToolSpec(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelRequest:
     """A question to a model: who asks, for which time, with what before it."""
 
@@ -43,7 +43,7 @@ class ModelRequest:
         return self.messages[-1].text if self.messages else ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelReply:
     """A model's answer; a cost of None means that no price is known."""
 

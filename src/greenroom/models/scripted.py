@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from greenroom.errors import BadAgent, ScriptExhausted
@@ -11,7 +11,7 @@ from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
-Line = str | ToolCall | list["str | ToolCall"] | Mapping[str, Json] | ModelReply | Exception
+Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Json] | ModelReply | Exception
 """A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
 Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
 

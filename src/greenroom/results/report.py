@@ -1,14 +1,15 @@
 """What a run of many cases came to."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
+from greenroom.ledger.records import record
 from greenroom.results.result import CaseResult, Status
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Summary:
     """How many cases ended how."""
 
@@ -30,7 +31,7 @@ class Summary:
         return self.passed / self.evaluated if self.evaluated else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MetricSummary:
     """One metric over all cases; what it could not measure is no number here."""
 
@@ -42,7 +43,7 @@ class MetricSummary:
     unmeasured: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class Report:
     """The results of an evaluation, in the order of its cases. `str(report)` is plain text."""
 

@@ -1,7 +1,7 @@
 """What was concluded about one case."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from greenroom.cases.case import Case
@@ -11,13 +11,14 @@ from greenroom.ledger import questions
 from greenroom.ledger.events import EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.records import record
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
 _LIMITS = ("max_turns", "max_seconds")
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Problem:
     """What broke, and in whose hands."""
 
@@ -26,7 +27,7 @@ class Problem:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CaseResult:
     """One case's verdict and what it rests on."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from greenroom.agents.flow import Flow, as_flow
@@ -23,12 +23,13 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import record
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.users import Lines, SimulatedUser, UserAgents
 from greenroom.world.world import World
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reply:
     """What a user agent answered, and what it asks of the agent's state. None: the user is done."""
 

@@ -34,6 +34,12 @@ class Scope(MutableMapping[str, Json]):
         self._lent[key] = copy
         self._written[key] = Change(self.name, (key,), "set", copy)
 
+    def setdefault(self, key: str, default: Json = None) -> Json:
+        """The value at `key`, put there first if there is none; what is done to it counts."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
     def __delitem__(self, key: str) -> None:
         self[key]
         self._lent.pop(key, None)

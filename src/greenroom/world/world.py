@@ -1,7 +1,6 @@
 """The World: the one seam through which an agent touches anything outside itself."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from greenroom.ledger.changes import Change
@@ -10,13 +9,14 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.scopes import Scopes
 
 E = TypeVar("E", bound=Event)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolRequest:
     """A tool call on its way to whoever answers it."""
 
@@ -32,7 +32,7 @@ class ToolRequest:
     """How many calls of this tool came before; the World fills it in."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Returned:
     """A tool call that ended, with a value or with an error the agent may see."""
 
@@ -41,7 +41,7 @@ class Returned:
     source: Source = "live"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pending:
     """A tool call that waits for the user's answer."""
 

@@ -1,6 +1,5 @@
 """An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from greenroom.agents.agent import Agent
@@ -14,6 +13,7 @@ from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned, Yield
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelRequest, model_name
 from greenroom.world.recording import begin_call, fail_call
@@ -24,7 +24,7 @@ _CORRECTIONS = 2
 Waits = tuple[Yield, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Output:
     """What the agent answered, as its output type wants it."""
 

@@ -6,7 +6,6 @@ recorded reply. So a run may be cut at any event and continued anywhere.
 """
 
 import inspect
-from dataclasses import dataclass
 from typing import Any
 
 from greenroom.agents.agent import Agent
@@ -42,19 +41,20 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
+from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.world.recording import described, record_conflicts
 from greenroom.world.world import Context, World
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Done:
     """A node ended with this output."""
 
     output: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Paused:
     """A node waits for these answers."""
 
