@@ -1,6 +1,8 @@
 """No verdict without a measurement: each way a run can break is its own outcome."""
 
 import asyncio
+import contextlib
+import socket
 import time
 from typing import Any
 
@@ -235,6 +237,40 @@ def test_a_metric_that_acts_instead_of_looking_is_refused() -> None:
         return bool(refund(order=7))
 
     broken(result(agent("hi"), said(metrics=[pays])), "metric")
+
+
+def test_a_metric_that_connects_is_refused_as_a_metric() -> None:
+    @metric
+    def phones(response: str) -> bool:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", 9), timeout=0.1).close()
+        return True
+
+    assert "metrics only look" in broken(result(agent("hi"), said(metrics=[phones])), "metric")
+
+
+def test_a_scripted_model_may_fail_once() -> None:
+    flaky = agent(ConnectionError("refused"), "hi", retries=1)
+    assert result(flaky, said(metrics=[contains("hi")])).passed
+
+
+def test_a_user_who_returns_nothing_is_done() -> None:
+    case = said(user=UserAgents(loop=lambda: None), metrics=[contains("hi")])
+    found = result(agent("hi"), case)
+    assert (found.status, found.ended) == ("passed", "completed")
+
+
+def test_a_played_user_remembers_what_its_script_made_it_say() -> None:
+    heard: list[Any] = []
+
+    def answer(request: Any) -> str:
+        heard.append([(m.role, m.text) for m in request.messages])
+        return "bye"
+
+    user = Agent("user", model=Scripted(then=answer))
+    case = said(user=UserAgents(loop=user), stop=Stop(max_turns=2), metrics=[contains("hi")])
+    result(agent("hi", "hi"), case)
+    assert heard == [[("assistant", "hello"), ("user", "hi")]]
 
 
 def test_a_metric_that_blocks_is_broken_off() -> None:

@@ -635,6 +635,25 @@ def test_allowing_a_tool_in_one_case_does_not_allow_it_in_the_next(tmp_path: Pat
     assert fired() == 1
 
 
+@pytest.mark.parametrize("mock", ["", None, 0, [], {}, False, "danger"])
+def test_an_empty_mock_is_still_a_mock(mock: Any, tmp_path: Path) -> None:
+    danger, fired = canary(tmp_path)
+    agent = clerk(call("danger", n=1), "ok", tools=[danger])
+    result = rehearse(agent, [Case("one", says="go", mocks={"danger": mock}, metrics=CHECKS)])
+    assert result.passed
+    assert fired() == 0
+
+
+def test_a_misspelt_allowance_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    danger, fired = canary(tmp_path)
+    agent = clerk(call("danger", n=1), "ok", tools=[danger])
+    case = Case("one", says="go", metrics=CHECKS)
+    result = rehearse(agent, [case], allow_tools=["dangr"]).results[0]
+    assert result.status == "error"
+    assert "'dangr'" in result.error.message
+    assert fired() == 0
+
+
 def test_a_misspelt_mock_is_an_error_before_anything_runs(tmp_path: Path) -> None:
     danger, fired = canary(tmp_path)
     agent = clerk(call("danger", n=1), "ok", tools=[danger])

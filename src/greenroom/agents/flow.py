@@ -146,14 +146,14 @@ class Loop(Flow):
     body: Flow
     until: Decider | None = None
     awaits_input: bool = False
-    max_rounds: int = 100
+    max_rounds: int | None = None
     wants: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         options = [f"until={_shown(self.until)}"] if self.until is not None else []
         if self.awaits_input:
             options.append("awaits_input=True")
-        if self.max_rounds != 100:
+        if self.max_rounds is not None:
             options.append(f"max_rounds={self.max_rounds}")
         return f"loop({', '.join([repr(self.body), *options])})"
 
@@ -162,16 +162,17 @@ def loop(
     *body: object,
     until: Decider | None = None,
     awaits_input: bool = False,
-    max_rounds: int = 100,
+    max_rounds: int | None = None,
 ) -> Loop:
     """Repeat `body` until `until` holds: a function, or a query such as {"session": {"done": True}}.
 
     With `awaits_input=True` every round but the first waits for the user's next message, and the
-    conversation is over when the loop ends.
+    conversation is over when the loop ends. Without `until` it ends after `max_rounds`; with it,
+    more rounds than `max_rounds` (100 unless it awaits input) are an error.
     """
     if not body:
         raise BadAgent("loop() has nothing to repeat; give it an agent, a step or a flow.")
-    if until is None and not awaits_input and max_rounds == 100:
+    if until is None and not awaits_input and max_rounds is None:
         raise BadAgent(
             "loop(...) would never end; give until=..., awaits_input=True or max_rounds."
         )

@@ -14,7 +14,7 @@ from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, by_args, fault, i
 from greenroom.errors import BadCase, BadFile, BadQuery, BadValue
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 
 def case_data(case: Case) -> dict[str, Json]:
@@ -43,7 +43,7 @@ def case_data(case: Case) -> dict[str, Json]:
         data["now"] = case.now
     for name in ("user", "bridge", "agent"):
         if getattr(case, name) is not None:
-            data[name] = _live(getattr(case, name))
+            data[name] = {**_live(getattr(case, name)), "shown": repr(getattr(case, name))}
     if case.tags:
         data["tags"] = list(case.tags)
     if case.metadata:
@@ -52,6 +52,34 @@ def case_data(case: Case) -> dict[str, Json]:
 
 
 _DEFAULT_STOP = Stop()
+_LIVE = ("metrics", "user", "bridge", "agent")
+
+
+def live_parts(case: Case) -> list[str]:
+    """The places in a case that hold code, and so cannot come back from a file."""
+    data = case_data(case)
+    places = [name for name in _LIVE if name in data]
+    places += [f"mocks.{tool}" for tool, mock in data.get("mocks", {}).items() if _is_live(mock)]
+    places += [f"allow_tools.{i}" for i, t in enumerate(data.get("allow_tools", ())) if _is_live(t)]
+    return [f"{case.id}.{place}" for place in places]
+
+
+def written_data(case: Case) -> dict[str, Json]:
+    """The case as a file can hold it: its data without what is code."""
+    data = {name: value for name, value in case_data(case).items() if name not in _LIVE}
+    if "mocks" in data:
+        data["mocks"] = {t: mock for t, mock in data["mocks"].items() if not _is_live(mock)}
+    if "allow_tools" in data:
+        data["allow_tools"] = [tool for tool in data["allow_tools"] if not _is_live(tool)]
+    return data
+
+
+def _is_live(data: Json) -> bool:
+    if is_object(data):
+        if "value" in data:  # a constant may hold anything, the word "live" too
+            return False
+        return "live" in data or any(_is_live(value) for value in data.values())
+    return is_array(data) and any(_is_live(value) for value in data)
 
 
 def _live(part: object) -> Json:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from greenroom.cases.case import EvalSet
-from greenroom.cases.data import case_data, case_from
+from greenroom.cases.data import case_from, live_parts, written_data
 from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.plain import Json, plain
 
@@ -50,15 +50,25 @@ def _check_fields(content: Mapping[str, Any], source: Path) -> None:
         raise BadFile(f"{source}: `metadata` should be a mapping.")
 
 
-def write_evalset(evalset: EvalSet, path: str | Path) -> None:
-    """Write the data of an eval set as JSON, whole or not at all."""
+def write_evalset(evalset: EvalSet, path: str | Path, *, lossy: bool = False) -> None:
+    """Write an eval set as JSON, whole or not at all.
+
+    What is code (metrics, users, mocks that are functions) cannot be written: that is refused with
+    a list, unless `lossy` says to leave it out.
+    """
+    lost = [place for case in evalset for place in live_parts(case)]
+    if lost and not lossy:
+        raise BadFile(
+            f"{path} would lose what is code: {', '.join(lost)}. Keep these cases in Python, or "
+            f"write with lossy=True."
+        )
     data = {
         "version": VERSION,
         "id": evalset.id,
         "name": evalset.name,
         "description": evalset.description,
         "metadata": dict(evalset.metadata),
-        "cases": [case_data(case) for case in evalset.cases],
+        "cases": [written_data(case) for case in evalset.cases],
     }
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ from typing import Any, cast
 
 def code_identity(live: Any) -> str:
     """Module, qualified name and a hash of the source; "unknown" where no source can be read."""
+    # A tool is known by its function.
+    live = getattr(live, "fn", live)
     named: Any = live if hasattr(live, "__qualname__") else cast(Any, type(live))
     source = _source_hash(getattr(live, "__code__", named))
     return f"{named.__module__}.{named.__qualname__}:{source}"

@@ -13,6 +13,7 @@ from greenroom.ledger.events import (
     Event,
     InvocationEnded,
     InvocationStarted,
+    ModelFailed,
     ModelReplied,
     NodeEnded,
     NodeFailed,
@@ -28,7 +29,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branches_of, fork_of, root_of
 
-Step = ModelReplied | Corrected
+Step = ModelReplied | ModelFailed | Corrected
 
 
 @dataclass(slots=True)
@@ -139,6 +140,12 @@ def _take_reply(trail: Trail, event: ModelReplied) -> None:
     _take_step(trail, event)
 
 
+def _take_model_failure(trail: Trail, event: ModelFailed) -> None:
+    # A failure is an answer too: a script that fails once goes on with its next line.
+    trail.replies[event.path] = trail.replies.get(event.path, 0) + 1
+    _take_step(trail, event)
+
+
 def _take_step(trail: Trail, event: Step) -> None:
     trail.steps.setdefault(event.path, []).append(event)
 
@@ -210,6 +217,7 @@ TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
     ModelReplied: _take_reply,
     RunResumed: _take_resumption,
     Corrected: _take_step,
+    ModelFailed: _take_model_failure,
     ToolCalled: _take_call,
     ToolReturned: _take_result,
     ToolFailed: _take_result,

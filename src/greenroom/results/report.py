@@ -1,6 +1,6 @@
 """What a run of many cases came to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -83,11 +83,12 @@ class Report:
     @property
     def models(self) -> dict[str, int]:
         """Which models answered in these runs, and how often."""
-        found: dict[str, int] = {}
-        for result in self.results:
-            for model, count in result.models.items():
-                found[model] = found.get(model, 0) + count
-        return found
+        return _added(result.models for result in self.results)
+
+    @property
+    def user_models(self) -> dict[str, int]:
+        """Which models played the users in these runs, and how often."""
+        return _added(result.user_models for result in self.results)
 
     @property
     def metrics(self) -> Mapping[str, MetricSummary]:
@@ -131,3 +132,11 @@ class Report:
         from greenroom.results.text import plain_text
 
         return plain_text(self)
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for count in counts:
+        for name, number in count.items():
+            found[name] = found.get(name, 0) + number
+    return found

@@ -46,6 +46,7 @@ class CaseResult:
     user_usage: Usage | None = None
     user_cost: float | None = None
     models: Mapping[str, int] = field(default_factory=dict[str, int])
+    user_models: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: Sequence[str] = ()
     ledger: Ledger | None = field(default=None, compare=False, repr=False)
 
@@ -83,6 +84,7 @@ def concluded(
         user_usage=user.usage,
         user_cost=user.cost,
         models=agent.models,
+        user_models=user.models,
         ledger=ledger if keep_ledger else None,
     )
 

@@ -38,7 +38,8 @@ def reasons(result: CaseResult) -> list[str]:
         first, *rest = result.error.message.splitlines() or [result.error.type]
         found += [f"{result.error.phase}: {first}", *rest]
     if result.status == "terminated":
-        found.append(f"the run was cut at its limit ({result.ended}) after {result.turns} turns")
+        turns = "1 turn" if result.turns == 1 else f"{result.turns} turns"
+        found.append(f"the run was cut at its limit ({result.ended}) after {turns}")
     for name, outcome in result.scores.items():
         if isinstance(outcome, Score) and not outcome.passed:
             found.append(f"{name}: {outcome.reason or 'below its threshold'}")
@@ -62,5 +63,7 @@ def _totals(report: Report) -> str:
     noun = "case" if len(report.results) == 1 else "cases"
     models = ", ".join(report.models)
     answered = f"; answered by {models}" if models else ""
+    if report.user_models:
+        answered += f"; users played by {', '.join(report.user_models)}"
     notes = "".join(f"\nnote: {note}" for note in report.notes)
     return f"{len(report.results)} {noun}: {counted(report.summary)}{answered}{notes}"

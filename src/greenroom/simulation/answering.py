@@ -15,6 +15,7 @@ from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
     Answer,
     Answered,
+    InvocationEnded,
     InvocationStarted,
     NodeEnded,
     ToolReturned,
@@ -50,6 +51,24 @@ class Audience:
         self.speaking: list[str] = []
         """Who is being waited for; a deadline that strikes now is theirs."""
 
+    def remember(self, said: str, heard: str, key: str) -> None:
+        """Let those who play the user know what their script made them say."""
+        root = f"script@{key}"
+        trail = self._ledger.trail("user")
+        if root in trail.invocations_ended or not self._has_players:
+            return
+        if root not in trail.invocations:
+            self._world.record(InvocationStarted(path=root, input=heard or None))
+        self._world.record(InvocationEnded(path=root, outcome="turn_over", output=said))
+
+    @property
+    def _has_players(self) -> bool:
+        return any(_is_run(role) for role in (self._user.loop, *self._user.tools.values()))
+
+    def _last_words(self) -> str:
+        spoken = list(self._ledger.trail().spoken.values())
+        return spoken[-1].text if spoken else ""
+
     def _place(self, rank: int = 0) -> int:
         """How far the script is played; a blank first turn is the agent's to open."""
         opened = bool(self._script) and not self._script[0].says
@@ -67,12 +86,12 @@ class Audience:
         """What the user says after a finished turn, or None when they have nothing to add."""
         place = self._place()
         if place < len(self._script):
-            return self._script[place].says, ()
+            says = self._script[place].says
+            self.remember(says, self._last_words(), self._world.new_id("turn", place))
+            return says, ()
         if self._user.loop is None:
             return None
-        spoken = list(self._ledger.trail().spoken.values())
-        prompt = spoken[-1].text if spoken else ""
-        wait = Yield(self._world.new_id("turn", place), "message", prompt=prompt)
+        wait = Yield(self._world.new_id("turn", place), "message", prompt=self._last_words())
         reply = await self._reply(wait, self._user.loop, place - len(self._script))
         return None if reply is None else (self._text(reply), reply.asks)
 
@@ -102,7 +121,9 @@ class Audience:
     async def _answer(self, wait: Yield, rank: int) -> Reply | None:
         place = self._place(rank)
         if wait.type == "message" and place < len(self._script):
-            return Reply(self._script[place].says)
+            says = self._script[place].says
+            self.remember(says, wait.prompt, wait.id)
+            return Reply(says)
         role = self._role(wait)
         if role is None and not (wait.type == "tool" and wait.tool in self._user.tools):
             raise UserAgentFailed(_missing(self._case, wait))
@@ -160,18 +181,23 @@ class Audience:
             return None if line is None else await self._formed(line, (), wait)
         if isinstance(role, SimulatedUser):
             reply = await self._run(wait, role.as_agent(), who, problem)
-            return None if role.stop_signal in str(reply.value) else reply
+            return None if reply and role.stop_signal in str(reply.value) else reply
         if isinstance(role, Flow) or callable(role):
             return await self._run(wait, as_flow(role), who, problem)
         return await self._formed(role, (), wait)
 
-    async def _run(self, wait: Yield, flow: Flow, who: str, problem: str) -> Reply:
-        """Run a user agent on the user's side, keyed by the wait it answers."""
+    async def _run(self, wait: Yield, flow: Flow, who: str, problem: str) -> Reply | None:
+        """Run a user agent on the user's side, keyed by the wait it answers.
+
+        One that has no more messages to say returns None, and the user is done.
+        """
         root = f"{who}@{wait.id}~2" if problem else f"{who}@{wait.id}"
         begun = self._ledger.trail("user").invocations.get(root)
         given = problem or (begun.input if begun else await self._format_prompt(wait))
         outcome = await NativeBackend(flow).invoke(self._ledger, self._world, root, given)
         match outcome:
+            case TurnOver(None) | Finished(None) if wait.type == "message":
+                return None
             case TurnOver(output) | Finished(output):
                 return await self._formed(output, self._asked(root), wait)
             case Failed(error):

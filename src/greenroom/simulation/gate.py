@@ -127,9 +127,9 @@ class RehearsalWorld(FencedWorld):
     def check_direct_call(self, origin: object, name: str) -> None:
         """Refuse a tool body called past the World, unless its author named that tool."""
         mock = self._case.mocks.get(name, _ABSENT)
-        if self._is_allowed(name, origin) or _names(mock, "", origin):
+        if self._is_allowed(name, origin) or _is_the(mock, origin):
             return
-        raise self.latch.set(self._refused(ToolRequest("", name, {}), " directly, past the gate"))
+        raise self.latch.set(self._refused_directly(name))
 
     def check_user_call(self, origin: object, name: str) -> None:
         """The user's own tools are the user's affair; the agent's stay closed to both sides."""
@@ -137,17 +137,27 @@ class RehearsalWorld(FencedWorld):
         if facts is not None and facts.origin is origin:
             self.check_direct_call(origin, name)
 
-    def _refused(self, request: ToolRequest, how: str = "") -> ToolRefused:
-        why = _explained(request, how, self._case, self._lacking(request))
+    def _refused(self, request: ToolRequest) -> ToolRefused:
+        why = _explained(request, self._case, self._lacking(request))
+        first = why.splitlines()[0]
         self.record(
             ToolBlocked(
                 path=request.path,
                 call_id=request.id,
                 tool=request.tool,
                 args=request.args,
-                why=why.splitlines()[0],
+                why=first,
             )
         )
+        return ToolRefused(why)
+
+    def _refused_directly(self, name: str) -> ToolRefused:
+        why = (
+            f"code in case {self._case.id!r} called the tool {name!r} itself, past the gate, so it "
+            f"was not run.\n  Let the agent's model call it, where a mock can answer; or, if it has "
+            f"no side effects, name it: allow_tools=[{name!r}]."
+        )
+        self.record(ToolBlocked(tool=name, args={}, why=why.splitlines()[0]))
         return ToolRefused(why)
 
     def _lacking(self, request: ToolRequest) -> list[ToolFacts]:
@@ -182,8 +192,13 @@ def _names(given: Any, name: str, origin: Any) -> bool:
     """Whether `given` (a name, a tool, its function, or live(...)) names this tool."""
     if isinstance(given, Live):
         given = given.tool
-    if isinstance(given, str):
-        return given == name
+    return given == name if isinstance(given, str) else _is_the(given, origin)
+
+
+def _is_the(given: Any, origin: Any) -> bool:
+    """Whether `given` is the very tool, or the function or object behind it."""
+    if isinstance(given, Live):
+        given = given.tool
     if given is _ABSENT or origin is None:
         return False
     behind = (origin, getattr(origin, "fn", _ABSENT), getattr(origin, "tool", _ABSENT))
@@ -194,7 +209,7 @@ def _is_origin(mock: Any, request: ToolRequest) -> bool:
     """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
     if type(mock) in JSON_TYPES:
         return False
-    if isinstance(mock, Live) or _names(mock, "", request.origin):
+    if isinstance(mock, Live) or _is_the(mock, request.origin):
         if isinstance(mock, Live) and not _names(mock.tool, request.tool, request.origin):
             raise BadCase(
                 f"mocks[{request.tool!r}] is live({mock.tool!r}), which is not that tool."
@@ -208,11 +223,11 @@ def _is_origin(mock: Any, request: ToolRequest) -> bool:
     return False
 
 
-def _explained(request: ToolRequest, how: str, case: Case, lacking: list[ToolFacts]) -> str:
+def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> str:
     mocks = "\n".join(f"        {facts.name!r}: ...,  # {_signature(facts)}" for facts in lacking)
     safe = next((facts.name for facts in lacking if facts.read_only), request.tool)
     return (
-        f"tool {request.tool!r} was called{how} in case {case.id!r}, but has no mock, so it was not "
+        f"tool {request.tool!r} was called in case {case.id!r}, but has no mock, so it was not "
         f"run.\n"
         f"  called with: {dict(request.args)!r}\n"
         f"  say what the tools answer:\n"

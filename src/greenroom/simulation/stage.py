@@ -13,6 +13,7 @@ from greenroom.errors import (
     BadCase,
     BadLedger,
     FenceBreach,
+    FenceNotHeld,
     GreenroomError,
     RunBroke,
     UserAgentFailed,
@@ -30,7 +31,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
-from greenroom.simulation.fence import Breach, Enclosure, enclose
+from greenroom.simulation.fence import Breach, Enclosure, enclose, not_held
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
 from greenroom.simulation.users import user_of
 from greenroom.simulation.watchdog import Deadline, finish
@@ -59,14 +60,17 @@ async def simulate(
     *,
     ledger: Ledger | None = None,
     allow_tools: Collection[Any] = (),
+    allow_unfenced: bool = False,
     on_event: Callable[[Event], None] | None = None,
     run_id: str = "",
 ) -> Ledger:
     """Play `case` with every side effect mocked and return the ledger of what happened.
 
     A `ledger` of an unfinished run is continued. The run always ends in the ledger: with the reason,
-    and with the error if it broke.
+    and with the error if it broke. `allow_unfenced` plays where the fence cannot hold.
     """
+    if not allow_unfenced:
+        check_fence()
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
     if ended(stage.ledger) is not None:
         return stage.ledger
@@ -83,6 +87,16 @@ async def simulate(
     return stage.ledger
 
 
+def check_fence() -> None:
+    """Refuse to play where the fence cannot hold."""
+    reasons = not_held(asyncio.get_running_loop())
+    if reasons:
+        raise FenceNotHeld(
+            f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
+            f"allow_unfenced=True to go on with the gate alone."
+        )
+
+
 def _set_stage(
     case: Case,
     agent: Any,
@@ -97,7 +111,7 @@ def _set_stage(
             f"case {case.id!r} has no agent to play; give one to evaluate or to the case."
         )
     backend = backend_for(chosen)
-    _check_mocks(case, backend)
+    _check_tools(case, backend, (*case.allow_tools, *allow_tools))
     ledger = Ledger() if ledger is None else ledger
     latch = Latch()
     options: dict[str, Any] = {"run_id": run_id or case.id, "on_event": on_event}
@@ -109,15 +123,22 @@ def _set_stage(
     return Stage(case, backend, ledger, world, audience, user_world, latch)
 
 
-def _check_mocks(case: Case, backend: Backend) -> None:
+def _check_tools(case: Case, backend: Backend, allowed: Collection[Any]) -> None:
     """A mock for a tool that does not exist is a misspelt one, and would leave the tool bare."""
-    if backend.tools is None:
+    offered = backend.tools
+    if offered is None:
         return
     for name in case.mocks:
-        if name not in backend.tools:
+        if name not in offered:
             raise BadCase(
-                f"case {case.id!r} mocks tool {name!r}, but the agent offers "
-                f"{sorted(backend.tools)}. Rename the mock, or add the tool to the agent."
+                f"case {case.id!r} mocks tool {name!r}, but the agent offers {sorted(offered)}. "
+                f"Rename the mock, or add the tool to the agent."
+            )
+    for name in allowed:
+        if isinstance(name, str) and name not in offered:
+            raise BadCase(
+                f"allow_tools names {name!r}, but the agent of case {case.id!r} offers "
+                f"{sorted(offered)}. Rename it, or hand over the tool itself."
             )
 
 
@@ -160,11 +181,15 @@ async def _enclosed(stage: Stage) -> EndReason:
 
 def _breached(case: Case, breach: Breach) -> str:
     where = f" at {breach.where}" if breach.where else ""
+    way = "" if _starts_process(breach) else ", or name it: mocks={...: live(tool, hosts=[...])}"
     return (
         f"code in case {case.id!r} tried to reach the outside by {breach.route} "
-        f"({breach.target}){where}; the fence refused. Mock the tool that does it, or name it: "
-        f"mocks={{...: live(tool, hosts=[...])}}."
+        f"({breach.target}){where}; the fence refused. Mock the tool that does it{way}."
     )
+
+
+def _starts_process(breach: Breach) -> bool:
+    return not breach.route.startswith(("socket.", "ssl.", "asyncio."))
 
 
 async def _play(stage: Stage) -> EndReason:
@@ -201,6 +226,7 @@ def _has_begun(stage: Stage) -> bool:
 def _say_first(stage: Stage) -> None:
     script = stage.case.script
     if script and script[0].says:
+        stage.audience.remember(script[0].says, "", stage.world.new_id("first"))
         stage.world.record(UserSaid(text=script[0].says))
 
 

@@ -12,14 +12,20 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case, EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome
-from greenroom.errors import BadInput, FenceNotHeld, MetricRefused, MetricsHung, Refusal
+from greenroom.errors import BadInput, FenceBreach, MetricRefused, MetricsHung, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric, score
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, broken, concluded, skipped
-from greenroom.simulation.fence import enclose, enclosed_executor, not_held, strays
+from greenroom.simulation.fence import (
+    blind_spots,
+    enclose,
+    enclosed_executor,
+    not_held,
+    strays,
+)
 from greenroom.simulation.gate import FencedWorld, Latch
-from greenroom.simulation.stage import simulate
+from greenroom.simulation.stage import check_fence, simulate
 from greenroom.simulation.watchdog import sweep, watched
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.world.threads import Expired
@@ -98,13 +104,11 @@ async def evaluate(
 
 
 def _fence_notes(allowed: bool) -> list[str]:
+    if not allowed:
+        check_fence()
     reasons = not_held(asyncio.get_running_loop())
-    if reasons and not allowed:
-        raise FenceNotHeld(
-            f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
-            f"allow_unfenced=True to go on with the gate alone."
-        )
-    return [f"the fence was not held: {reason}" for reason in reasons]
+    notes = [f"the fence was not held: {reason}" for reason in reasons]
+    return [*notes, *(f"the fence cannot see connections of {name}" for name in blind_spots())]
 
 
 @dataclass(slots=True)
@@ -168,7 +172,7 @@ class _Run:
 async def play_case(agent: Any, case: Case, settings: Settings) -> CaseResult:
     """Simulate one case and measure it; whatever breaks becomes its error."""
     try:
-        ledger = await simulate(case, agent, allow_tools=settings.allow_tools)
+        ledger = await simulate(case, agent, allow_tools=settings.allow_tools, allow_unfenced=True)
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     try:
@@ -196,17 +200,23 @@ async def _measured(case: Case, ledger: Ledger, settings: Settings) -> dict[str,
     """Score inside the fence: metrics may look, and ask models, but not act."""
     with enclose(case.id) as enclosure:
         enclosure.body_guard = _no_tools
-        world = FencedWorld(Ledger(), Latch())
-        scores = await score(
-            ledger,
-            settings.metrics,
-            case,
-            world=world,
-            seconds_per_metric=settings.seconds_per_metric,
-        )
+        try:
+            scores = await score(
+                ledger,
+                settings.metrics,
+                case,
+                world=FencedWorld(Ledger(), Latch()),
+                seconds_per_metric=settings.seconds_per_metric,
+            )
+        except FenceBreach as breach:
+            raise _acting(enclosure.breach or breach) from breach
     if enclosure.breach is not None:
-        raise MetricRefused(f"a metric tried to reach the outside: {enclosure.breach}")
+        raise _acting(enclosure.breach)
     return scores
+
+
+def _acting(breach: object) -> MetricRefused:
+    return MetricRefused(f"a metric tried to reach the outside: {breach}; metrics only look.")
 
 
 def _no_tools(_: object, name: str) -> None:

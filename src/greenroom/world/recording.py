@@ -27,6 +27,14 @@ class ToolError(Exception):
     """A tool's declared failure: the agent sees the text, nothing else is blamed."""
 
 
+class RecordedFailure(Exception):
+    """A failure found in the ledger, raised again by its own name after a cut."""
+
+    def __init__(self, error: str, error_type: str) -> None:
+        super().__init__(error)
+        self.error_type = error_type
+
+
 async def answer_model(
     world: World,
     request: ModelRequest,
@@ -185,4 +193,5 @@ def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]
 
 def described(error: BaseException) -> dict[str, Any]:
     """An error's text and type as events carry them."""
-    return {"error": str(error) or type(error).__name__, "error_type": type(error).__name__}
+    name = error.error_type if isinstance(error, RecordedFailure) else type(error).__name__
+    return {"error": str(error) or name, "error_type": name}

@@ -9,14 +9,20 @@ from greenroom.backends.backend import Yield
 from greenroom.backends.native.history import conversation
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, LoopLimit
-from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned, YieldOpened
+from greenroom.ledger.events import (
+    Corrected,
+    ModelFailed,
+    ModelReplied,
+    ToolReturned,
+    YieldOpened,
+)
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelRequest, model_name
-from greenroom.world.recording import begin_call, fail_call
+from greenroom.world.recording import RecordedFailure, begin_call, fail_call
 from greenroom.world.world import Pending, ToolRequest, World
 
 _CORRECTIONS = 2
@@ -48,6 +54,8 @@ class Asking:
         while True:
             steps = self.trail.steps.get(self.path, ())
             last = steps[-1] if steps else None
+            if isinstance(last, ModelFailed):
+                raise RecordedFailure(last.error, last.error_type)
             if isinstance(last, ModelReplied):
                 if last.calls:
                     if waits := await self._settle(last.calls):

@@ -5,7 +5,7 @@ import json
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene
 from greenroom.ledger.changes import State
-from greenroom.ledger.events import ModelReplied, ToolReturned
+from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned
 from greenroom.ledger.messages import Message
 from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
@@ -29,8 +29,9 @@ def _exchange(trail: Trail, path: str) -> Exchange:
     begun = trail.started[path]
     found = [Message("user", as_text(begun.input))] if begun.input not in (None, "") else []
     for step in trail.steps.get(path, ()):
-        if not isinstance(step, ModelReplied):
+        if isinstance(step, Corrected):
             found.append(Message("user", step.text))
+        if not isinstance(step, ModelReplied):
             continue
         found.append(Message("assistant", step.text, step.calls))
         found += [

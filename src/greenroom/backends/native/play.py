@@ -6,6 +6,7 @@ recorded reply. So a run may be cut at any event and continued anywhere.
 """
 
 import inspect
+from itertools import count
 from typing import Any
 
 from greenroom.agents.agent import Agent
@@ -62,6 +63,8 @@ class Paused:
 
 
 Walked = Done | Paused
+
+MAX_ROUNDS = 100
 
 
 class Play:
@@ -203,22 +206,31 @@ class Play:
 
     async def _loop(self, node: Node, loop: Loop, path: str, given: Json) -> Walked:
         body = node.children["body"]
-        for number in range(1, loop.max_rounds + 1):
+        for number in count(1):
             here = f"{path}#{number}"
             walked = await self.walk(body, here, given)
             if isinstance(walked, Paused):
                 return walked
-            if self._stops(loop, here, walked.output):
-                return self._end(node, path, walked.output)
             given = walked.output
+            if self._stops(loop, here, given) or self._is_last(loop, number, path):
+                return self._end(node, path, given)
             if loop.awaits_input:
-                wanted = self._await_message(here, walked.output)
+                wanted = self._await_message(here, given)
                 if wanted is not None:
                     return Paused((wanted,))
                 given = self.trail.answers[self.world.new_id(here)].value
+        raise AssertionError("a loop ends by its own decision")
+
+    def _is_last(self, loop: Loop, number: int, path: str) -> bool:
+        """Whether a loop without `until` has gone its rounds; one with it has gone too far."""
+        limit = loop.max_rounds or (None if loop.awaits_input else MAX_ROUNDS)
+        if limit is None or number < limit:
+            return False
+        if loop.until is None:
+            return True
         raise LoopLimit(
-            f"the loop at {path} went {loop.max_rounds} rounds without ending. Raise max_rounds, or "
-            f"look why its `until` never holds."
+            f"the loop at {path} went {limit} rounds without ending. Raise max_rounds, or look why "
+            f"its `until` never holds."
         )
 
     def _stops(self, loop: Loop, here: str, output: Json) -> bool:
@@ -273,7 +285,8 @@ def _retries(flow: Flow) -> int:
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    told = described(error)
+    return f"{told['error_type']}: {error}"
 
 
 def _looked_up(state: Json, dotted: str) -> Json:

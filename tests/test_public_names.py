@@ -1,0 +1,70 @@
+"""What `greenroom` offers by name, and what importing it costs."""
+
+import subprocess
+import sys
+
+import greenroom
+
+NAMES = [
+    "Agent",
+    "tool",
+    "step",
+    "loop",
+    "route",
+    "call",
+    "Scripted",
+    "Case",
+    "Turn",
+    "Expect",
+    "EvalSet",
+    "Stop",
+    "Lines",
+    "SimulatedUser",
+    "UserAgents",
+    "Bridge",
+    "with_state_change",
+    "live",
+    "fault",
+    "metric",
+    "Score",
+    "NotApplicable",
+    "Unmeasured",
+    "evaluate",
+    "rehearse",
+    "simulate",
+    "score",
+    "Ledger",
+    "Report",
+    "GreenroomError",
+]
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in run.stdout.split()}
+
+
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert sorted(greenroom.__all__) == sorted(NAMES)
+
+
+def test_every_public_name_can_be_had() -> None:
+    assert all(getattr(greenroom, name) is not None for name in NAMES)
+    assert set(NAMES) <= set(dir(greenroom))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(greenroom, "EvalManager")
+
+
+def test_importing_loads_no_room() -> None:
+    code = "import sys, greenroom; print([n for n in sys.modules if n.startswith('greenroom.')])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_all_public_names_load_no_optional_package() -> None:
+    heavy = {"pydantic", "yaml", "click", "rich", "google", "pydantic_ai", "httpx", "uvloop"}
+    names = ", ".join(NAMES)
+    assert not loaded_after(f"from greenroom import {names}") & heavy
