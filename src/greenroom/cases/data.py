@@ -14,7 +14,7 @@ from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, by_args, fault, i
 from greenroom.errors import BadCase, BadFile, BadQuery, BadValue
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.ledger.plain import Json, plain
 
 
 def case_data(case: Case) -> dict[str, Json]:
@@ -74,12 +74,17 @@ def written_data(case: Case) -> dict[str, Json]:
     return data
 
 
-def _is_live(data: Json) -> bool:
-    if is_object(data):
-        if "value" in data:  # a constant may hold anything, the word "live" too
+def _is_live(mock: Json) -> bool:
+    """Whether what was written down of a mock stands for code; its answers may say anything."""
+    match mock:
+        case {"live": _}:
+            return True
+        case {"in_turn": [*answers]}:
+            return any(_is_live(answer) for answer in answers)
+        case {"by_args": [*pairs], **rest}:
+            return any(_is_live(answer) for answer in [*(a for _, a in pairs), *rest.values()])
+        case _:
             return False
-        return "live" in data or any(_is_live(value) for value in data.values())
-    return is_array(data) and any(_is_live(value) for value in data)
 
 
 def _live(part: object) -> Json:

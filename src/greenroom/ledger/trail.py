@@ -1,7 +1,6 @@
 """Where a run stands: one pass over its events, remembered, so that resuming is a look-up."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from greenroom.ledger.events import (
@@ -32,35 +31,57 @@ from greenroom.ledger.paths import branches_of, fork_of, root_of
 Step = ModelReplied | ModelFailed | Corrected
 
 
-@dataclass(slots=True)
 class Trail:
     """Index over one voice's events. It follows from the ledger and is never saved."""
 
-    voice: Voice
-    invocations: dict[str, InvocationStarted] = field(default_factory=dict[str, InvocationStarted])
-    invocations_ended: dict[str, InvocationEnded] = field(
-        default_factory=dict[str, InvocationEnded]
+    __slots__ = (
+        "answers",
+        "called",
+        "calls_of",
+        "conflicted",
+        "current",
+        "decided",
+        "ended",
+        "failed",
+        "invocations",
+        "invocations_ended",
+        "replies",
+        "results",
+        "resumed",
+        "rounds",
+        "runs",
+        "said",
+        "spoken",
+        "started",
+        "steps",
+        "voice",
+        "wanted",
+        "yields",
     )
-    said: list[UserSaid] = field(default_factory=list[UserSaid])
-    rounds: list[UserSaid | Answered] = field(default_factory=list[UserSaid | Answered])
-    spoken: dict[str, AgentSaid] = field(default_factory=dict[str, AgentSaid])
-    started: dict[str, NodeStarted] = field(default_factory=dict[str, NodeStarted])
-    ended: dict[str, NodeEnded] = field(default_factory=dict[str, NodeEnded])
-    failed: dict[str, NodeFailed] = field(default_factory=dict[str, NodeFailed])
-    runs: dict[str, list[NodeStarted]] = field(default_factory=dict[str, list[NodeStarted]])
-    decided: dict[str, str] = field(default_factory=dict[str, str])
-    resumed: bool = False
-    replies: dict[str, int] = field(default_factory=dict[str, int])
-    steps: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
-    wanted: set[str] = field(default_factory=set[str])
-    called: dict[str, ToolCalled] = field(default_factory=dict[str, ToolCalled])
-    calls_of: dict[str, list[ToolCalled]] = field(default_factory=dict[str, list[ToolCalled]])
-    results: dict[str, ToolReturned | ToolFailed] = field(
-        default_factory=dict[str, ToolReturned | ToolFailed]
-    )
-    yields: dict[str, YieldOpened] = field(default_factory=dict[str, YieldOpened])
-    answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
-    conflicted: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+
+    def __init__(self, voice: Voice) -> None:
+        self.voice: Voice = voice
+        self.current: InvocationStarted | None = None
+        self.invocations: dict[str, InvocationStarted] = {}
+        self.invocations_ended: dict[str, InvocationEnded] = {}
+        self.said: list[UserSaid] = []
+        self.rounds: list[UserSaid | Answered] = []
+        self.spoken: dict[str, AgentSaid] = {}
+        self.started: dict[str, NodeStarted] = {}
+        self.ended: dict[str, NodeEnded] = {}
+        self.failed: dict[str, NodeFailed] = {}
+        self.runs: dict[str, list[NodeStarted]] = {}
+        self.decided: dict[str, str] = {}
+        self.resumed: bool = False
+        self.replies: dict[str, int] = {}
+        self.steps: dict[str, list[Step]] = {}
+        self.wanted: set[str] = set()
+        self.called: dict[str, ToolCalled] = {}
+        self.calls_of: dict[str, list[ToolCalled]] = {}
+        self.results: dict[str, ToolReturned | ToolFailed] = {}
+        self.yields: dict[str, YieldOpened] = {}
+        self.answers: dict[str, Answer] = {}
+        self.conflicted: set[tuple[str, str, str]] = set()
 
     def call_number(self, tool: str, call_id: str, path: str) -> int:
         """How many calls of `tool` came before this one, as seen from `path`.
@@ -120,8 +141,7 @@ class Trail:
     @property
     def open_invocation(self) -> InvocationStarted | None:
         """The invocation that has not ended, if any."""
-        last = next(reversed(self.invocations.values()), None)
-        return last if last and last.path not in self.invocations_ended else None
+        return self.current
 
     @property
     def pending(self) -> list[YieldOpened]:
@@ -183,11 +203,13 @@ def _take_decision(trail: Trail, event: Decided) -> None:
 
 
 def _take_invocation(trail: Trail, event: InvocationStarted) -> None:
-    trail.invocations[event.path] = event
+    trail.invocations[event.path] = trail.current = event
 
 
 def _take_invocation_end(trail: Trail, event: InvocationEnded) -> None:
     trail.invocations_ended[event.path] = event
+    if trail.current is not None and trail.current.path == event.path:
+        trail.current = None
 
 
 def _take_said(trail: Trail, event: UserSaid) -> None:

@@ -1,6 +1,6 @@
 """What a model is asked and what it answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from greenroom.ledger.messages import Message, ToolCall, Usage
@@ -30,7 +30,7 @@ class ModelRequest:
     agent: str
     messages: tuple[Message, ...]
     instructions: str = ""
-    tools: tuple[ToolSpec, ...] = ()
+    tools: Sequence[ToolSpec] = ()
     output_schema: Mapping[str, Json] | None = None
     model: str = ""
     path: str = ""

@@ -43,8 +43,9 @@ class Scripted:
             await asyncio.sleep(self._latency)
         answer = self._pick(request)
         if callable(answer):
-            line = answer(request)
-            answer = await line if inspect.isawaitable(line) else line
+            answer = answer(request)
+            if type(answer) is not str and inspect.isawaitable(answer):
+                answer = await answer
         reply = self._reply(answer)
         if on_delta and reply.text:
             on_delta(reply.text)
@@ -63,6 +64,8 @@ class Scripted:
 
     def _reply(self, line: Line) -> ModelReply:
         # A script costs nothing, and that is a known price.
+        if type(line) is str:
+            return ModelReply(line, (), self._usage, 0.0, "scripted", self.name)
         given: Any = _checked(line)
         match given:
             case ModelReply() as reply:

@@ -23,7 +23,7 @@ from greenroom.simulation.fence import answerable, fenced, passage
 from greenroom.simulation.mocking import mocked
 from greenroom.world.bodies import watch_everywhere
 from greenroom.world.live import LiveWorld
-from greenroom.world.recording import answer_tool, begin_call
+from greenroom.world.recording import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
 _ABSENT: Any = object()
@@ -69,7 +69,7 @@ class FencedWorld(LiveWorld):
         """Ask the real model, with the fence open for this call."""
         self.latch.check()
         with passage():
-            return await super().call_model(request, body, on_delta)
+            return await answer_model(self, request, body, on_delta)
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool inside the fence."""
@@ -100,6 +100,8 @@ class RehearsalWorld(FencedWorld):
         """Mock, else the body its author named, else a violation."""
         self.latch.check()
         mock = self._case.mocks.get(request.tool, _ABSENT)
+        if type(mock) in JSON_TYPES:
+            return answer_constant(self, request, mock, "mock")
         if mock is not _ABSENT and not _is_origin(mock, request):
             return await answer_tool(
                 self, request, lambda context: mocked(mock, request, context), "mock"
@@ -207,8 +209,6 @@ def _is_the(given: Any, origin: Any) -> bool:
 
 def _is_origin(mock: Any, request: ToolRequest) -> bool:
     """Whether a mock is the real tool handed over; another tool's is refused as a mistake."""
-    if type(mock) in JSON_TYPES:
-        return False
     if isinstance(mock, Live) or _is_the(mock, request.origin):
         if isinstance(mock, Live) and not _names(mock.tool, request.tool, request.origin):
             raise BadCase(

@@ -18,7 +18,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import JSON_TYPES, plain
+from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World
 
@@ -90,15 +90,16 @@ def _identified(world: World, request: ModelRequest, reply: ModelReply) -> Model
     """
     if not reply.calls:
         return reply
-    taken = set(world.ledger.trail(world.voice).wanted)
+    taken = world.ledger.trail(world.voice).wanted
     calls: list[ToolCall] = []
     for index, wanted in enumerate(reply.calls):
-        args = plain(wanted.args, f"arguments of {wanted.tool!r}")
-        own = wanted.id if wanted.id not in taken else ""
+        args = plain(wanted.args, "arguments")
+        own = wanted.id
+        if own and (own in taken or any(own == other.id for other in calls)):
+            own = ""
         calls.append(
             ToolCall(wanted.tool, args, own or world.new_id(request.path, request.n, index))
         )
-        taken.add(calls[-1].id)
     return ModelReply(reply.text, tuple(calls), reply.usage, reply.cost, reply.prices, reply.model)
 
 
@@ -114,6 +115,17 @@ def begin_call(world: World, request: ToolRequest) -> None:
                 n=request.n,
             )
         )
+
+
+def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:
+    """Write down a call and the value it gets, which nobody has to work out."""
+    begin_call(world, request)
+    event = world.record(
+        ToolReturned(
+            path=request.path, call_id=request.id, tool=request.tool, value=value, source=source
+        )
+    )
+    return Returned(event.value, "", source)
 
 
 async def answer_tool(

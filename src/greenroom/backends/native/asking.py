@@ -75,12 +75,12 @@ class Asking:
     def _request(self) -> ModelRequest:
         agent, trail, path = self.agent, self.trail, self.path
         state = self.world.ledger.fold(self.world.voice, branch_of(path))
-        adapter = output_adapter(agent.output)
+        adapter = output_adapter(agent.output) if agent.output is not None else None
         return ModelRequest(
             agent=agent.name,
             messages=tuple(conversation(agent, trail, self.node, path, state)),
             instructions=agent.instructions,
-            tools=tuple(agent.tools),
+            tools=agent.tools,
             output_schema=adapter.json_schema() if adapter else None,
             model=model_name(agent.model),
             path=path,
@@ -94,9 +94,9 @@ class Asking:
             raise AgentFailed(
                 f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
             )
-        adapter = output_adapter(self.agent.output)
-        if adapter is None:
+        if self.agent.output is None:
             return Output(text)
+        adapter = output_adapter(self.agent.output)
         try:
             return Output(adapter.dump_python(adapter.validate_json(text), mode="json"))
         except ValueError as error:
@@ -123,6 +123,9 @@ class Asking:
         due = [call for call in calls if call.id not in trail.results]
         if not due:
             return ()
+        if len(due) == 1:
+            wait = await self._call(due[0])
+            return (wait,) if wait is not None else ()
         waits = await together([self._call(call) for call in due])
         return tuple(wait for wait in waits if wait is not None)
 

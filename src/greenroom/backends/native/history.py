@@ -1,9 +1,10 @@
 """What an agent node remembers, read from the ledger: its own exchanges and those of others."""
 
 import json
+from collections.abc import Sequence
 
 from greenroom.agents.agent import Agent
-from greenroom.agents.context import Exchange, Scene
+from greenroom.agents.context import Exchange, Scene, history
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned
 from greenroom.ledger.messages import Message
@@ -11,33 +12,38 @@ from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.trail import Trail
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+_REMEMBER_ALL = (history(),)
+
 
 def conversation(agent: Agent, trail: Trail, node: str, path: str, state: State) -> list[Message]:
     """All messages the agent's model is to see now: context rules first, the present last."""
-    scene = Scene(_earlier(trail, node, path), state)
-    shown = [message for rule in agent.context for message in rule(scene)]
-    return [*shown, *_exchange(trail, path)]
+    present = _exchange(trail, path)
+    earlier = _earlier(trail, node, path)
+    if not earlier and agent.context == _REMEMBER_ALL:
+        return present
+    scene = Scene([tuple(exchange) for exchange in earlier], state)
+    return [message for rule in agent.context for message in rule(scene)] + present
 
 
 def as_text(value: Json) -> str:
     """A value as a model reads it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else _encode(value)
 
 
-def _exchange(trail: Trail, path: str) -> Exchange:
+def _exchange(trail: Trail, path: str) -> list[Message]:
     """What one run of a node said and heard, beginning with its input."""
     begun = trail.started[path]
     found = [Message("user", as_text(begun.input))] if begun.input not in (None, "") else []
     for step in trail.steps.get(path, ()):
-        if isinstance(step, Corrected):
+        if isinstance(step, ModelReplied):
+            found.append(Message("assistant", step.text, step.calls))
+            for call in step.calls:
+                if call.id in trail.results:
+                    found.append(_result(trail, call.id, call.tool))
+        elif isinstance(step, Corrected):
             found.append(Message("user", step.text))
-        if not isinstance(step, ModelReplied):
-            continue
-        found.append(Message("assistant", step.text, step.calls))
-        found += [
-            _result(trail, call.id, call.tool) for call in step.calls if call.id in trail.results
-        ]
-    return tuple(found)
+    return found
 
 
 def _result(trail: Trail, call_id: str, tool: str) -> Message:
@@ -46,7 +52,7 @@ def _result(trail: Trail, call_id: str, tool: str) -> Message:
     return Message("tool", text, call_id=call_id, tool=tool)
 
 
-def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
+def _earlier(trail: Trail, node: str, path: str) -> list[Sequence[Message]]:
     """Exchanges that were over before this run began, oldest first.
 
     A node remembers its own in full. Of exchanges it took no part in (another branch of a route
@@ -56,7 +62,9 @@ def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
         return []
     own = [run for run in trail.earlier_runs(node, path) if run.path in trail.ended]
     mine = [run.path for run in own]
-    found = [(run.seq, _exchange(trail, run.path)) for run in own]
+    found: list[tuple[int, Sequence[Message]]] = [
+        (run.seq, _exchange(trail, run.path)) for run in own
+    ]
     found += [
         (seq, pair) for seq, pair, place in _heard(trail, path) if not _took_part(mine, place)
     ]
