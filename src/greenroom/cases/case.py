@@ -1,8 +1,9 @@
 """What is asked of an agent: cases, their turns, what is expected, and when to stop."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from math import inf
+from operator import attrgetter
 from typing import Any, cast
 
 from greenroom.cases.parts import MetricLike
@@ -14,6 +15,63 @@ from greenroom.ledger.records import record
 
 MAX_TURNS = 20
 MAX_SECONDS = 300.0
+
+
+_NOTHING = type(None)
+# Whether these fit is a matter of their type alone.
+_USUAL = frozenset((str, int, float, bool, tuple, list, dict, _NOTHING))
+
+
+class _Shapes:
+    """What the fields of a part should be, so that a wrong one is refused before it fails far away.
+
+    Abstract classes are slow to ask, so combinations of usual types are asked about once.
+    """
+
+    def __init__(self, fields: Mapping[str, tuple[tuple[type, ...], str]]) -> None:
+        self.fields = fields
+        self._values: Callable[[object], tuple[object, ...]] = attrgetter(*fields)
+        self._known: set[tuple[type, ...]] = set()
+
+    def check(self, part: object) -> None:
+        """Refuse a part with a value of the wrong type."""
+        types = tuple(map(type, self._values(part)))
+        if types not in self._known:
+            self._ask(part)
+            if all(kind in _USUAL or kind in (Expect, Stop) for kind in types):
+                self._known.add(types)
+
+    def _ask(self, part: object) -> None:
+        for name, (kinds, words) in self.fields.items():
+            value = getattr(part, name)
+            if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
+                where = f"case {part.id!r}" if isinstance(part, Case) else _call_of(part)
+                raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
+
+
+def _call_of(part: object) -> str:
+    return f"{type(part).__name__}(...)"
+
+
+def _check_scopes(query: Mapping[str, Any], where: str) -> None:
+    for scope, part in query.items():
+        if not isinstance(part, Mapping):
+            raise BadCase(
+                f'{where} says {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
+            )
+    check_query(query, where)
+
+
+_QUERY = ((Mapping, _NOTHING), 'a query by scope: {"session": {"key": ...}}')
+_EXPECT = _Shapes(
+    {
+        "tools": ((Sequence, _NOTHING), "a list: ['refund'] or [call('refund', order=7)]"),
+        "response": ((str, _NOTHING), "a text"),
+        "contains": ((str, Sequence, _NOTHING), "a text or a list of texts"),
+        "state": _QUERY,
+    }
+)
+_CALLS = (ToolCall, str)
 
 
 @record(kw_only=True)
@@ -30,9 +88,9 @@ class Expect:
     state: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        _check_shapes(self, _EXPECT, "Expect(...)")
+        _EXPECT.check(self)
         for wanted in self.tools or ():
-            if not isinstance(wanted, ToolCall | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(wanted, _CALLS):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(
                     f"an expected tool call is {wanted!r}; use call('name', arg=...) or 'name'."
                 )
@@ -43,6 +101,9 @@ class Expect:
             _check_scopes(self.state, "Expect(state=...)")
 
 
+_TURN = _Shapes({"says": ((str,), "a text"), "expect": ((Expect, _NOTHING), "an Expect(...)")})
+
+
 @record
 class Turn:
     """One thing the user says, and what should come of it."""
@@ -51,7 +112,16 @@ class Turn:
     expect: Expect | None = None
 
     def __post_init__(self) -> None:
-        _check_shapes(self, _TURN, "Turn(...)")
+        _TURN.check(self)
+
+
+_STOP = _Shapes(
+    {
+        "max_turns": ((int,), "a whole number"),
+        "max_seconds": ((int, float), "a number"),
+        "state_matches": _QUERY,
+    }
+)
 
 
 @record(kw_only=True)
@@ -63,7 +133,7 @@ class Stop:
     state_matches: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        _check_shapes(self, _STOP, "Stop(...)")
+        _STOP.check(self)
         if self.max_turns < 1 or not 0 < self.max_seconds < inf:
             raise BadCase(
                 f"Stop(max_turns={self.max_turns!r}, max_seconds={self.max_seconds!r}) would end a "
@@ -75,35 +145,28 @@ class Stop:
                 raise BadCase("Stop(state_matches={}) would match at once; say what to wait for.")
 
 
-Shapes = Mapping[str, tuple[tuple[type, ...], str]]
+USUAL_STOP = Stop()
+_CASE = _Shapes(
+    {
+        **_TURN.fields,
+        "turns": ((Sequence,), "a list"),
+        "mocks": ((Mapping,), "a mapping"),
+        "allow_tools": ((Sequence,), "a list"),
+        "state": ((Mapping,), "a mapping"),
+        "stop": ((Stop,), "a Stop(...)"),
+        "metrics": ((Sequence,), "a list"),
+        "name": ((str,), "a text"),
+        "description": ((str,), "a text"),
+        "tags": ((Sequence,), "a list"),
+        "metadata": ((Mapping,), "a mapping"),
+        "now": ((int, float, _NOTHING), "a number of seconds"),
+    }
+)
 
 
-# Abstract classes are slow to ask, and nearly every value is of one of these types.
-_CONCRETE: dict[tuple[type, ...], tuple[type, ...]] = {
-    (Sequence,): (tuple, list),
-    (Mapping,): (dict,),
-    (Sequence, type(None)): (tuple, list, type(None)),
-    (Mapping, type(None)): (dict, type(None)),
-}
-
-
-def _check_shapes(part: object, shapes: Shapes, where: str) -> None:
-    """Refuse a value of the wrong type here, before it fails somewhere far away."""
-    for name, (kinds, words) in shapes.items():
-        value = getattr(part, name)
-        if type(value) in _CONCRETE.get(kinds, kinds):
-            continue
-        if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
-            raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
-
-
-def _check_scopes(query: Mapping[str, Any], where: str) -> None:
-    for scope, part in query.items():
-        if not isinstance(part, Mapping):
-            raise BadCase(
-                f'{where} says {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
-            )
-    check_query(query, where)
+def _empty() -> dict[str, Any]:
+    # Much faster to call than `dict[str, Any]`.
+    return {}
 
 
 @record
@@ -121,16 +184,16 @@ class Case:
     turns: Sequence[Turn] = ()
     user: Any = None
     bridge: Any = None
-    mocks: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    mocks: Mapping[str, Any] = field(default_factory=_empty)
     allow_tools: Sequence[Any] = ()
-    state: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
-    stop: Stop = field(default_factory=Stop)
+    state: Mapping[str, Mapping[str, Json]] = field(default_factory=_empty)
+    stop: Stop = USUAL_STOP
     metrics: Sequence[MetricLike] = ()
     agent: Any = None
     name: str = ""
     description: str = ""
     tags: Sequence[str] = ()
-    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    metadata: Mapping[str, Json] = field(default_factory=_empty)
     now: float | None = None
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     """The scripted turns, the first message included."""
@@ -138,11 +201,22 @@ class Case:
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
-        _check_shapes(self, _CASE, f"case {self.id!r}")
+        _CASE.check(self)
+        if self.turns:
+            self._check_turns()
+        for scope, content in self.state.items():
+            if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(
+                    f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
+                    f'state={{"session": {{"key": value}}}}.'
+                )
+        object.__setattr__(self, "script", self._script())
+
+    def _check_turns(self) -> None:
         for turn in self.turns:
             if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(f"case {self.id!r}: `turns` holds {turn!r}; write Turn({turn!r}).")
-        if self.turns and (self.says or self.expect):
+        if self.says or self.expect:
             raise BadCase(
                 f"case {self.id!r} has both `turns` and `says`/`expect`; put them into the turns."
             )
@@ -151,13 +225,6 @@ class Case:
                 f"case {self.id!r} has a turn in which the user says nothing; only the first may be "
                 f"blank, which lets the agent speak first."
             )
-        for scope, content in self.state.items():
-            if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise BadCase(
-                    f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
-                    f'state={{"session": {{"key": value}}}}.'
-                )
-        object.__setattr__(self, "script", self._script())
 
     def _script(self) -> tuple[Turn, ...]:
         if self.turns:
@@ -170,36 +237,6 @@ class Case:
         return self.name or self.id
 
 
-_NOTHING = type(None)
-_QUERY = ((Mapping, _NOTHING), 'a query by scope: {"session": {"key": ...}}')
-_EXPECT: Shapes = {
-    "tools": ((Sequence, _NOTHING), "a list: ['refund'] or [call('refund', order=7)]"),
-    "response": ((str, _NOTHING), "a text"),
-    "contains": ((str, Sequence, _NOTHING), "a text or a list of texts"),
-    "state": _QUERY,
-}
-_TURN: Shapes = {"says": ((str,), "a text"), "expect": ((Expect, _NOTHING), "an Expect(...)")}
-_STOP: Shapes = {
-    "max_turns": ((int,), "a whole number"),
-    "max_seconds": ((int, float), "a number"),
-    "state_matches": _QUERY,
-}
-_CASE: Shapes = {
-    **_TURN,
-    "turns": ((Sequence,), "a list"),
-    "mocks": ((Mapping,), "a mapping"),
-    "allow_tools": ((Sequence,), "a list"),
-    "state": ((Mapping,), "a mapping"),
-    "stop": ((Stop,), "a Stop(...)"),
-    "metrics": ((Sequence,), "a list"),
-    "name": ((str,), "a text"),
-    "description": ((str,), "a text"),
-    "tags": ((Sequence,), "a list"),
-    "metadata": ((Mapping,), "a mapping"),
-    "now": ((int, float, _NOTHING), "a number of seconds"),
-}
-
-
 @record
 class EvalSet:
     """Cases that belong together, each with an id of its own."""
@@ -209,7 +246,7 @@ class EvalSet:
     _: KW_ONLY
     name: str = ""
     description: str = ""
-    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    metadata: Mapping[str, Json] = field(default_factory=_empty)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cases", tuple(self.cases))

@@ -9,12 +9,12 @@ from dataclasses import fields, is_dataclass
 from inspect import isroutine
 from typing import Any, cast
 
-from greenroom.cases.case import Case, Expect, Stop, Turn
+from greenroom.cases.case import USUAL_STOP, Case, Expect, Stop, Turn
 from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, by_args, fault, in_turn
 from greenroom.errors import BadCase, BadFile, BadQuery, BadValue
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import JSON_TYPES, Json, plain
 
 
 def case_data(case: Case) -> dict[str, Json]:
@@ -32,18 +32,19 @@ def case_data(case: Case) -> dict[str, Json]:
         data["allow_tools"] = [t if isinstance(t, str) else _live(t) for t in case.allow_tools]
     if case.state:
         data["state"] = plain(case.state, f"state of case {case.id!r}")
-    if case.stop != _DEFAULT_STOP:
+    if case.stop is not USUAL_STOP and case.stop != USUAL_STOP:
         data["stop"] = _stop_data(case.stop)
     if case.metrics:
         data["metrics"] = [_metric_data(metric) for metric in case.metrics]
-    for name in ("name", "description"):
-        if getattr(case, name):
-            data[name] = getattr(case, name)
+    if case.name:
+        data["name"] = case.name
+    if case.description:
+        data["description"] = case.description
     if case.now is not None:
         data["now"] = case.now
-    for name in ("user", "bridge", "agent"):
-        if getattr(case, name) is not None:
-            data[name] = {**_live(getattr(case, name)), "shown": repr(getattr(case, name))}
+    for name, part in (("user", case.user), ("bridge", case.bridge), ("agent", case.agent)):
+        if part is not None:
+            data[name] = {**_live(part), "shown": repr(part)}
     if case.tags:
         data["tags"] = list(case.tags)
     if case.metadata:
@@ -51,7 +52,6 @@ def case_data(case: Case) -> dict[str, Json]:
     return data
 
 
-_DEFAULT_STOP = Stop()
 _LIVE = ("metrics", "user", "bridge", "agent")
 
 
@@ -124,6 +124,8 @@ def _stop_data(stop: Stop) -> dict[str, Json]:
 
 def mock_data(mock: Any) -> Json:
     """A mock as JSON: {"value": ...} for a constant, {"live": ...} for code."""
+    if type(mock) in JSON_TYPES:
+        return _constant_data(mock)
     match mock:
         case InTurn():
             return {"in_turn": [mock_data(answer) for answer in mock.answers]}

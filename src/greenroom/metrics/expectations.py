@@ -4,82 +4,80 @@ Each looks at the scripted turns that say something about it and takes the mean 
 only if every one of them is met. A turn that the run never came to is not met.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.parts import Metric
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
-from greenroom.ledger.records import record
 from greenroom.metrics.calls import call_text, calls_in
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
 from greenroom.metrics.trajectory import compared, share_in_place, wanted_text
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
+Met = tuple[float, Sequence[str], Sequence[str], Mapping[str, Json]]
+"""How far one turn met what was expected of it, what it fell short of, what was seen, and details.
 
-@record
-class Met:
-    """How far one turn met what was expected of it, and what it fell short of."""
+A bare tuple, because every expectation of every run makes one.
+"""
 
-    value: float
-    problems: Sequence[str] = ()
-    seen: Sequence[str] = ()
-    details: Json = None
+_NOTHING: Mapping[str, Json] = {}
+_NEVER_REACHED: Met = (0.0, ("never reached",), (), _NOTHING)
 
 
 class Expectation:
     """Measures one field of `Expect` turn by turn."""
 
     __slots__ = ()
+    name: str
     field: str
-
-    @property
-    def name(self) -> str:
-        """The field it is about: expected_tools, expected_response, and so on."""
-        return f"expected_{self.field}"
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
         """The mean over the turns that expect something here."""
-        turns = [turn for turn in played_turns(case, ledger) if self.is_given(turn.expect)]
-        if not turns:
+        values: list[float] = []
+        problems: list[str] = []
+        evidence: list[str] = []
+        details: list[dict[str, Json]] = []
+        for turn in played_turns(case, ledger):
+            if not self.is_given(turn.expect):
+                continue
+            met = self.met(turn, ledger) if turn.events else _NEVER_REACHED
+            if met is None:
+                return Unmeasured(f"the agent's response is empty in turn {turn.number}")
+            value, wrong, seen, more = met
+            number = turn.number
+            values.append(value)
+            details.append(
+                {"turn": number, "value": value, **more}
+                if more
+                else {"turn": number, "value": value}
+            )
+            for line in seen:
+                evidence.append(f"turn {number}: {line}")
+            if wrong:
+                problems.append(f"turn {number}: {'; '.join(wrong)}")
+        if not values:
             return NotApplicable(f"no turn of the case has Expect({self.field}=...)")
-        silent = [t.number for t in turns if t.reached and self.is_silent(t)]
-        if silent:
-            return Unmeasured(f"the agent's response is empty in turn {silent[0]}")
-        met = [self._met(turn, ledger) for turn in turns]
-        return self._score(turns, met)
-
-    def _met(self, turn: PlayedTurn, ledger: Ledger) -> Met:
-        return self.met(turn, ledger) if turn.reached else Met(0.0, ["never reached"])
-
-    def _score(self, turns: Sequence[PlayedTurn], met: Sequence[Met]) -> Score:
-        by_turn = list(zip(turns, met, strict=True))
-        # One turn is the common case, and this is the hot path of every evaluation.
-        problems = [f"turn {t.number}: {'; '.join(m.problems)}" for t, m in by_turn if m.problems]
         return Score(
-            sum(m.value for m in met) / len(met),
+            sum(values) / len(values),
             not problems,
             threshold=1.0,
             name=self.name,
-            reason=". ".join(problems) or "as expected",
-            evidence=[f"turn {t.number}: {line}" for t, m in by_turn for line in m.seen],
-            details=[{"turn": t.number, "value": m.value, **(m.details or {})} for t, m in by_turn],
+            reason=". ".join(problems) if problems else "as expected",
+            evidence=evidence,
+            details=details,
         )
 
     def is_given(self, expect: Expect) -> bool:
         """Whether the turn says anything here; an empty wish would be met by everything."""
         return bool(getattr(expect, self.field))
 
-    def is_silent(self, turn: PlayedTurn) -> bool:  # noqa: ARG002
-        """Whether the turn lacks the very thing to be measured."""
-        return False
-
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met:
-        """How far a turn that was reached met the expectation."""
+    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met | None:
+        """How far a turn that was reached met the expectation; None if it said nothing at all."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -94,6 +92,7 @@ class ExpectedTools(Expectation):
     """
 
     __slots__ = ()
+    name = "expected_tools"
     field = "tools"
 
     def is_given(self, expect: Expect) -> bool:
@@ -103,58 +102,57 @@ class ExpectedTools(Expectation):
     def met(self, turn: PlayedTurn, ledger: Ledger) -> Met:  # noqa: ARG002
         """How far the calls of this turn are the expected ones."""
         wanted, made = turn.expect.tools or (), calls_in(turn.events)
-        seen = [call_text(call.tool, call.args) for call in made] or ["no calls"]
+        seen = [call_text(call.tool, call.args) for call in made] or ("no calls",)
         value = share_in_place(wanted, made)
         if value == 1:
-            return Met(1.0, (), seen)
+            return 1.0, (), seen, _NOTHING
         found = compared(wanted, made)
         order = f"another order than {', '.join(map(wanted_text, wanted))}"
-        return Met(value, found.problems or [order], seen, plain(found))
+        return value, found.problems or (order,), seen, found.details
 
 
 class ExpectedResponse(Expectation):
     """The last response of a turn equals the expected one, white space around it aside."""
 
     __slots__ = ()
+    name = "expected_response"
     field = "response"
 
-    def is_silent(self, turn: PlayedTurn) -> bool:
-        """Without a response there is nothing to compare."""
-        return not turn.response.strip()
-
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met:  # noqa: ARG002
-        """1 if the texts are equal."""
-        wanted = turn.expect.response or ""
-        if equal_texts(turn.response, wanted):
-            return Met(1.0, (), [turn.response])
-        problem = f"said {quoted(turn.response)}; expected {quoted(wanted)}"
-        return Met(0.0, [problem], [turn.response])
+    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met | None:  # noqa: ARG002
+        """1 if the texts are equal; None without a response to compare."""
+        wanted, said = turn.expect.response or "", turn.response
+        if not said.strip():
+            return None
+        if equal_texts(said, wanted):
+            return 1.0, (), (said,), _NOTHING
+        problem = f"said {quoted(said)}; expected {quoted(wanted)}"
+        return 0.0, (problem,), (said,), _NOTHING
 
 
 class ExpectedContains(Expectation):
     """The share of the expected texts that the last response of a turn contains."""
 
     __slots__ = ()
+    name = "expected_contains"
     field = "contains"
 
-    def is_silent(self, turn: PlayedTurn) -> bool:
-        """Without a response there is nowhere to look."""
-        return not turn.response.strip()
-
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met:  # noqa: ARG002
-        """The share found."""
-        wanted = texts_of(turn.expect.contains or ())
-        missing = missing_texts(turn.response, wanted)
+    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met | None:  # noqa: ARG002
+        """The share found; None without a response to look in."""
+        wanted, said = texts_of(turn.expect.contains or ()), turn.response
+        if not said.strip():
+            return None
+        missing = missing_texts(said, wanted)
         if not missing:
-            return Met(1.0, (), [turn.response])
+            return 1.0, (), (said,), _NOTHING
         value = 1 - len(missing) / len(wanted)
-        return Met(value, [f"missing {', '.join(map(quoted, missing))}"], [turn.response])
+        return value, (f"missing {', '.join(map(quoted, missing))}",), (said,), _NOTHING
 
 
 class ExpectedState(Expectation):
     """The state at the end of a turn matches the expected query."""
 
     __slots__ = ()
+    name = "expected_state"
     field = "state"
 
     def met(self, turn: PlayedTurn, ledger: Ledger) -> Met:
@@ -163,28 +161,29 @@ class ExpectedState(Expectation):
         last = turn.events[-1].seq
         held = ledger.fold() if last == len(ledger) - 1 else state_after(ledger, last)
         if matches_state(held, wanted):
-            return Met(1.0)
+            return 1.0, (), (), _NOTHING
         seen = {scope: held.get(scope, {}) for scope in wanted}
-        return Met(0.0, [f"the state is {cut(repr(seen), 300)}; expected {dict(wanted)!r}"])
+        problem = f"the state is {cut(repr(seen), 300)}; expected {dict(wanted)!r}"
+        return 0.0, (problem,), (), _NOTHING
 
 
 _TOOLS, _RESPONSE = ExpectedTools(), ExpectedResponse()
 _CONTAINS, _STATE = ExpectedContains(), ExpectedState()
 
 
-def expectations(case: Case) -> list[Metric]:
-    """The metrics that this case's turns ask for."""
-    found: dict[Expectation, None] = {}
+def expectations(case: Case) -> dict[str, Metric]:
+    """The metrics that this case's turns ask for, by name."""
+    found: dict[str, Metric] = {}
     for turn in case.script:
         expect = turn.expect
         if expect is None:
             continue
         if expect.tools is not None:
-            found[_TOOLS] = None
+            found[_TOOLS.name] = _TOOLS
         if expect.response:
-            found[_RESPONSE] = None
+            found[_RESPONSE.name] = _RESPONSE
         if expect.contains:
-            found[_CONTAINS] = None
+            found[_CONTAINS.name] = _CONTAINS
         if expect.state:
-            found[_STATE] = None
-    return list(found)
+            found[_STATE.name] = _STATE
+    return found

@@ -4,6 +4,7 @@ Each question answers with the fact, or with the outcome that says why there is 
 does not say makes a metric not applicable, what the run does not show leaves it unmeasured.
 """
 
+from operator import attrgetter
 from typing import TypeVar
 
 from greenroom.cases.case import Case
@@ -19,12 +20,17 @@ Missing = NotApplicable | Unmeasured
 
 def spoken(ledger: Ledger) -> str | Unmeasured:
     """The agent's last words."""
-    said = questions.response(ledger)
-    if said is None:
+    # The last words of each path, of which there are few; events there may be many.
+    said = ledger.trail().spoken.values()
+    if not said:
         return Unmeasured("the agent never spoke, so there is no response to measure")
-    if not said.strip():
+    last = max(said, key=_place).text
+    if not last.strip():
         return Unmeasured("the agent's last response is empty, so there is nothing to measure")
-    return said
+    return last
+
+
+_place = attrgetter("seq")
 
 
 def known_cost(ledger: Ledger) -> float | Unmeasured:

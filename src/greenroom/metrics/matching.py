@@ -78,4 +78,4 @@ def bounds(where: str, at_least: int | None, at_most: int | None) -> Bounds:
 
 def times(count: int) -> str:
     """A count as people say it."""
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return "once" if count == 1 else "twice" if count == 2 else f"{count} times"

@@ -43,11 +43,16 @@ def _sound(score: Score, name: str) -> Outcome:
     if score.passed is not True and score.passed is not False:  # pyright: ignore[reportUnnecessaryComparison]
         return Unmeasured(f"the metric's Score has passed={_short(score.passed)}; give a bool")
     try:
-        plain(score.measured, "Score.measured")
-        plain(score.details, "Score.details")
+        if type(score.measured) not in _SIMPLE:
+            plain(score.measured, "Score.measured")
+        if score.details is not None:
+            plain(score.details, "Score.details")
     except BadValue as error:
         return Unmeasured(str(error))
     return score if score.name else replace(score, name=name)
+
+
+_SIMPLE = frozenset((type(None), bool, int, str))
 
 
 def checked_threshold(threshold: object, where: str) -> float:

@@ -59,12 +59,15 @@ class Contains(BuiltIn):
         if isinstance(said, Unmeasured):
             return said
         missing = missing_texts(said, wanted, ignore_case=self.ignore_case)
-        found = len(wanted) - len(missing)
-        reason = f"{found} of {len(wanted)} texts found"
+        asked = len(wanted)
+        found = asked - len(missing)
+        share = found / asked
+        reason = f"{found} of {asked} texts found"
         if missing:
             reason += f"; missing {', '.join(map(quoted, missing))}"
         return Score(
-            found / len(wanted),
+            share,
+            share >= self.threshold,
             threshold=self.threshold,
             name=self.name,
             reason=reason,

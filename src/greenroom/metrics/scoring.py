@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,10 @@ async def score(
             "score(world=...) writes into the ledger that is scored, so the judges' calls would "
             "count as the agent's. Give a world with a ledger of its own."
         )
-    return {
-        name: await _measured(metric, played, run, asked, seconds_per_metric)
-        for name, metric in metrics_for(played, metrics).items()
-    }
+    found: dict[str, Outcome] = {}
+    for name, metric in metrics_for(played, metrics).items():
+        found[name] = await _measured(metric, played, run, asked, seconds_per_metric)
+    return found
 
 
 def _opened(ledger: Ledger | str | Path) -> Ledger:
@@ -69,21 +69,23 @@ def recorded_case(ledger: Ledger) -> Case:
 
 def metrics_for(case: Case, given: Iterable[MetricLike] = ()) -> dict[str, Metric]:
     """What measures a run of `case`: its expectations, its own metrics, and those given."""
-    own = _by_name([*expectations(case), *case.metrics], f"case {case.id!r}")
-    added = _by_name(tuple(given), "the run")
-    return own | {name: metric for name, metric in added.items() if name not in own}
+    found = expectations(case)
+    if case.metrics:
+        _add(case.metrics, found, f"case {case.id!r}")
+    added: dict[str, Metric] = {}
+    _add(given, added, "the run")
+    for name, metric in added.items():
+        found.setdefault(name, metric)
+    return found
 
 
-def _by_name(given: Sequence[MetricLike], where: str) -> dict[str, Metric]:
-    found: dict[str, Metric] = {}
+def _add(given: Iterable[MetricLike], found: dict[str, Metric], where: str) -> None:
     for item in given:
         metric = as_metric(item)
-        if metric.name in found:
-            raise BadMetric(
-                f"{where} has two metrics named {metric.name!r}; give one of them a `name=`."
-            )
-        found[metric.name] = metric
-    return found
+        name = metric.name
+        if name in found:
+            raise BadMetric(f"{where} has two metrics named {name!r}; give one of them a `name=`.")
+        found[name] = metric
 
 
 async def _measured(

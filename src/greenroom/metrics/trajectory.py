@@ -1,11 +1,12 @@
 """Expected calls held against the calls that were made."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import plain
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import record
 from greenroom.metrics.calls import args_match, call_text
 
 Wanted = ToolCall | str
@@ -19,13 +20,22 @@ def share_in_place(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> floa
     return sum(map(_fits, wanted, made)) / len(wanted) if wanted else 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compared:
     """Expected and made calls, taken apart."""
 
     missing: list[str]
     extra: list[str]
     wrong_arguments: list[str]
+
+    @property
+    def details(self) -> dict[str, Json]:
+        """All three kinds, as JSON."""
+        return {
+            "missing": self.missing,
+            "extra": self.extra,
+            "wrong_arguments": self.wrong_arguments,
+        }
 
     @property
     def problems(self) -> list[str]:
@@ -71,8 +81,25 @@ def _take(
 def _fits(want: Wanted, made: ToolCalled) -> bool:
     if isinstance(want, str):
         return want == made.tool
+    if want.tool != made.tool:
+        return False
     # A ledger holds JSON, so what the author wrote is compared as JSON too.
-    return want.tool == made.tool and args_match(plain(want.args), made.args, "exact")
+    return _simply_equal(want.args, made.args) or args_match(plain(want.args), made.args, "exact")
+
+
+_SIMPLE = frozenset((int, bool, type(None)))
+
+
+def _simply_equal(wanted: Mapping[str, Json], args: Mapping[str, Json]) -> bool:
+    """Whether these are equal at a glance: simple values that need no copy to be compared."""
+    if wanted != args:
+        return False
+    for name, value in wanted.items():
+        kind: type[Any] = type(value)
+        # Equal values of one type: True is not 1 here either. Only a text equals a text.
+        if kind is not str and (kind not in _SIMPLE or kind is not type(args[name])):
+            return False
+    return True
 
 
 def _same_tool(want: Wanted, made: ToolCalled) -> bool:

@@ -53,9 +53,11 @@ class Audience:
 
     def remember(self, said: str, heard: str, key: str) -> None:
         """Let those who play the user know what their script made them say."""
+        if not self._has_players:
+            return
         root = f"script@{key}"
         trail = self._ledger.trail("user")
-        if root in trail.invocations_ended or not self._has_players:
+        if root in trail.invocations_ended:
             return
         if root not in trail.invocations:
             self._world.record(InvocationStarted(path=root, input=heard or None))
@@ -63,7 +65,8 @@ class Audience:
 
     @property
     def _has_players(self) -> bool:
-        return any(_is_run(role) for role in (self._user.loop, *self._user.tools.values()))
+        user = self._user
+        return _is_run(user.loop) or any(_is_run(role) for role in user.tools.values())
 
     def _last_words(self) -> str:
         spoken = list(self._ledger.trail().spoken.values())
@@ -274,7 +277,7 @@ class _Misfit(Exception):
 
 def _is_run(role: Any) -> bool:
     """Whether a role is played by running it, not by reading from it."""
-    return isinstance(role, Flow | SimulatedUser) or callable(role)
+    return role is not None and (isinstance(role, Flow | SimulatedUser) or callable(role))
 
 
 def _wrong(wait: Yield, misfit: _Misfit) -> UserAgentFailed:

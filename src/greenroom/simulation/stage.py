@@ -1,7 +1,7 @@
 """A case played out: the agent and its user take turns until something ends it."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
 from greenroom.simulation.fence import Breach, Enclosure, enclose, not_held
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
-from greenroom.simulation.users import user_of
+from greenroom.simulation.users import UserAgents, user_of
 from greenroom.simulation.watchdog import Deadline, finish
 from greenroom.world.bodies import guarded
 from greenroom.world.clock import FixedClock
@@ -48,10 +48,19 @@ class Stage:
     backend: Backend
     ledger: Ledger
     world: RehearsalWorld
-    audience: Audience
-    user_world: FencedWorld
+    user: UserAgents
     latch: Latch
+    options: Mapping[str, Any]
     enclosure: Enclosure | None = None
+    seated: Audience | None = None
+
+    @property
+    def audience(self) -> Audience:
+        """The user's side, made when it is first needed; most cases are one message long."""
+        if self.seated is None:
+            world = FencedWorld(self.ledger, self.latch, voice="user", **self.options)
+            self.seated = Audience(self.case, self.user, self.ledger, world)
+        return self.seated
 
 
 async def simulate(
@@ -72,9 +81,9 @@ async def simulate(
     if not allow_unfenced:
         check_fence()
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
-    if ended(stage.ledger) is not None:
-        return stage.ledger
-    spent = seconds(stage.ledger)
+    if ledger is not None and ended(ledger) is not None:
+        return ledger
+    spent = 0.0 if ledger is None else seconds(ledger)
     _begin(stage)
     deadline = Deadline(max(case.stop.max_seconds - spent, 0.0))
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
@@ -111,23 +120,20 @@ def _set_stage(
             f"case {case.id!r} has no agent to play; give one to evaluate or to the case."
         )
     backend = backend_for(chosen)
-    _check_tools(case, backend, (*case.allow_tools, *allow_tools))
+    tools = backend.tools
+    if tools is not None:
+        _check_tools(case, tools, (*case.allow_tools, *allow_tools))
     ledger = Ledger() if ledger is None else ledger
     latch = Latch()
     options: dict[str, Any] = {"run_id": run_id or case.id, "on_event": on_event}
     if case.now is not None:
         options["clock"] = FixedClock(case.now)
-    world = RehearsalWorld(ledger, latch, case, backend.tools, allow_tools, **options)
-    user_world = FencedWorld(ledger, latch, voice="user", **options)
-    audience = Audience(case, user_of(case.user, case.id), ledger, user_world)
-    return Stage(case, backend, ledger, world, audience, user_world, latch)
+    world = RehearsalWorld(ledger, latch, case, tools, allow_tools, **options)
+    return Stage(case, backend, ledger, world, user_of(case.user, case.id), latch, options)
 
 
-def _check_tools(case: Case, backend: Backend, allowed: Collection[Any]) -> None:
+def _check_tools(case: Case, offered: Collection[str], allowed: Collection[Any]) -> None:
     """A mock for a tool that does not exist is a misspelt one, and would leave the tool bare."""
-    offered = backend.tools
-    if offered is None:
-        return
     for name in case.mocks:
         if name not in offered:
             raise BadCase(
@@ -226,7 +232,8 @@ def _has_begun(stage: Stage) -> bool:
 def _say_first(stage: Stage) -> None:
     script = stage.case.script
     if script and script[0].says:
-        stage.audience.remember(script[0].says, "", stage.world.new_id("first"))
+        if stage.case.user is not None:
+            stage.audience.remember(script[0].says, "", stage.world.new_id("first"))
         stage.world.record(UserSaid(text=script[0].says))
 
 
@@ -262,6 +269,8 @@ def _limit_reached(stage: Stage, outcome: TurnOver | Waiting) -> bool:
 
 async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
     """Let the user answer; False when they have nothing more to say."""
+    if isinstance(outcome, TurnOver) and _is_said(stage.case):
+        return False
     with guarded(stage.world.check_user_call):
         if isinstance(outcome, Waiting):
             replies = await stage.audience.answers(outcome.yields)
@@ -276,6 +285,11 @@ async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
     return True
 
 
+def _is_said(case: Case) -> bool:
+    """Whether the first message was all that this case's user ever says of their own accord."""
+    return case.user is None and len(case.script) < 2
+
+
 def _record_round(stage: Stage, outcome: Waiting, replies: list[Reply]) -> None:
     asked = [reply.asks for reply in replies]
     record_conflicts(stage.world, f"answers@{outcome.yields[0].id}", asked)
@@ -287,8 +301,8 @@ def _ending(stage: Stage, task: "asyncio.Task[EndReason]", expired: bool) -> Run
     if stage.latch.refusal is not None:
         return _error(stage.latch.refusal)
     if expired or not task.done():
-        if stage.audience.speaking:
-            who = ", ".join(stage.audience.speaking)
+        if stage.seated is not None and stage.seated.speaking:
+            who = ", ".join(stage.seated.speaking)
             limit = stage.case.stop.max_seconds
             return _error(
                 UserAgentFailed(f"the user agent for {who!r} did not answer within {limit:g} s.")

@@ -13,21 +13,25 @@ Three watchmen, each for what the one before cannot reach:
 The last two take effect between two steps of Python code. A call into C that neither returns nor
 looks for signals cannot be cut from inside its process; for the third watchman that includes
 `time.sleep`. Such work needs a worker process.
+
+Each event loop has one watch, which knows every deadline of its work and sets one timer for the
+first. A watch begins with its first deadline and ends with the last; a `vigil` keeps it up in
+between, for whoever has many deadlines one after the other: beginning and ending one then costs
+next to nothing.
 """
 
 import asyncio
 import gc
 import signal
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import Context, ContextVar, copy_context
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import suppress
+from contextvars import Context, ContextVar, Token, copy_context
 from importlib import import_module
 from math import inf
 from threading import Condition, Thread, get_ident, main_thread
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from greenroom.world.threads import Expired, plant
 
@@ -39,7 +43,7 @@ _GRACE: Final = 0.1
 _PATIENCE: Final = 0.2
 _YEAR: Final = 365 * 86400.0
 
-# The public `signal.signal` spends 6 µs on turning numbers into enums, twice for every case.
+# The public functions spend microseconds on turning numbers into enums.
 _signals: Final[Any] = import_module("_signal")
 
 
@@ -49,37 +53,53 @@ class Deadline:
     `expired` says that time ran out first; `was_cut`, that somebody ended the work before.
     """
 
+    __slots__ = (
+        "_knocks",
+        "_on_expired",
+        "_over",
+        "_task",
+        "_watch",
+        "due",
+        "expects_loop_at",
+        "expired",
+        "outer",
+        "seconds",
+        "was_cut",
+    )
+
     def __init__(self, seconds: float, on_expired: Callable[[], None] | None = None) -> None:
         self.seconds = seconds
         self.expired = False
         self.was_cut = False
         self.outer = _running.get()
-        self.due = inf
-        self._expects_loop_at = inf
+        self.due = self.expects_loop_at = inf
         self._on_expired = on_expired
-        self._on_stubborn: Callable[[], None] | None = None
+        self._over: asyncio.Future[None] | None = None
         self._knocks = 0
-        self._guard: _Alarm | _Patrol | None = None
+        self._watch: _Watch | None = None
 
-    def begin(self, task: asyncio.Task[Any], on_stubborn: Callable[[], None] | None = None) -> None:
-        """Start the clock for a task of the running loop.
-
-        `on_stubborn` is called when the task still runs a moment after it was first cancelled.
-        """
+    def begin(self, task: asyncio.Task[Any]) -> None:
+        """Start the clock for a task of the running loop."""
         seconds = 0.0 if self.was_cut else min(self.seconds, _YEAR)
-        self._task, self._on_stubborn = task, on_stubborn
-        self._loop, self._thread = asyncio.get_running_loop(), get_ident()
-        self.due = self._expects_loop_at = time.monotonic() + seconds
-        self._timer = self._loop.call_later(seconds, self._knock)
-        self._guard = _alarm if _alarm.is_free() else _patrol
-        self._guard.watch(self)
+        self._task = task
+        self.due = self.expects_loop_at = time.monotonic() + seconds
+        self._watch = watch = _watch_here()
+        watch.add(self)
+
+    def over(
+        self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop
+    ) -> "asyncio.Future[None]":
+        """Start the clock; the future is done when the task is, or when it is given up."""
+        self._over = over = loop.create_future()
+        self.begin(task)
+        task.add_done_callback(self._retire)
+        return over
 
     def end(self) -> None:
         """Stop the clock: the work is over."""
-        if self._guard is not None:
-            self._timer.cancel()
-            self._guard.leave(self)
-            self._guard = None
+        if self._watch is not None:
+            self._watch.drop(self)
+            self._watch = None
 
     def take_back(self) -> None:
         """Uncancel the task, for work that goes on after this deadline."""
@@ -89,20 +109,17 @@ class Deadline:
     def cut(self) -> None:
         """End the work now rather than in time; any thread may ask for it."""
         self.was_cut = True
-        if self._guard is None:
-            return
-        self.due = self._expects_loop_at = time.monotonic()
-        self._guard.hurry()
-        with suppress(RuntimeError):  # a closed loop has ended its work already
-            self._loop.call_soon_threadsafe(self._knock)
+        if (watch := self._watch) is not None:
+            self.due = self.expects_loop_at = time.monotonic()
+            watch.hurry()
 
     def acts_at(self) -> float:
         """When the loop counts as blocked, unless it has acted on this deadline by then."""
-        return self._expects_loop_at + _GRACE
+        return self.expects_loop_at + _GRACE
 
     def is_missed(self, now: float) -> bool:
         """Whether the work is still watched and its loop, being blocked, let the time pass."""
-        return self._guard is not None and now >= self.acts_at()
+        return self._watch is not None and now >= self.acts_at()
 
     def expire(self) -> None:
         """Note that time ran out, and tell whoever asked to be told."""
@@ -112,49 +129,58 @@ class Deadline:
         if self._on_expired is not None:
             self._on_expired()
 
-    def break_in(self) -> None:
-        """Raise `Expired` in the thread of the loop, if this work is what runs there."""
-        task = asyncio.current_task(self._loop)
-        if task is not None and self in _carried_by(task):
-            self.expire()
-            plant(self._thread)
-
-    def _knock(self) -> None:
-        if self._guard is None or self._task.done():
+    def knock(self, now: float) -> None:
+        """Cancel the task once more; one that will not hear is given up."""
+        if self._watch is None or self._task.done():
+            self.expects_loop_at = inf
             return
-        self.expire()
-        self._timer.cancel()
-        self._timer = self._loop.call_later(_KNOCK, self._knock)
-        now = time.monotonic()
-        self._expects_loop_at = now + _KNOCK
+        self.expects_loop_at = now + _KNOCK
         self._knocks += 1
         self._task.cancel()
-        if self._on_stubborn is not None and now >= self.due + _PATIENCE:
-            self._on_stubborn()
+        self.expire()
+        if self._over is not None and now >= self.due + _PATIENCE:
+            _close(self._task)
+            _settle(self._over)
+
+    def _retire(self, task: asyncio.Task[Any]) -> None:
+        self.end()
+        if not task.cancelled():
+            task.exception()  # seen: asyncio must not log what `finish` hands over
+        if self._over is not None:
+            _settle(self._over)
 
 
 _running: Final[ContextVar[Deadline | None]] = ContextVar("greenroom_deadline", default=None)
 
 
-@contextmanager
-def watched(
-    task: asyncio.Task[Any], seconds: float, on_expired: Callable[[], None] | None = None
-) -> Generator[Deadline]:
+class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seconds)
     """Let this task, the running one, work inside for so long and then cancel it.
 
     The end comes as `CancelledError`, or as `Expired` if the work blocked its event loop; the
     deadline says whether it was time. A task that catches it may go on outside, no longer counted
     as cancelled. Work that swallows both inside goes on: `finish` would leave it behind.
     """
-    deadline = Deadline(seconds, on_expired)
-    token = _running.set(deadline)
-    deadline.begin(task)
-    try:
-        yield deadline
-    finally:
-        deadline.end()
-        deadline.take_back()
-        _running.reset(token)
+
+    __slots__ = ("_token",)
+
+    def __init__(
+        self,
+        task: asyncio.Task[Any],
+        seconds: float,
+        on_expired: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(seconds, on_expired)
+        self._task = task
+
+    def __enter__(self) -> Self:
+        self._token: Token[Deadline | None] = _running.set(self)
+        self.begin(self._task)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self.take_back()
+        _running.reset(self._token)
 
 
 async def finish(work: Coroutine[Any, Any, T], deadline: Deadline) -> asyncio.Task[T]:
@@ -163,14 +189,12 @@ async def finish(work: Coroutine[Any, Any, T], deadline: Deadline) -> asyncio.Ta
     Comes back within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does. The
     task is done, unless it could not even be closed; it stays watched for as long as it lives.
     """
+    loop = asyncio.get_running_loop()
     context = copy_context()
     context.run(_running.set, deadline)
-    task = asyncio.create_task(work, context=context)
-    over = asyncio.get_running_loop().create_future()
-    deadline.begin(task, partial(_give_up, task, context, over))
-    task.add_done_callback(partial(_retire, deadline, over))
+    task = loop.create_task(work, context=context)
     try:
-        await over
+        await deadline.over(task, loop)
     except asyncio.CancelledError:
         deadline.cut()
         await asyncio.wait({task}, timeout=_PATIENCE + _KNOCK)
@@ -187,49 +211,163 @@ async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
     left = {task for task in tasks if not task.done()}
     for is_patient in (True, True, False):
         for task in left:
-            task.cancel() if is_patient else _close_where_it_stands(task)
+            task.cancel() if is_patient else _close_unheard(task)
         if left:
             _, left = await asyncio.wait(left, timeout=_KNOCK)
+
+
+class vigil:  # noqa: N801 - read as a noun of the trade: with vigil()
+    """Keep the watch of the running loop up, however many deadlines begin and end meanwhile.
+
+    Vigils may overlap and nest. What is still watched when the last one closes stays watched.
+    """
+
+    __slots__ = ("_watch",)
+
+    def __enter__(self) -> None:
+        self._watch = _watch_here()
+        self._watch.vigils += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.vigils -= 1
+        self._watch.rest()
+
+
+class _Watch:
+    """All deadlines of one event loop, and one timer for the first of them.
+
+    A timer is never put off: when it goes off early, because its deadline has ended meanwhile, it
+    is set for the next one. So each deadline costs a timer at most, and nearly all cost none.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.thread = get_ident()
+        self.vigils = 0
+        self._deadlines: set[Deadline] = set()
+        self._looks_at = inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._guard: _Alarm | _Patrol | None = None
+
+    def add(self, deadline: Deadline) -> None:
+        self._deadlines.add(deadline)
+        if deadline.due < self._looks_at:
+            self._set_timer(deadline.due)
+        guard = _alarm if _alarm.is_free() else _patrol
+        if guard is not self._guard:
+            self._change_guard(guard)
+        guard.expect(deadline.acts_at())
+
+    def drop(self, deadline: Deadline) -> None:
+        self._deadlines.discard(deadline)
+        if not self.vigils:
+            self.rest()
+
+    def rest(self) -> None:
+        """Stop watching, if nobody is watched and no vigil is kept."""
+        if self._deadlines or self.vigils:
+            return
+        self._set_timer(inf)
+        self._change_guard(None)
+        _watches.pop(self.loop, None)
+
+    def hurry(self) -> None:
+        """Look at once, from any thread."""
+        if self._guard is not None:
+            self._guard.hurry()
+        with suppress(RuntimeError):  # a closed loop has ended its work already
+            self.loop.call_soon_threadsafe(self._look, context=Context())
+
+    def break_in(self, deadline: Deadline) -> None:
+        """Raise `Expired` in the thread of the loop, if work of this deadline is what runs there."""
+        task = asyncio.current_task(self.loop)
+        if task is not None and deadline in _carried_by(task):
+            deadline.expire()
+            plant(self.thread)
+
+    def deadlines(self) -> tuple[Deadline, ...]:
+        """Those watched at this moment, for any thread to go through."""
+        return tuple(self._deadlines)
+
+    def _change_guard(self, guard: "_Alarm | _Patrol | None") -> None:
+        if self._guard is not None:
+            self._guard.leave(self)
+        self._guard = guard
+        if guard is not None:
+            guard.watch(self)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        try:
+            for deadline in self.deadlines():
+                if deadline.expects_loop_at <= now:
+                    deadline.knock(now)
+        finally:
+            self._set_timer(min((it.expects_loop_at for it in self._deadlines), default=inf))
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._looks_at = at
+        if at < inf:
+            # An empty context: the time it takes to look is no case's, and must not be cut short.
+            delay = max(at - time.monotonic(), 0.0)
+            self._timer = self.loop.call_later(delay, self._look, context=Context())
+
+
+_watches: Final[dict[asyncio.AbstractEventLoop, _Watch]] = {}
+
+
+def _watch_here() -> _Watch:
+    loop = asyncio.get_running_loop()
+    watch = _watches.get(loop)
+    if watch is None:
+        watch = _watches[loop] = _Watch(loop)
+    return watch
 
 
 class _Alarm:
     """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
 
-    A later deadline costs no arming, and only the last to leave disarms.
+    A later deadline costs no arming, and only the last watch to leave disarms.
     """
 
     def __init__(self) -> None:
-        self._watched: set[Deadline] = set()
+        self._watches: set[_Watch] = set()
         self._rings_at = inf
 
     def is_free(self) -> bool:
         """Whether this is the main thread, and SIGALRM is ours or nobody's."""
         if get_ident() != main_thread().ident:
             return False
-        return _signals.getsignal(signal.SIGALRM) in (signal.SIG_DFL, self._ring)
+        return _signals.getsignal(signal.SIGALRM) in (_signals.SIG_DFL, self._ring)
 
-    def watch(self, deadline: Deadline) -> None:
-        if not self._watched:
+    def watch(self, watch: _Watch) -> None:
+        self._watches.add(watch)
+
+    def expect(self, at: float) -> None:
+        """Be ready to ring at that time, if not before."""
+        # Code that borrows handler or timer for a while gives back the bare system, not ours.
+        if _signals.getsignal(signal.SIGALRM) == _signals.SIG_DFL:
             _signals.signal(signal.SIGALRM, self._ring)
-        self._watched.add(deadline)
-        # Code that uses the timer for a while stops it when done, and ours with it.
-        if deadline.acts_at() < self._rings_at or not signal.getitimer(signal.ITIMER_REAL)[0]:
+        if at < self._rings_at or not signal.getitimer(signal.ITIMER_REAL)[0]:
             self.hurry()
 
     def hurry(self) -> None:
         self._set(time.monotonic())
 
-    def leave(self, deadline: Deadline) -> None:
-        self._watched.discard(deadline)
-        if not self._watched and _signals.getsignal(signal.SIGALRM) == self._ring:
+    def leave(self, watch: _Watch) -> None:
+        self._watches.discard(watch)
+        if not self._watches and _signals.getsignal(signal.SIGALRM) == self._ring:
             self._rings_at = inf
             signal.setitimer(signal.ITIMER_REAL, 0)
             _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
 
     def _set(self, now: float) -> None:
-        first = min((deadline.acts_at() for deadline in self._watched), default=inf)
+        first = _first_act(self._watches)
+        self._rings_at = max(first, now + _KNOCK / 2)
         if first < inf:
-            self._rings_at = max(first, now + _KNOCK / 2)
             signal.setitimer(signal.ITIMER_REAL, self._rings_at - now)
 
     def _ring(self, _: int, frame: FrameType | None) -> None:
@@ -249,15 +387,19 @@ class _Patrol:
     """Breaks into blocked loops of other threads, from a thread of its own."""
 
     def __init__(self) -> None:
-        self._watched: set[Deadline] = set()
+        self._watches: set[_Watch] = set()
         self._looks_at = inf
         self._changed = Condition()
         self._walker: Thread | None = None
 
-    def watch(self, deadline: Deadline) -> None:
+    def watch(self, watch: _Watch) -> None:
         with self._changed:
-            self._watched.add(deadline)
-            if deadline.acts_at() < self._looks_at:
+            self._watches.add(watch)
+
+    def expect(self, at: float) -> None:
+        """Be ready to break in at that time, if not before."""
+        with self._changed:
+            if at < self._looks_at:
                 self._changed.notify()
             if self._walker is None or not self._walker.is_alive():
                 self._walker = Thread(target=self._walk, name="greenroom-watchdog", daemon=True)
@@ -268,30 +410,33 @@ class _Patrol:
         with self._changed:
             self._changed.notify()
 
-    def leave(self, deadline: Deadline) -> None:
+    def leave(self, watch: _Watch) -> None:
         with self._changed:
-            self._watched.discard(deadline)
+            self._watches.discard(watch)
 
     def _walk(self) -> None:
         while True:
-            for deadline in self._wait_for_missed():
-                deadline.break_in()
+            for watch, deadline in self._wait_for_missed():
+                watch.break_in(deadline)
 
-    def _wait_for_missed(self) -> list[Deadline]:
+    def _wait_for_missed(self) -> list[tuple[_Watch, Deadline]]:
         with self._changed:
-            first = min((deadline.acts_at() for deadline in self._watched), default=inf)
-            self._looks_at = max(first, time.monotonic() + _KNOCK / 2)
+            self._looks_at = max(_first_act(self._watches), time.monotonic() + _KNOCK / 2)
             self._changed.wait(min(self._looks_at - time.monotonic(), _YEAR))
             now = time.monotonic()
-            return [deadline for deadline in self._watched if deadline.is_missed(now)]
+            found = [(watch, it) for watch in self._watches for it in watch.deadlines()]
+            return [(watch, it) for watch, it in found if it.is_missed(now)]
 
 
 _alarm: Final = _Alarm()
 _patrol: Final = _Patrol()
 
 
-def _give_up(task: asyncio.Task[Any], context: Context, over: asyncio.Future[None]) -> None:
-    _close(task, context)
+def _first_act(watches: Iterable[_Watch]) -> float:
+    return min((it.acts_at() for watch in tuple(watches) for it in watch.deadlines()), default=inf)
+
+
+def _settle(over: asyncio.Future[None]) -> None:
     if not over.done():
         over.set_result(None)
 
@@ -305,24 +450,16 @@ def _is_finalizing(frame: FrameType | None) -> bool:
     return False
 
 
-def _retire(deadline: Deadline, over: asyncio.Future[None], task: asyncio.Task[Any]) -> None:
-    deadline.end()
-    if not task.cancelled():
-        task.exception()  # seen: asyncio must not log what `finish` hands over
-    if not over.done():
-        over.set_result(None)
-
-
-def _close_where_it_stands(task: asyncio.Task[Any]) -> None:
-    _close(task, _context_of(task))
+def _close_unheard(task: asyncio.Task[Any]) -> None:
+    _close(task)
     task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
 
-def _close(task: asyncio.Task[Any], context: Context) -> None:
+def _close(task: asyncio.Task[Any]) -> None:
     """End a coroutine that swallows its cancellation, in its own context."""
     coroutine: Any = task.get_coro()
     with suppress(BaseException):  # whatever its last words are, nobody listens any more
-        context.run(coroutine.close)
+        _context_of(task).run(coroutine.close)
     task.cancel()  # the task notices when it next tries to go on
 
 

@@ -26,7 +26,8 @@ from greenroom.simulation.fence import (
 )
 from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.stage import check_fence, simulate
-from greenroom.simulation.watchdog import sweep, watched
+from greenroom.simulation.watchdog import sweep, vigil, watched
+from greenroom.suite.collecting import Collecting
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.world.threads import Expired
 
@@ -97,7 +98,8 @@ async def evaluate(
     begun = perf_counter()
     before = len(strays())
     run = _Run(None if agent is None else backend_for(agent), evalset, settings)
-    results = await run.results()
+    with Collecting(), vigil():
+        results = await run.results()
     notes += run.notes
     notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
     return Report(results, evalset.name or evalset.id, perf_counter() - begun, notes)

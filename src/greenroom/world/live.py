@@ -1,8 +1,8 @@
 """The live world: models are asked and tools run for real."""
 
-import time
 from collections.abc import Callable
 from hashlib import blake2b
+from time import time
 from typing import TypeVar
 
 from greenroom.errors import InDoubt
@@ -68,7 +68,7 @@ class LiveWorld:
         """Write an event of this voice down, now."""
         if event.voice != self.voice:
             _set(event, "voice", self.voice)
-        self.ledger.append(event, at=time.time())
+        self.ledger.append(event, time())
         if self._on_event is not None:
             self._on_event(event)
         return event

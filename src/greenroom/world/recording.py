@@ -70,7 +70,7 @@ async def answer_model(
             agent=agent,
             n=n,
             model=reply.model or request.model,
-            text=reply.text,
+            text=reply.text or "",
             calls=reply.calls,
             usage=reply.usage,
             cost=reply.cost,

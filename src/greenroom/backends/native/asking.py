@@ -17,7 +17,7 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.paths import branch_of, root_of
+from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
@@ -74,11 +74,10 @@ class Asking:
 
     def _request(self) -> ModelRequest:
         agent, trail, path = self.agent, self.trail, self.path
-        state = self.world.ledger.fold(self.world.voice, branch_of(path))
         adapter = output_adapter(agent.output) if agent.output is not None else None
         return ModelRequest(
             agent=agent.name,
-            messages=tuple(conversation(agent, trail, self.node, path, state)),
+            messages=tuple(conversation(agent, self.world, self.node, path)),
             instructions=agent.instructions,
             tools=agent.tools,
             output_schema=adapter.json_schema() if adapter else None,

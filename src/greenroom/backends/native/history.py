@@ -5,23 +5,25 @@ from collections.abc import Sequence
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
-from greenroom.ledger.changes import State
 from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned
 from greenroom.ledger.messages import Message
-from greenroom.ledger.paths import root_of
+from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.trail import Trail
+from greenroom.world.world import World
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _REMEMBER_ALL = (history(),)
 
 
-def conversation(agent: Agent, trail: Trail, node: str, path: str, state: State) -> list[Message]:
+def conversation(agent: Agent, world: World, node: str, path: str) -> list[Message]:
     """All messages the agent's model is to see now: context rules first, the present last."""
+    trail = world.ledger.trail(world.voice)
     present = _exchange(trail, path)
     earlier = _earlier(trail, node, path)
     if not earlier and agent.context == _REMEMBER_ALL:
         return present
+    state = world.ledger.fold(world.voice, branch_of(path))
     scene = Scene([tuple(exchange) for exchange in earlier], state)
     return [message for rule in agent.context for message in rule(scene)] + present
 
