@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from greenroom.simulation.watchdog import Deadline, finish, sweep, watched
+from greenroom.simulation.watchdog import Deadline, finish, sweep, vigil, watched
 from greenroom.world.threads import Expired, in_thread
 
 # Deadlines are short; the bound is generous, because the machine may be busy with others.
@@ -380,3 +380,134 @@ def test_neither_a_hanging_thread_nor_a_stubborn_task_keeps_the_interpreter_from
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=20, check=True
     )
     assert (ran.stdout.split(), ran.stderr) == (["left", "ended"], "")
+
+
+async def vigilant(work: Callable[[], Awaitable[object]]) -> None:
+    """Cut the work in a vigil that has seen other, unhurried work before."""
+    with vigil():
+        await finish(asyncio.sleep(0), Deadline(30))
+        task = await cut(work)
+        await asyncio.wait({task}, timeout=AT_MOST)
+        assert task.done()
+
+
+def assert_the_alarm_clock_is_nobodys() -> None:
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.__name__)
+async def test_a_case_that_hangs_in_a_vigil_is_over_as_soon(hang):
+    await vigilant(hang)
+    assert_the_alarm_clock_is_nobodys()
+
+
+@pytest.mark.parametrize("hang", [block_by_spinning, block_in_a_child], ids=lambda f: f.__name__)
+def test_a_vigil_on_another_thread_breaks_what_spins(hang):
+    ended: list[bool] = []
+
+    async def main() -> None:
+        await vigilant(hang)
+        ended.append(True)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+    thread.start()
+    thread.join(AT_MOST * 2)
+    assert ended == [True]
+
+
+async def test_a_vigil_without_work_leaves_the_alarm_clock_alone():
+    with vigil():
+        assert_the_alarm_clock_is_nobodys()
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_a_vigil_keeps_the_alarm_clock_between_two_cases_and_gives_it_back():
+    with vigil():
+        await finish(asyncio.sleep(0), Deadline(30))
+        assert signal.getsignal(signal.SIGALRM) != signal.SIG_DFL
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_a_vigil_ended_by_an_error_gives_the_alarm_clock_back():
+    with suppress(KeyError), vigil():
+        await finish(asyncio.sleep(0), Deadline(30))
+        raise KeyError
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_a_vigil_sets_no_timer_for_a_deadline_that_is_not_the_first():
+    loop = asyncio.get_running_loop()
+    with vigil():
+        await finish(asyncio.sleep(0), Deadline(30))
+        timers = list(loop._scheduled)  # pyright: ignore[reportAttributeAccessIssue]
+        for _ in range(10):
+            await finish(asyncio.sleep(0), Deadline(30))
+        assert loop._scheduled == timers  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def test_vigils_nest_and_overlap():
+    async def keep(seconds: float) -> None:
+        with vigil():
+            await asyncio.sleep(seconds)
+            await cut(block_by_sleeping)
+
+    with vigil():
+        await asyncio.gather(keep(0), keep(0.1))
+        await cut(block_by_spinning)
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_vigils_on_two_threads_do_not_mind_each_other():
+    ended: list[bool] = []
+
+    async def elsewhere() -> None:
+        await vigilant(block_by_spinning)
+        ended.append(True)
+
+    thread = threading.Thread(target=lambda: asyncio.run(elsewhere()), daemon=True)
+    with vigil():
+        thread.start()
+        await cut(block_by_sleeping)
+        await asyncio.to_thread(thread.join, AT_MOST * 2)
+    assert ended == [True]
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_what_outlives_its_vigil_stays_watched():
+    with vigil():
+        late = asyncio.create_task(cut(block_when_cancelled))
+        await asyncio.sleep(0)
+    assert (await late).done()
+    assert_the_alarm_clock_is_nobodys()
+
+
+@pytest.mark.parametrize(
+    "borrow",
+    [
+        lambda: signal.setitimer(signal.ITIMER_REAL, 0),
+        lambda: signal.signal(signal.SIGALRM, signal.SIG_DFL),
+    ],
+    ids=["timer", "handler"],
+)
+async def test_a_case_that_borrows_the_alarm_clock_does_not_stop_the_vigil(borrow):
+    async def work() -> None:
+        borrow()
+
+    with vigil():
+        await finish(work(), Deadline(30))
+        await cut(block_by_sleeping)
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_a_case_that_takes_the_alarm_clock_away_leaves_the_vigil_to_the_patrol():
+    async def take() -> None:
+        signal.signal(signal.SIGALRM, lambda *_: None)
+
+    try:
+        with vigil():
+            await finish(take(), Deadline(30))
+            await cut(block_by_spinning)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)

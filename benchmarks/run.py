@@ -1,0 +1,319 @@
+"""One bench run: Greenroom beside a bare asyncio loop and its peers, as ratios of CPU time.
+
+Every contestant plays the same rows in a process of its own. They take turns, so that whatever
+else the machine does hits all alike, and each figure is the best of its rounds.
+
+    python benchmarks/run.py            all goals; exit code 1 if one is missed
+    python benchmarks/run.py --quick    a look within half a minute, goals not enforced
+"""
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import venv
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import ceil
+from operator import sub, truediv
+from pathlib import Path
+from typing import Any, TypeVar
+
+from scenario import CONCURRENCY
+
+HERE = Path(__file__).parent
+ENVIRONMENTS = HERE / ".envs"
+RESULTS = HERE / "results.json"
+PEER = "pydantic-evals"
+
+# Compiled code is what users run; without it imports cost three times as much.
+SETTINGS = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+LATENCY = 0.05
+MODEL_CALLS = 2
+ALL_NAMES = "import greenroom\nfor name in greenroom.__all__: getattr(greenroom, name)"
+PACKAGES = (
+    f"import sys, json\nbefore = set(sys.modules)\n{ALL_NAMES}\n"
+    "found = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+    "print(json.dumps(sorted(found - sys.stdlib_module_names - {'greenroom'})))"
+)
+
+K = TypeVar("K")
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured, and how often."""
+
+    sizes: Sequence[int]
+    rounds: int
+    latency_cases: int
+    flow_cases: int
+    starts: int
+
+    @property
+    def usual(self) -> int:
+        """The number of cases that the goals speak of."""
+        return 1000 if 1000 in self.sizes else self.sizes[-1]
+
+
+FULL = Plan(sizes=(100, 1000, 5000), rounds=3, latency_cases=1000, flow_cases=300, starts=7)
+QUICK = Plan(sizes=(100,), rounds=1, latency_cases=128, flow_cases=50, starts=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure that must not exceed its limit."""
+
+    what: str
+    value: float
+    limit: float
+    unit: str
+
+    @property
+    def met(self) -> bool:
+        return self.value <= self.limit
+
+
+def main() -> int:
+    """Measure, show, keep, and say whether every goal was met."""
+    options = ArgumentParser(description="Measure Greenroom beside its peers.")
+    options.add_argument("--quick", action="store_true", help="a short look, no goals enforced")
+    quick = options.parse_args().quick
+    plan = QUICK if quick else FULL
+    pythons = {"bare": sys.executable, PEER: environment(PEER), "greenroom": sys.executable}
+
+    found: Figures = {
+        "versions": {"python": platform.python_version(), PEER: requirement(PEER)},
+        "race": race(pythons, plan),
+        "latency": latency(pythons, plan),
+        "start": start(plan),
+        "packages": json.loads(output([sys.executable, "-c", PACKAGES])),
+        "flows": flows(plan),
+    }
+    goals = judged(found, plan)
+    print(shown(found, goals, plan, enforced=not quick))
+    kept = {"quick": quick, **found, "goals": [{**asdict(g), "met": g.met} for g in goals]}
+    RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+    return 0 if quick or all(goal.met for goal in goals) else 1
+
+
+# Environments
+
+
+def requirement(name: str) -> str:
+    """The pinned line of peers.txt for this package."""
+    pinned = (HERE / "peers.txt").read_text().split()
+    return next(line for line in pinned if line.startswith(f"{name}=="))
+
+
+def environment(name: str) -> str:
+    """The interpreter of a peer's own environment, made or made anew when the pin has changed."""
+    home = ENVIRONMENTS / name
+    python, stamp = home / "bin" / "python", home / "made-from"
+    made_from = f"{requirement(name)} on {platform.python_version()}"
+    if not stamp.exists() or stamp.read_text() != made_from:
+        progress(f"setting up {made_from}")
+        venv.create(home, clear=True, with_pip=True)
+        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        output([*pip, requirement(name)])
+        stamp.write_text(made_from)
+    return str(python)
+
+
+# Measuring
+
+
+def race(pythons: Mapping[str, str], plan: Plan) -> Figures:
+    """CPU, memory and warm-up of every contestant at every size."""
+    heats = {
+        (size, name): played(name, python, size)
+        for size in plan.sizes
+        for name, python in pythons.items()
+    }
+    found = in_turns("race", heats, plan.rounds)
+    return {str(size): {name: found[size, name] for name in pythons} for size in plan.sizes}
+
+
+def latency(pythons: Mapping[str, str], plan: Plan) -> Figures:
+    """Wall time with slow models, as a multiple of what waiting alone would take."""
+    count = plan.latency_cases
+    slow = {n: played(n, pythons[n], count, "--latency", LATENCY) for n in ("bare", "greenroom")}
+    found = in_turns("slow models", slow, plan.rounds)
+    ideal = ceil(count / CONCURRENCY) * MODEL_CALLS * LATENCY
+    return {name: figures["wall"] / ideal for name, figures in found.items()}
+
+
+def played(name: str, python: str, *arguments: object) -> Callable[[], Figures]:
+    """A contestant ready to play."""
+    module = f"contestants.{name.replace('-', '_')}"
+    return lambda: json.loads(output([python, "-m", module, *map(str, arguments)]))
+
+
+def start(plan: Plan) -> Figures:
+    """CPU seconds to start an interpreter and to import Greenroom in it."""
+    python, door = [sys.executable, "-c"], Path(sys.executable).with_name("greenroom")
+    commands = {
+        "interpreter": [*python, "pass"],
+        "import greenroom": [*python, "import greenroom"],
+        "all public names": [*python, ALL_NAMES],
+        "greenroom --help": [door, "--help"],
+    }
+    started = {name: lambda line=line: {"cpu": cpu_of(line)} for name, line in commands.items()}
+    found = in_turns("start", started, plan.starts)
+    return {name: figures["cpu"] for name, figures in found.items()}
+
+
+def flows(plan: Plan) -> Figures:
+    """CPU, events and model calls of one case, for each shape of agent."""
+    command = [sys.executable, "-m", "contestants.flows", str(plan.flow_cases)]
+    rounds = [json.loads(output(command)) for _ in turns("flows", plan.rounds)]
+    return {name: best([found[name] for found in rounds]) for name in rounds[0]}
+
+
+def in_turns(
+    what: str, entries: Mapping[K, Callable[[], Figures]], rounds: int
+) -> dict[K, Figures]:
+    """Each entry's best figures after so many rounds in which all have their turn."""
+    found: dict[K, list[Figures]] = {key: [] for key in entries}
+    for _ in turns(what, rounds):
+        for key, play in entries.items():
+            found[key].append(play())
+    return {key: best(figures) for key, figures in found.items()}
+
+
+def best(rounds: Sequence[Figures]) -> Figures:
+    """The least of each figure: noise only ever adds."""
+    return {key: min(figures[key] for figures in rounds) for key in rounds[0]}
+
+
+def turns(what: str, rounds: int) -> Iterator[int]:
+    """Count the rounds, and tell a waiting reader."""
+    for number in range(1, rounds + 1):
+        progress(f"{what}: round {number} of {rounds}")
+        yield number
+    progress("")
+
+
+def cpu_of(command: Sequence[object]) -> float:
+    """What a command uses up, from its start to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    output(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def output(command: Sequence[object]) -> str:
+    """What a command prints; a failing one ends the run with its own words."""
+    line = [str(part) for part in command]
+    done = subprocess.run(line, cwd=HERE, env=SETTINGS, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(line)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+# Judging
+
+
+def judged(found: Figures, plan: Plan) -> list[Goal]:
+    """The figures that have a limit."""
+    usual, largest = plan.usual, plan.sizes[-1]
+    race, begun = found["race"], found["start"]
+    ours = per_case(race, "greenroom", usual)
+    memory = race[str(largest)]["greenroom"]["kb"] / largest
+    bare_start = begun["interpreter"]
+    goals = [
+        Goal(f"CPU of {PEER}, {usual} cases", ours / per_case(race, PEER, usual), 0.5, "×"),
+        Goal(f"memory per case, {largest} cases", memory, 5.0, "kB"),
+        Goal("wall time of ideal, slow models", found["latency"]["greenroom"], 1.15, "×"),
+        Goal("import greenroom", begun["import greenroom"] - bare_start, 0.15, "s"),
+        Goal("import all public names", begun["all public names"] - bare_start, 0.15, "s"),
+        Goal("other packages imported with them", len(found["packages"]), 0, ""),
+        Goal("greenroom --help", begun["greenroom --help"], 0.3, "s"),
+    ]
+    if largest > usual:
+        growth = per_case(race, "greenroom", largest) / ours
+        goals.insert(2, Goal(f"CPU per case, {largest} beside {usual}", growth, 1.25, "×"))
+    return goals
+
+
+def per_case(race: Figures, name: str, size: int) -> float:
+    """CPU microseconds for one case."""
+    return race[str(size)][name]["cpu"] / size * 1e6
+
+
+# Showing
+
+
+def shown(found: Figures, goals: Sequence[Goal], plan: Plan, *, enforced: bool) -> str:
+    """Everything on one page."""
+    title = f"Python {found['versions']['python']}, {found['versions'][PEER]}"
+    parts = [title, *race_lines(found["race"], plan), *flow_lines(found["flows"])]
+    parts += ["", "Goals" if enforced else "Goals (a short run: shown, not enforced)"]
+    parts += [goal_line(goal, enforced) for goal in goals]
+    if found["packages"]:
+        parts.append(f"  imported besides: {', '.join(found['packages'])}")
+    return "\n".join(parts)
+
+
+def race_lines(race: Figures, plan: Plan) -> list[str]:
+    names = list(race[str(plan.usual)])
+    cpu = {name: [per_case(race, name, size) for size in plan.sizes] for name in names}
+    net = {name: list(map(sub, cpu[name], cpu["bare"])) for name in names if name != "bare"}
+    first = [f"{name} {race[str(plan.usual)][name]['warm_up'] * 1e3:.0f} ms" for name in names]
+    return [
+        "",
+        row("CPU µs per case", [f"N={size}" for size in plan.sizes]),
+        *(row(name, [f"{value:.1f}" for value in cpu[name]]) for name in names),
+        *(row(f"{name}, net of bare", [f"{value:.1f}" for value in net[name]]) for name in net),
+        row(f"greenroom / {PEER}", beside_peer(cpu)),
+        row("the same, net of bare", beside_peer(net)),
+        f"  the first ten cases, not counted above: {', '.join(first)}",
+    ]
+
+
+def beside_peer(cpu: Mapping[str, Sequence[float]]) -> list[str]:
+    return [f"{ratio:.2f} ×" for ratio in map(truediv, cpu["greenroom"], cpu[PEER])]
+
+
+def flow_lines(flows: Figures) -> list[str]:
+    one = flows["one agent"]["cpu"]
+    lines = [
+        row(
+            name,
+            [
+                f"{it['cpu'] * 1e6:.0f}",
+                f"{it['cpu'] / one:.1f} ×",
+                f"{it['cpu'] / it['events'] * 1e6:.0f}",
+                f"{it['events']}",
+                f"{it['model_calls']}",
+            ],
+        )
+        for name, it in flows.items()
+    ]
+    heads = ["µs/case", "relative", "µs/event", "events", "replies"]
+    return ["", row("Greenroom by shape", heads), *lines]
+
+
+def goal_line(goal: Goal, enforced: bool) -> str:
+    verdict = ("met" if goal.met else "MISSED") if enforced else ""
+    number = f"{goal.value:.2f}" if goal.unit else f"{goal.value:.0f}"
+    return row(goal.what, [f"{number} {goal.unit}", f"max {goal.limit:g}", verdict]).rstrip()
+
+
+def row(name: str, cells: Sequence[str]) -> str:
+    return f"  {name:<36}" + "".join(f"{cell:>11}" for cell in cells)
+
+
+def progress(text: str) -> None:
+    """Say what goes on, where somebody is watching."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""What an agent's model is shown: its own exchanges in full, those of others as they were heard."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from greenroom import Agent, Case, Lines, Scripted, Turn, call, loop, route, simulate, step, tool
+from greenroom.agents import Flow, Scene, history, persona
+from greenroom.ledger import Message
+from greenroom.models import ModelRequest
+
+
+@tool
+def look(key: str) -> str:
+    """Look."""
+    raise AssertionError
+
+
+class Memory:
+    """Scripted answers that remember what they were shown."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.shown: list[list[tuple[str, str]]] = []
+        self._answers = answers
+
+    def __call__(self, request: ModelRequest) -> Any:
+        self.shown.append([(m.role, m.text) for m in request.messages])
+        return self._answers[request.n]
+
+
+def remembering(name: str, memory: Memory, **options: Any) -> Agent:
+    return Agent(name, model=Scripted(then=memory), tools=[look], **options)
+
+
+async def talked(flow: Flow, *says: str, **options: Any) -> None:
+    turns = [Turn(text) for text in says]
+    await simulate(Case("talk", turns=turns, mocks={"look": "found"}, **options), flow)
+
+
+async def test_an_agent_remembers_its_own_exchanges_in_full() -> None:
+    memory = Memory(call("look", key="a"), "One.", "Two.")
+    await talked(remembering("a", memory), "First?", "Second?")
+    assert memory.shown[-1] == [
+        ("user", "First?"),
+        ("assistant", ""),
+        ("tool", "found"),
+        ("assistant", "One."),
+        ("user", "Second?"),
+    ]
+
+
+async def test_an_agent_in_a_route_hears_of_exchanges_it_took_no_part_in() -> None:
+    billing = Memory(call("look", key="a"), "Paid.", "Paid again.")
+    other = Memory("Hello.", "Bye.")
+
+    def choose(ctx: Any) -> str:
+        return "billing" if "pay" in ctx.input else "other"
+
+    flow = route(choose, billing=remembering("b", billing), other=remembering("o", other))
+    await talked(flow, "hi", "pay", "pay more", "ciao")
+    assert billing.shown[0] == [("user", "hi"), ("assistant", "Hello."), ("user", "pay")]
+    assert other.shown[-1] == [
+        ("user", "hi"),
+        ("assistant", "Hello."),
+        ("user", "pay"),
+        ("assistant", "Paid."),
+        ("user", "pay more"),
+        ("assistant", "Paid again."),
+        ("user", "ciao"),
+    ]
+    assert ("tool", "found") in billing.shown[-1]
+    assert ("tool", "found") not in other.shown[-1]
+
+
+async def test_an_exchange_an_agent_took_part_in_is_told_once() -> None:
+    first, second = Memory("draft 1", "draft 2"), Memory("final 1", "final 2")
+    await talked(remembering("f", first) >> remembering("s", second), "one", "two")
+    assert first.shown[-1] == [("user", "one"), ("assistant", "draft 1"), ("user", "two")]
+    assert second.shown[-1] == [
+        ("user", "draft 1"),
+        ("assistant", "final 1"),
+        ("user", "draft 2"),
+    ]
+
+
+async def test_branches_do_not_hear_each_other() -> None:
+    left, right = Memory("L1", "L2"), Memory("R1", "R2")
+    await talked(remembering("l", left) | remembering("r", right), "one", "two")
+    assert left.shown[-1] == [("user", "one"), ("assistant", "L1"), ("user", "two")]
+    assert right.shown[-1] == [("user", "one"), ("assistant", "R1"), ("user", "two")]
+
+
+async def test_an_agent_in_a_loop_remembers_its_rounds() -> None:
+    memory = Memory("One?", "Two?", "Done.")
+    flow = loop(remembering("a", memory), until=lambda output: output == "Done.", awaits_input=True)
+    await talked(flow, "begin", user=Lines("first", "second"))
+    assert memory.shown[-1] == [
+        ("user", "begin"),
+        ("assistant", "One?"),
+        ("user", "first"),
+        ("assistant", "Two?"),
+        ("user", "second"),
+    ]
+
+
+async def test_a_route_in_a_loop_hears_of_rounds_another_branch_answered() -> None:
+    one, two = Memory("from one"), Memory("from two", "Done.")
+
+    def choose(ctx: Any) -> str:
+        return "one" if ctx.input == "begin" else "two"
+
+    flow = loop(
+        route(choose, one=remembering("a", one), two=remembering("b", two)),
+        until=lambda output: output == "Done.",
+        awaits_input=True,
+    )
+    await talked(flow, "begin", user=Lines("next", "last"))
+    assert two.shown == [
+        [("user", "begin"), ("assistant", "from one"), ("user", "next")],
+        [
+            ("user", "begin"),
+            ("assistant", "from one"),
+            ("user", "next"),
+            ("assistant", "from two"),
+            ("user", "last"),
+        ],
+    ]
+
+
+async def test_a_persona_is_a_system_message_before_everything() -> None:
+    memory = Memory("One.", "Two.")
+    agent = remembering("a", memory, context=[persona(" Be kind. "), history()])
+    await talked(agent, "First?", "Second?")
+    assert memory.shown[-1] == [
+        ("system", "Be kind."),
+        ("user", "First?"),
+        ("assistant", "One."),
+        ("user", "Second?"),
+    ]
+
+
+async def test_history_can_be_cut_to_the_last_exchanges() -> None:
+    memory = Memory("One.", "Two.", "Three.", "Four.")
+    agent = remembering("a", memory, context=[history(last=2)])
+    await talked(agent, "1", "2", "3", "4")
+    assert memory.shown[-1] == [
+        ("user", "2"),
+        ("assistant", "Two."),
+        ("user", "3"),
+        ("assistant", "Three."),
+        ("user", "4"),
+    ]
+
+
+async def test_history_of_none_or_no_rule_at_all_shows_the_present_only() -> None:
+    for context in ([history(last=0)], []):
+        memory = Memory("One.", "Two.")
+        await talked(remembering("a", memory, context=context), "First?", "Second?")
+        assert memory.shown[-1] == [("user", "Second?")]
+
+
+async def test_history_longer_than_what_happened_shows_it_all() -> None:
+    memory = Memory("One.", "Two.")
+    await talked(remembering("a", memory, context=[history(last=9)]), "First?", "Second?")
+    assert len(memory.shown[-1]) == 3
+
+
+async def test_a_rule_of_ones_own_sees_the_earlier_exchanges_and_the_state() -> None:
+    def told(scene: Scene) -> Sequence[Message]:
+        name = scene.state["user"]["name"]
+        return [Message("system", f"{name} asked {len(scene.earlier)} times before.")]
+
+    memory = Memory("One.", "Two.")
+    agent = remembering("a", memory, context=[told])
+    await talked(agent, "First?", "Second?", state={"user": {"name": "Ada"}})
+    assert memory.shown[-1][0] == ("system", "Ada asked 1 times before.")
+
+
+async def test_an_attempt_that_failed_is_not_remembered() -> None:
+    memory = Memory(call("look", key="a"), RuntimeError("model down"), "One.", "Two.")
+    await talked(remembering("a", memory, retries=1), "First?", "Second?")
+    assert memory.shown[-1] == [("user", "First?"), ("assistant", "One."), ("user", "Second?")]
+
+
+async def test_an_agent_that_speaks_first_is_asked_without_a_message() -> None:
+    memory = Memory("Hello!", "Fine.")
+    await simulate(Case("open", user=Lines("How are you?")), remembering("a", memory))
+    assert memory.shown == [[], [("assistant", "Hello!"), ("user", "How are you?")]]
+
+
+async def test_an_agents_input_that_is_no_text_is_shown_as_json() -> None:
+    memory = Memory("Done.")
+    await talked(step(lambda: {"order": 7, "né": "é"}, name="s") >> remembering("a", memory), "go")
+    assert memory.shown == [[("user", '{"order": 7, "né": "é"}')]]

@@ -1,0 +1,184 @@
+"""A case that cannot be played is refused where it is written, with what to write instead."""
+
+from typing import Any
+
+import pytest
+
+from greenroom import Case, EvalSet, Expect, Stop, Turn, call
+from greenroom.cases import by_args, fault, in_turn, live
+from greenroom.errors import BadCase, BadQuery
+
+
+def test_a_case_with_says_has_one_turn() -> None:
+    expect = Expect(contains="21")
+    assert Case("paris", says="Weather?", expect=expect).script == (Turn("Weather?", expect),)
+
+
+def test_a_case_with_turns_plays_them() -> None:
+    turns = [Turn("Hi"), Turn("Bye")]
+    assert Case("polite", turns=turns).script == tuple(turns)
+
+
+def test_a_case_without_a_message_has_no_script() -> None:
+    assert Case("open").script == ()
+
+
+def test_an_expectation_without_a_message_is_about_the_agents_opening() -> None:
+    expect = Expect(contains="Hello")
+    assert Case("greets", expect=expect).script == (Turn("", expect),)
+
+
+def test_a_case_shows_its_name_or_else_its_id() -> None:
+    assert (Case("a", name="Refund").title, Case("a").title) == ("Refund", "a")
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"id": ""}, "the id ''; give it a name"),
+        ({"id": "  "}, "give it a name"),
+        ({"id": 7}, "the id 7; give it a name"),
+        ({"says": 7}, "case 'a': `says` is 7, but should be a text"),
+        ({"turns": "Hi"}, "`turns` is 'Hi', but should be a list"),
+        ({"turns": ["Hi"]}, r"`turns` holds 'Hi'; write Turn\('Hi'\)"),
+        ({"turns": [Turn("Hi")], "says": "Hi"}, "both `turns` and `says`"),
+        ({"turns": [Turn("Hi")], "expect": Expect()}, "both `turns` and `says`/`expect`"),
+        ({"turns": [Turn("Hi"), Turn("")]}, "a turn in which the user says nothing"),
+        ({"expect": {"tools": []}}, r"`expect` is .*, but should be an Expect\(\.\.\.\)"),
+        ({"mocks": ["refund"]}, "`mocks` is .*, but should be a mapping"),
+        ({"allow_tools": "refund"}, "`allow_tools` is 'refund', but should be a list"),
+        ({"state": [1]}, "`state` is .*, but should be a mapping"),
+        ({"state": {"order": 7}}, r"has 'order': 7; group by scope: state=\{\"session\""),
+        ({"stop": 5}, r"`stop` is 5, but should be a Stop\(\.\.\.\)"),
+        ({"stop": {"max_turns": 5}}, "`stop` is .* should be a Stop"),
+        ({"metrics": len}, "`metrics` is .*, but should be a list"),
+        ({"tags": "smoke"}, "`tags` is 'smoke', but should be a list"),
+        ({"metadata": "x"}, "`metadata` is 'x', but should be a mapping"),
+        ({"name": 5}, "`name` is 5, but should be a text"),
+        ({"now": "noon"}, "`now` is 'noon', but should be a number of seconds"),
+    ],
+)
+def test_a_case_says_what_is_wrong_with_it(given: dict[str, Any], told: str) -> None:
+    wrong: dict[str, Any] = {"id": "a", **given}
+    with pytest.raises(BadCase, match=told):
+        Case(**wrong)
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"tools": "refund"}, r"`tools` is 'refund', but should be a list: \['refund'\]"),
+        ({"tools": 5}, "`tools` is 5, but should be a list"),
+        ({"tools": [5]}, r"an expected tool call is 5; use call\('name', arg=\.\.\.\)"),
+        ({"tools": [("refund", {})]}, "use call"),
+        ({"response": 21}, "`response` is 21, but should be a text"),
+        ({"contains": 21}, "`contains` is 21, but should be a text or a list of texts"),
+        ({"contains": ["Paris", 21]}, "holds 21; write it as a text"),
+        ({"state": "done"}, "`state` is 'done', but should be a query by scope"),
+        ({"state": {"done": True}}, r"'done': True; group by scope: \{\"session\""),
+    ],
+)
+def test_an_expectation_says_what_is_wrong_with_it(given: Any, told: str) -> None:
+    with pytest.raises(BadCase, match=told):
+        Expect(**given)
+
+
+def test_an_expected_state_with_an_unknown_operator_is_refused() -> None:
+    with pytest.raises(BadQuery, match=r"'\$exist'"):
+        Expect(state={"session": {"done": {"$exist": True}}})
+
+
+def test_expecting_no_tools_is_not_the_same_as_expecting_nothing() -> None:
+    assert Expect(tools=[]) != Expect()
+
+
+@pytest.mark.parametrize("given", [{"says": 5}, {"says": "Hi", "expect": "Hello"}])
+def test_a_turn_says_what_is_wrong_with_it(given: Any) -> None:
+    with pytest.raises(BadCase, match=r"Turn\(\.\.\.\): `\w+` is"):
+        Turn(**given)
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"max_turns": 0}, "both must be positive"),
+        ({"max_turns": -1}, "both must be positive"),
+        ({"max_seconds": 0}, "both must be positive"),
+        ({"max_seconds": float("nan")}, "both must be positive"),
+        ({"max_seconds": float("inf")}, "positive and finite"),
+        ({"max_turns": "3"}, "`max_turns` is '3', but should be a whole number"),
+        ({"max_turns": 2.5}, "`max_turns` is 2.5, but should be a whole number"),
+        ({"max_seconds": "60"}, "`max_seconds` is '60', but should be a number"),
+        ({"max_seconds": None}, "`max_seconds` is None, but should be a number"),
+        ({"state_matches": [1]}, "should be a query by scope"),
+        ({"state_matches": {"done": True}}, "group by scope"),
+        ({"state_matches": {}}, "would match at once"),
+    ],
+)
+def test_a_stop_says_what_is_wrong_with_it(given: Any, told: str) -> None:
+    with pytest.raises(BadCase, match=told):
+        Stop(**given)
+
+
+def test_cases_and_their_parts_cannot_be_changed() -> None:
+    for part, name in [
+        (Case("a"), "says"),
+        (Turn("Hi"), "says"),
+        (Expect(), "tools"),
+        (Stop(), "max_turns"),
+        (EvalSet("s"), "cases"),
+    ]:
+        with pytest.raises(AttributeError):
+            setattr(part, name, "x")
+
+
+def test_an_eval_set_holds_cases_by_id() -> None:
+    one, other = Case("one", tags=["smoke"]), Case("other")
+    evalset = EvalSet("demo", [one, other])
+    assert (list(evalset), len(evalset), evalset["other"]) == ([one, other], 2, other)
+    assert list(evalset.tagged("smoke")) == [one]
+
+
+def test_an_eval_set_is_not_changed_by_what_happens_to_the_list_it_was_given() -> None:
+    cases = [Case("one")]
+    evalset = EvalSet("demo", cases)
+    cases.append(Case("two"))
+    assert len(evalset) == 1
+
+
+def test_two_cases_of_one_id_are_refused() -> None:
+    with pytest.raises(BadCase, match="'demo' has two cases 'a'; rename one"):
+        EvalSet("demo", [Case("a"), Case("a")])
+
+
+def test_what_is_no_case_is_refused_from_an_eval_set() -> None:
+    strings: Any = ["a"]
+    with pytest.raises(BadCase, match="'demo' holds 'a', which is no Case"):
+        EvalSet("demo", strings)
+
+
+def test_an_unknown_case_is_named_with_the_known_ones() -> None:
+    with pytest.raises(BadCase, match=r"no case 'b'; it has \['a'\]"):
+        EvalSet("demo", [Case("a")])["b"]
+
+
+@pytest.mark.parametrize(
+    "make, args, options, told",
+    [
+        (fault, [], {}, "exactly one of"),
+        (fault, ["broken"], {"timeout": 3}, "exactly one of"),
+        (fault, [], {"slow": "long"}, "give seconds"),
+        (fault, [], {"timeout": -1}, "give seconds"),
+        (in_turn, [], {}, "at least one"),
+        (by_args, [{"city": "Oslo"}], {}, "pairs of arguments and an answer"),
+        (live, [call], {"hosts": "example.org"}, r"\['example.org'\]"),
+    ],
+)
+def test_a_mock_says_what_is_wrong_with_it(make: Any, args: Any, options: Any, told: str) -> None:
+    with pytest.raises(BadCase, match=told):
+        make(*args, **options)
+
+
+def test_faults_read_like_their_source() -> None:
+    assert repr(fault(slow=2, value={"ok": True})) == "fault(slow=2, value={'ok': True})"
+    assert repr(fault("no stock")) == "fault(error='no stock')"

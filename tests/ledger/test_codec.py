@@ -1,0 +1,147 @@
+"""A ledger survives on disk, and a file that was cut loses at most its last line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenroom import Ledger
+from greenroom.errors import BadLedger, BadValue
+from greenroom.ledger import AgentSaid, Event, Noted, RunEnded, ToolReturned, UserSaid
+from ledger.values import EVENTS, ledger_of
+
+
+@settings(max_examples=200)
+@given(st.lists(EVENTS, max_size=6))
+def test_a_ledger_read_back_is_the_ledger_that_was_written(events: list[Event]) -> None:
+    ledger = ledger_of(*events)
+    again = Ledger.loads(ledger.dumps())
+    assert again == ledger
+    assert again.dumps() == ledger.dumps()
+
+
+@given(st.lists(EVENTS, min_size=1, max_size=4), st.data())
+def test_a_ledger_cut_at_any_byte_has_all_its_whole_lines(
+    tmp_path_factory: pytest.TempPathFactory, events: list[Event], data: st.DataObject
+) -> None:
+    ledger = ledger_of(*events)
+    whole = ledger.dumps().encode()
+    cut = data.draw(st.integers(0, len(whole)))
+    file = tmp_path_factory.getbasetemp() / "cut.jsonl"
+    file.write_bytes(whole[:cut])
+    found = Ledger.load(file)
+    lines = whole[:cut].count(b"\n")
+    assert len(found) in (lines, lines + 1)
+    assert list(found) == list(ledger)[: len(found)]
+
+
+def test_each_event_is_one_line() -> None:
+    ledger = ledger_of(UserSaid(text="one\ntwo\u2028three\x85four\r"), AgentSaid(text="ok"))
+    lines = ledger.dumps().split("\n")
+    assert len(lines) == 3
+    assert json.loads(lines[0])["text"] == "one\ntwo\u2028three\x85four\r"
+    assert Ledger.loads(ledger.dumps()) == ledger
+
+
+def test_a_saved_ledger_can_be_loaded(tmp_path: Path) -> None:
+    ledger = ledger_of(UserSaid(text="Grüße"), RunEnded(reason="completed"))
+    ledger.save(tmp_path / "deep" / "run.jsonl")
+    assert Ledger.load(tmp_path / "deep" / "run.jsonl") == ledger
+    assert [f.name for f in (tmp_path / "deep").iterdir()] == ["run.jsonl"]
+
+
+def test_a_last_line_cut_inside_a_character_is_left_out(tmp_path: Path) -> None:
+    whole = ledger_of(UserSaid(text="hi"), UserSaid(text="Grüße")).dumps().encode()
+    file = tmp_path / "run.jsonl"
+    file.write_bytes(whole[: whole.index("ü".encode()) + 1])
+    assert [event.text for event in Ledger.load(file).of(UserSaid)] == ["hi"]
+
+
+def test_a_broken_character_before_the_last_line_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    file.write_bytes(b'{"kind": "user_said", "text": "\xff"}\n')
+    with pytest.raises(BadLedger, match=r"run\.jsonl"):
+        Ledger.load(file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadLedger, match=r"nowhere\.jsonl"):
+        Ledger.load(tmp_path / "nowhere.jsonl")
+
+
+GOOD = '{"kind": "user_said", "text": "hi"}'
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        "nonsense",
+        '{"kind": "user_said"}',
+        '{"kind": "nobody_knows", "text": "x"}',
+        '{"text": "no kind"}',
+        "[]",
+        '{"kind": "user_said", "text": "x", "voice": "narrator"}',
+    ],
+)
+def test_a_line_that_is_no_event_is_named_with_its_number(garbage: str) -> None:
+    with pytest.raises(BadLedger, match=r"run\.jsonl, line 2 is not an event"):
+        Ledger.loads(f"{GOOD}\n{garbage}\n{GOOD}\n", "run.jsonl")
+
+
+def test_garbage_in_a_finished_last_line_is_not_taken_for_a_cut() -> None:
+    with pytest.raises(BadLedger, match="line 2"):
+        Ledger.loads(f"{GOOD}\nnonsense\n")
+
+
+def test_a_last_line_of_good_json_that_is_no_event_is_not_taken_for_a_cut() -> None:
+    with pytest.raises(BadLedger, match="line 2"):
+        Ledger.loads(f'{GOOD}\n{{"kind": "nobody_knows"}}')
+
+
+def test_blank_lines_are_skipped_and_counted() -> None:
+    assert len(Ledger.loads(f"\n{GOOD}\n\n{GOOD}\n")) == 2
+    with pytest.raises(BadLedger, match="line 3"):
+        Ledger.loads(f"\n{GOOD}\nnonsense\n")
+
+
+def test_events_in_another_order_are_refused() -> None:
+    first, second = ledger_of(UserSaid(text="a"), UserSaid(text="b")).dumps().splitlines()
+    with pytest.raises(BadLedger, match="cannot follow"):
+        Ledger.loads(f"{second}\n{first}\n")
+
+
+def test_an_event_of_another_ledger_cannot_be_appended() -> None:
+    ledger = ledger_of(UserSaid(text="a"), UserSaid(text="b"))
+    with pytest.raises(BadLedger, match="cannot follow"):
+        Ledger().append(ledger[1], at=0.0)
+
+
+def test_half_a_character_does_not_cost_the_whole_run() -> None:
+    ledger = ledger_of(UserSaid(text="hi"), AgentSaid(text="cut \ud83d off"), UserSaid(text="oh"))
+    found = Ledger.loads(ledger.dumps())
+    assert [type(event) for event in found] == [UserSaid, AgentSaid, UserSaid]
+    assert found.of(AgentSaid)[0].text.startswith("cut ")
+
+
+def test_values_are_copied_when_they_enter() -> None:
+    value = {"celsius": [21]}
+    ledger = ledger_of(ToolReturned(call_id="c", tool="t", value=value, source="mock"))
+    value["celsius"].append(99)
+    assert ledger.of(ToolReturned)[0].value == {"celsius": [21]}
+
+
+def test_a_value_that_is_no_json_does_not_enter() -> None:
+    ledger = Ledger()
+    with pytest.raises(BadValue, match=r"Noted\.data"):
+        ledger.append(Noted(name="x", data=float("nan")), at=0.0)
+    assert len(ledger) == 0
+
+
+def test_an_event_that_was_refused_can_still_be_appended_elsewhere() -> None:
+    event = Noted(name="x", data={"bad": object()})
+    with pytest.raises(BadValue):
+        ledger_of(UserSaid(text="hi")).append(event, at=0.0)
+    event.data.clear()
+    assert Ledger().append(event, at=0.0).seq == 0

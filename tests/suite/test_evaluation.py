@@ -1,0 +1,238 @@
+"""An evaluation: what may be given to it, when it stops, and what its hooks may do."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Case, EvalSet, Report, Scripted, evaluate, rehearse, step
+from greenroom.cases import write_evalset
+from greenroom.errors import BadCase, BadFile, BadMetric, NotFound
+from greenroom.metrics import contains
+
+ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
+OK = contains("You said")
+
+
+def case(name: str, says: str = "Hi", **options: Any) -> Case:
+    return Case(name, says, **options)
+
+
+def crash(ctx: Any) -> str:
+    if ctx.input == "crash":
+        raise RuntimeError("boom")
+    return "fail" if ctx.input == "fail" else f"You said {ctx.input}"
+
+
+FRAGILE = step(crash)
+MIXED = [case("one"), case("two", "fail"), case("three", "crash"), case("four")]
+
+
+def statuses(report: Report) -> list[str]:
+    return [result.status for result in report]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        case("a"),
+        [case("a")],
+        (case("a"),),
+        EvalSet("s", [case("a")]),
+        {"a": case("a")}.values(),
+    ],
+)
+async def test_cases_may_be_given_in_many_ways(given: Any) -> None:
+    report = await evaluate(ECHO, given, metrics=[OK])
+    assert (statuses(report), report.passed) == (["passed"], True)
+
+
+async def test_cases_may_be_given_as_a_file(tmp_path: Path) -> None:
+    write_evalset(EvalSet("s", [case("a"), case("b")], name="Smoke"), tmp_path / "s.json")
+    for given in (tmp_path / "s.json", str(tmp_path / "s.json")):
+        report = await evaluate(ECHO, given, metrics=[OK])
+        assert (report.name, statuses(report)) == ("Smoke", ["passed", "passed"])
+
+
+async def test_an_agent_and_its_cases_may_be_given_as_a_path(tmp_path: Path) -> None:
+    (tmp_path / "my_agent.py").write_text(
+        "from greenroom import Case, step\n"
+        "agent = step(lambda ctx: f'You said {ctx.input}', name='echo')\n"
+        "hello = Case('hello', 'Hello')\n"
+    )
+    path = str(tmp_path / "my_agent.py")
+    report = await evaluate(path, path, metrics=[OK])
+    assert [(r.case_id, r.status) for r in report] == [("hello", "passed")]
+
+
+@pytest.mark.parametrize("given, error", [(5, BadFile), ([5], BadCase), ("nowhere.json", BadFile)])
+async def test_what_is_no_case_is_refused(given: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await evaluate(ECHO, given)
+
+
+async def test_two_cases_of_one_id_are_refused() -> None:
+    with pytest.raises(BadCase, match="two cases 'a'"):
+        await evaluate(ECHO, [case("a"), case("a")])
+
+
+async def test_what_no_backend_can_play_is_refused() -> None:
+    with pytest.raises(NotFound, match="no backend can play"):
+        await evaluate(object(), [case("a")])
+
+
+async def test_no_cases_at_all_do_not_pass() -> None:
+    report = await evaluate(ECHO, [])
+    assert (len(report), report.passed, report.summary.pass_rate) == (0, False, None)
+
+
+async def test_a_metric_that_cannot_be_bound_is_refused_before_anything_runs() -> None:
+    ran: list[str] = []
+
+    def wrong(nonsense: Any) -> bool:
+        return True
+
+    agent = step(lambda: ran.append("ran"), name="s")
+    with pytest.raises(BadMetric, match="nonsense"):
+        await evaluate(agent, [case("a")], metrics=[wrong])
+    with pytest.raises(BadMetric, match="nonsense"):
+        await evaluate(agent, [case("a"), case("b", metrics=[wrong])])
+    assert ran == []
+
+
+async def test_errors_are_collected_unless_said_otherwise() -> None:
+    report = await evaluate(FRAGILE, MIXED, metrics=[OK], concurrency=1)
+    assert statuses(report) == ["passed", "failed", "error", "passed"]
+    assert not report.passed
+
+
+async def test_an_error_may_stop_the_run() -> None:
+    report = await evaluate(FRAGILE, MIXED, metrics=[OK], concurrency=1, on_error="stop")
+    assert statuses(report) == ["passed", "failed", "error", "skipped"]
+    assert report["four"].notes == ("not run: case 'three' had an error before",)
+
+
+async def test_cases_with_errors_may_be_left_out_of_the_gate_but_are_shown() -> None:
+    report = await evaluate(FRAGILE, MIXED, metrics=[OK], concurrency=1, on_error="skip")
+    assert statuses(report) == ["passed", "failed", "skipped", "passed"]
+    assert report["three"].error is not None
+    assert "boom" in str(report)
+    assert not report.passed
+
+
+async def test_the_first_case_that_does_not_pass_may_stop_the_run() -> None:
+    report = await evaluate(FRAGILE, MIXED, metrics=[OK], concurrency=1, fail_fast=True)
+    assert statuses(report) == ["passed", "failed", "skipped", "skipped"]
+    assert "case 'two' did not pass" in report["four"].notes[0]
+
+
+async def test_cases_under_way_when_the_run_stops_are_finished() -> None:
+    everyone = [case("bad", "crash"), *(case(f"c{i}") for i in range(6))]
+    report = await evaluate(FRAGILE, everyone, metrics=[OK], concurrency=3, on_error="stop")
+    assert len(report) == 7
+    assert statuses(report)[0] == "error"
+    assert set(statuses(report)[1:]) <= {"passed", "skipped"}
+    assert statuses(report)[-1] == "skipped"
+
+
+async def test_hooks_hear_of_every_case() -> None:
+    heard: list[str] = []
+    await evaluate(
+        FRAGILE,
+        MIXED,
+        metrics=[OK],
+        concurrency=1,
+        fail_fast=True,
+        on_case_start=lambda case: heard.append(f"{case.id} begins"),
+        on_case_complete=lambda result: heard.append(f"{result.case_id} {result.status}"),
+    )
+    assert heard == [
+        "one begins",
+        "one passed",
+        "two begins",
+        "two failed",
+        "three skipped",
+        "four skipped",
+    ]
+
+
+async def test_a_hook_that_raises_harms_nothing_and_is_reported() -> None:
+    def broken(_: Any) -> None:
+        raise LookupError("no terminal")
+
+    report = await evaluate(
+        ECHO, [case("a"), case("b")], metrics=[OK], on_case_start=broken, on_case_complete=broken
+    )
+    assert statuses(report) == ["passed", "passed"]
+    assert report.notes == ["the hook 'broken' raised LookupError('no terminal')"]
+    assert "no terminal" in str(report)
+
+
+async def test_metrics_of_a_run_are_added_and_the_cases_own_win() -> None:
+    mine = contains("nowhere", name="words")
+    report = await evaluate(
+        ECHO, [case("a", metrics=[mine]), case("b")], metrics=[contains("You", name="words")]
+    )
+    assert statuses(report) == ["failed", "passed"]
+
+
+async def test_ledgers_are_kept_unless_said_otherwise() -> None:
+    kept = await evaluate(ECHO, [case("a")], metrics=[OK])
+    dropped = await evaluate(ECHO, [case("a")], metrics=[OK], keep_ledgers=False)
+    assert (kept["a"].ledger is None, dropped["a"].ledger is None) == (False, True)
+    assert kept["a"].scores == dropped["a"].scores
+
+
+async def test_a_cases_own_agent_needs_no_other() -> None:
+    report = await evaluate(None, [case("a", agent=ECHO), case("b")], metrics=[OK])
+    assert statuses(report) == ["passed", "error"]
+    assert "no agent to play" in str(report["b"].error)
+
+
+def test_rehearse_is_the_same_without_async() -> None:
+    assert rehearse(ECHO, [case("a")], metrics=[OK]).passed
+
+
+async def test_rehearse_works_inside_a_running_loop() -> None:
+    def inside() -> Report:
+        return rehearse(ECHO, [case("a"), case("b")], metrics=[OK])
+
+    assert inside().passed
+
+
+async def test_rehearse_raises_in_a_running_loop_what_it_raises_outside() -> None:
+    with pytest.raises(BadCase, match="two cases 'a'"):
+        rehearse(ECHO, [case("a"), case("a")])
+
+
+def test_rehearse_leaves_no_event_loop_behind() -> None:
+    rehearse(ECHO, [case("a")], metrics=[OK])
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        asyncio.get_running_loop()
+
+
+async def test_an_evaluation_that_is_cancelled_cancels_its_cases() -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def hangs() -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return ""
+
+    run = asyncio.ensure_future(evaluate(step(hangs), [case("a")], metrics=[OK]))
+    await started.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert cancelled.is_set()
+
+
+async def test_one_agent_object_may_be_evaluated_again_and_again() -> None:
+    agent = Agent("a", model=Scripted("You said one.", "You said two."))
+    for _ in range(3):
+        report = await evaluate(agent, [case("a"), case("b")], metrics=[contains("one")])
+        assert report.passed

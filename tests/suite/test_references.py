@@ -1,0 +1,201 @@
+"""Agents and cases named by a path: found where they are looked for, and never guessed."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Case, EvalSet
+from greenroom.errors import BadFile, BadInput, NotFound
+from greenroom.suite.references import as_evalset, load_agent, load_cases
+
+HEAD = """
+from greenroom import Agent, Case, EvalSet, Scripted
+
+def named(name):
+    return Agent(name, model=Scripted("Hello."))
+"""
+
+
+@pytest.fixture(autouse=True)
+def imports_forgotten() -> Iterator[None]:
+    """Modules of one test are not found by the next."""
+    modules, path = set(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+
+
+def module(folder: Path, body: str, name: str = "mine.py") -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(HEAD + body)
+    return str(folder / name)
+
+
+async def loaded(reference: str) -> str:
+    agent = await load_agent(reference)
+    assert isinstance(agent, Agent)
+    return agent.name
+
+
+ORDER = ["root_agent", "agent", "graph", "app", "create_graph", "create_agent", "get_agent_async"]
+
+
+@pytest.mark.parametrize("first", range(len(ORDER)))
+async def test_an_agent_is_found_by_its_usual_names_in_order(tmp_path: Path, first: int) -> None:
+    lines: list[str] = []
+    for name in reversed(ORDER[first:]):
+        if name == "get_agent_async":
+            lines.append(f"async def {name}(): return named('{name}')")
+        elif name.startswith("create"):
+            lines.append(f"def {name}(): return named('{name}')")
+        else:
+            lines.append(f"{name} = named('{name}')")
+    assert await loaded(module(tmp_path, "\n".join(lines))) == ORDER[first]
+
+
+async def test_a_named_agent_comes_before_all_others(tmp_path: Path) -> None:
+    path = module(tmp_path, "root_agent = named('root')\nother = named('other')")
+    assert await loaded(f"{path}:other") == "other"
+
+
+async def test_a_named_agent_may_lie_deep(tmp_path: Path) -> None:
+    path = module(tmp_path, "class Shop:\n    clerk = named('clerk')")
+    assert await loaded(f"{path}:Shop.clerk") == "clerk"
+
+
+@pytest.mark.parametrize("how", ["def", "async def"])
+async def test_a_named_factory_is_called(tmp_path: Path, how: str) -> None:
+    path = module(tmp_path, f"{how} make(): return named('made')")
+    assert await loaded(f"{path}:make") == "made"
+
+
+async def test_main_is_never_called_unless_it_is_named(tmp_path: Path) -> None:
+    body = "ran = []\ndef main():\n    ran.append(1)\n    return named('main')\n"
+    path = module(tmp_path, body)
+    with pytest.raises(NotFound, match="no agent found"):
+        await load_agent(path)
+    assert sys.modules["mine"].ran == []
+    assert await loaded(f"{path}:main") == "main"
+
+
+@pytest.mark.parametrize("first", range(3))
+async def test_a_folder_is_searched_in_order(tmp_path: Path, first: int) -> None:
+    files = ["agent.py", "__init__.py", "main.py"]
+    for index, name in enumerate(files[first:], start=first):
+        module(tmp_path / f"folder{first}", f"agent = named('file{index}')", name)
+    assert await loaded(str(tmp_path / f"folder{first}")) == f"file{first}"
+
+
+async def test_a_folder_without_an_agent_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"no agent module found in .*agent\.py"):
+        await load_agent(str(tmp_path))
+
+
+async def test_an_agent_may_be_named_by_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module(tmp_path / "corner_shop", "clerk = named('clerk')\nagent = named('agent')", "staff.py")
+    monkeypatch.chdir(tmp_path)
+    assert await loaded("corner_shop.staff") == "agent"
+    assert await loaded("corner_shop.staff:clerk") == "clerk"
+
+
+@pytest.mark.parametrize(
+    "reference, told",
+    [
+        ("nowhere.py", "there is no file 'nowhere.py'"),
+        ("some/where", "there is no file 'some/where'"),
+        ("no.such.module", "no file or module 'no.such.module'"),
+    ],
+)
+async def test_a_path_that_leads_nowhere_is_named(reference: str, told: str) -> None:
+    with pytest.raises(NotFound, match=told):
+        await load_agent(reference)
+
+
+async def test_an_attribute_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    path = module(tmp_path, "clerk = named('clerk')")
+    with pytest.raises(NotFound, match=r"there is no 'cashier'; the module has .*'clerk'"):
+        await load_agent(f"{path}:cashier")
+
+
+async def test_a_module_without_an_agent_says_what_it_could_be_called(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"defines none of root_agent.*Name it: .*:your_agent"):
+        await load_agent(module(tmp_path, "clerk = named('clerk')"))
+
+
+async def test_a_file_that_is_no_python_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "agent.txt").write_text("hello")
+    with pytest.raises(BadFile, match=r"agent\.txt is no Python file"):
+        await load_agent(str(tmp_path / "agent.txt"))
+
+
+async def test_a_module_that_breaks_is_not_half_loaded(tmp_path: Path) -> None:
+    path = module(tmp_path, "agent = named('a')\n1 / 0")
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            await load_agent(path)
+
+
+async def test_a_file_is_loaded_once(tmp_path: Path) -> None:
+    path = module(tmp_path, "agent = named('a')")
+    assert await load_agent(path) is await load_agent(path)
+
+
+async def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
+    one = module(tmp_path / "one", "agent = named('one')")
+    two = module(tmp_path / "two", "agent = named('two')")
+    assert [await loaded(one), await loaded(two)] == ["one", "two"]
+
+
+async def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
+    module(tmp_path, "clerk = named('clerk')", "my_staff.py")
+    assert await loaded(module(tmp_path, "from my_staff import clerk as agent")) == "clerk"
+
+
+def ids(cases: EvalSet) -> list[str]:
+    return [case.id for case in cases]
+
+
+def test_cases_of_a_module_are_all_found_each_once(tmp_path: Path) -> None:
+    path = module(
+        tmp_path,
+        "a = Case('a')\nalias = a\nmany = [a, Case('b')]\npair = (Case('c'),)\n"
+        "whole = EvalSet('s', [Case('d')])\nmixed = [Case('e'), 5]\nnothing = []\n",
+    )
+    assert ids(load_cases(path)) == ["a", "b", "c", "d"]
+
+
+def test_cases_may_be_named(tmp_path: Path) -> None:
+    path = module(
+        tmp_path, "a = Case('a')\nb = [Case('b1'), Case('b2')]\nc = EvalSet('s', [Case('c')])"
+    )
+    assert ids(load_cases(f"{path}:a")) == ["a"]
+    assert ids(load_cases(f"{path}:b")) == ["b1", "b2"]
+    assert load_cases(f"{path}:c").id == "s"
+
+
+def test_a_module_without_cases_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"no cases found in .*mine\.py"):
+        load_cases(module(tmp_path, "agent = named('a')"))
+
+
+@pytest.mark.parametrize("given", [5, None, object()])
+def test_what_holds_no_cases_is_refused(given: Any) -> None:
+    with pytest.raises(BadFile, match="neither a case, a list of cases, an EvalSet nor a path"):
+        as_evalset(given)
+
+
+def test_a_name_that_is_no_case_is_refused(tmp_path: Path) -> None:
+    path = module(tmp_path, "agent = named('a')")
+    with pytest.raises(BadInput):
+        load_cases(f"{path}:agent")
+
+
+def test_one_case_is_an_eval_set_of_its_own() -> None:
+    case = Case("only")
+    assert (as_evalset(case).id, list(as_evalset(case))) == ("only", [case])
