@@ -14,7 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
-from greenroom.metrics.calls import call_text, calls_in
+from greenroom.metrics.calls import call_text
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
 from greenroom.metrics.trajectory import compared, share_in_place, wanted_text
 from greenroom.metrics.turns import PlayedTurn, played_turns
@@ -45,17 +45,15 @@ class Expectation:
         for turn in played_turns(case, ledger):
             if not self.is_given(turn.expect):
                 continue
-            met = self.met(turn, ledger) if turn.events else _NEVER_REACHED
+            met = self.met(turn) if turn.reached else _NEVER_REACHED
             if met is None:
                 return Unmeasured(f"the agent's response is empty in turn {turn.number}")
             value, wrong, seen, more = met
             number = turn.number
             values.append(value)
-            details.append(
-                {"turn": number, "value": value, **more}
-                if more
-                else {"turn": number, "value": value}
-            )
+            details.append({"turn": number, "value": value})
+            if more:
+                details[-1].update(more)
             for line in seen:
                 evidence.append(f"turn {number}: {line}")
             if wrong:
@@ -76,7 +74,7 @@ class Expectation:
         """Whether the turn says anything here; an empty wish would be met by everything."""
         return bool(getattr(expect, self.field))
 
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met | None:
+    def met(self, turn: PlayedTurn) -> Met | None:
         """How far a turn that was reached met the expectation; None if it said nothing at all."""
         raise NotImplementedError
 
@@ -99,16 +97,16 @@ class ExpectedTools(Expectation):
         """None says nothing; [] says that no tool may be called."""
         return expect.tools is not None
 
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met:  # noqa: ARG002
+    def met(self, turn: PlayedTurn) -> Met:
         """How far the calls of this turn are the expected ones."""
-        wanted, made = turn.expect.tools or (), calls_in(turn.events)
+        wanted, made = turn.expect.tools or (), turn.calls
         seen = [call_text(call.tool, call.args) for call in made] or ("no calls",)
         value = share_in_place(wanted, made)
         if value == 1:
             return 1.0, (), seen, _NOTHING
         found = compared(wanted, made)
-        order = f"another order than {', '.join(map(wanted_text, wanted))}"
-        return value, found.problems or (order,), seen, found.details
+        problems = found.problems or [f"another order than {', '.join(map(wanted_text, wanted))}"]
+        return value, problems, seen, found.details
 
 
 class ExpectedResponse(Expectation):
@@ -118,7 +116,7 @@ class ExpectedResponse(Expectation):
     name = "expected_response"
     field = "response"
 
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met | None:  # noqa: ARG002
+    def met(self, turn: PlayedTurn) -> Met | None:
         """1 if the texts are equal; None without a response to compare."""
         wanted, said = turn.expect.response or "", turn.response
         if not said.strip():
@@ -136,7 +134,7 @@ class ExpectedContains(Expectation):
     name = "expected_contains"
     field = "contains"
 
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met | None:  # noqa: ARG002
+    def met(self, turn: PlayedTurn) -> Met | None:
         """The share found; None without a response to look in."""
         wanted, said = texts_of(turn.expect.contains or ()), turn.response
         if not said.strip():
@@ -155,11 +153,11 @@ class ExpectedState(Expectation):
     name = "expected_state"
     field = "state"
 
-    def met(self, turn: PlayedTurn, ledger: Ledger) -> Met:
+    def met(self, turn: PlayedTurn) -> Met:
         """1 if every scope matches."""
         wanted = turn.expect.state or {}
-        last = turn.events[-1].seq
-        held = ledger.fold() if last == len(ledger) - 1 else state_after(ledger, last)
+        ledger, last = turn.ledger, turn.end - 1
+        held = ledger.fold() if turn.end == len(ledger) else state_after(ledger, last)
         if matches_state(held, wanted):
             return 1.0, (), (), _NOTHING
         seen = {scope: held.get(scope, {}) for scope in wanted}

@@ -4,25 +4,53 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from greenroom.cases.case import Case, Expect
-from greenroom.ledger.events import AgentSaid, Answered, Event, UserSaid
+from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, UserSaid
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.trail import Trail
+from greenroom.metrics.calls import calls_in
 
 
 class PlayedTurn(NamedTuple):
-    """A scripted turn that expects something, and the events in which it was played."""
+    """A scripted turn that expects something, and where in the ledger it was played."""
 
     number: int
     expect: Expect
-    events: Sequence[Event]
-    """From the user's message up to the next one; nothing if the turn was never reached."""
+    ledger: Ledger
+    begin: int
+    end: int
+    """From the user's message up to the next one; an empty stretch if it was never reached."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether the run came to this turn."""
+        return self.begin < self.end
 
     @property
     def response(self) -> str:
         """The agent's last words in this turn, or nothing."""
-        for event in reversed(self.events):
+        for index in range(self.end - 1, self.begin - 1, -1):
+            event = self.ledger[index]
             if isinstance(event, AgentSaid) and event.voice == "agent":
                 return event.text
         return ""
+
+    @property
+    def calls(self) -> list[ToolCalled]:
+        """The agent's tool calls in this turn."""
+        trail, begin, end = self.ledger.trail(), self.begin, self.end
+        if _has_repeated_calls(trail):
+            return calls_in(self.ledger[begin:end])
+        return [call for call in trail.called.values() if begin <= call.seq < end]
+
+
+def _has_repeated_calls(trail: Trail) -> bool:
+    """Whether a call was issued again: its place in the index is then not its only one."""
+    called = trail.called
+    for calls in trail.calls_of.values():
+        for call in calls:
+            if called[call.call_id] is not call:
+                return True
+    return False
 
 
 def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
@@ -41,17 +69,15 @@ _last: tuple[Ledger | None, int, Case | None, Sequence[PlayedTurn]] = (None, 0, 
 
 def _played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     spans = _spans(case, ledger)
-    return [
-        PlayedTurn(index + 1, turn.expect, ledger[spans.get(index, _NOWHERE)])
-        for index, turn in enumerate(case.script)
-        if turn.expect is not None
-    ]
+    found: list[PlayedTurn] = []
+    for index, turn in enumerate(case.script):
+        if turn.expect is not None:
+            begin, end = spans.get(index, (0, 0))
+            found.append(PlayedTurn(index + 1, turn.expect, ledger, begin, end))
+    return found
 
 
-_NOWHERE = slice(0, 0)
-
-
-def _spans(case: Case, ledger: Ledger) -> dict[int, slice]:
+def _spans(case: Case, ledger: Ledger) -> dict[int, tuple[int, int]]:
     """Each turn's place in the script and the events it takes up.
 
     Turn k begins with the user's k-th message, said outright or inside an answer to a waiting
@@ -59,15 +85,15 @@ def _spans(case: Case, ledger: Ledger) -> dict[int, slice]:
     """
     heard = 1 if _agent_speaks_first(case, ledger) else 0
     index, begin = 0, 0
-    spans: dict[int, slice] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for event in ledger.trail().rounds:
         if said := messages_in(event):
             if heard:
-                spans[index] = slice(begin, event.seq)
+                spans[index] = (begin, event.seq)
             index, begin = heard, event.seq
             heard += said
     if heard:
-        spans[index] = slice(begin, len(ledger))
+        spans[index] = (begin, len(ledger))
     return spans
 
 
