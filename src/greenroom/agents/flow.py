@@ -4,13 +4,14 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, overload
 
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
 from greenroom.ledger.query import check_query
+from greenroom.ledger.records import record
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _RESERVED = ("seq", "par", "loop", "route")
@@ -60,7 +61,7 @@ def as_flow(given: object) -> Flow:
     raise BadAgent(f"{given!r} cannot be part of a flow; use an Agent, a step or a function.")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Step(Flow):
     """Plain code as a node; it may read and change the state, and cannot pause."""
 
@@ -115,7 +116,7 @@ def _step(fn: Callable[..., Any], *, name: str, retries: int, writes: str) -> St
     return Step(checked_name(called, "a step"), fn, retries, writes, wants)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Sequence(Flow):
     """One after another; each part's output is the next one's input."""
 
@@ -125,7 +126,7 @@ class Sequence(Flow):
         return " >> ".join(_inside(part, (Parallel,)) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Parallel(Flow):
     """Side by side on the same input; the state merges in this order when all are done."""
 
@@ -139,7 +140,7 @@ def _inside(part: Flow, kinds: tuple[type[Flow], ...]) -> str:
     return f"({part!r})" if isinstance(part, kinds) else repr(part)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Loop(Flow):
     """Again and again until told to stop; with `awaits_input` each round waits for the user."""
 
@@ -181,7 +182,7 @@ def loop(
     return Loop(whole, until, awaits_input, max_rounds, _decider(until, "until"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Route(Flow):
     """One of several, chosen by the state or by a function."""
 

@@ -6,7 +6,6 @@ written into the ledger, so the next advance finds it there, in this process or 
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, TypeVar, cast
 
@@ -32,6 +31,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelReply
 from greenroom.world.recording import described
@@ -42,7 +42,7 @@ T = TypeVar("T")
 _BOOL = TypeAdapter(bool)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Origin:
     """The author's function behind a framework's tool, known again when handed over as its mock."""
 
@@ -51,7 +51,7 @@ class Origin:
     """The tool object around the function, where the author made one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spec:
     """A tool as the framework described it to its model."""
 
@@ -60,7 +60,7 @@ class Spec:
     parameters: dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Played:
     """How far a framework came: its whole history, and either what it waits for or its answer."""
 

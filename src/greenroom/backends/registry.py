@@ -1,12 +1,14 @@
 """Which backend plays an object, found by the module its class comes from."""
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenroom.agents.flow import Flow
 from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
 from greenroom.errors import MissingExtra, NotFound
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "greenroom.backends"
 
@@ -22,6 +24,8 @@ def backend_for(agent: Any) -> Backend:
 
 def _foreign(agent: Any) -> Backend:
     """Entry points are named after the module prefix of the classes they play."""
+    from importlib.metadata import entry_points  # slow to load, and only visitors need it
+
     modules = [cls.__module__ for cls in type(agent).__mro__]
     points = sorted(entry_points(group=GROUP), key=lambda point: -len(point.name))
     for point in points:
@@ -33,7 +37,7 @@ def _foreign(agent: Any) -> Backend:
     )
 
 
-def _load(point: EntryPoint) -> Any:
+def _load(point: "EntryPoint") -> Any:
     try:
         return point.load()
     except ImportError as error:

@@ -6,11 +6,12 @@ A mock is a constant, a function of the arguments (and of `ctx`, if it asks), an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from greenroom.errors import BadCase
 from greenroom.ledger.plain import same
+from greenroom.ledger.records import record
 
 
 class Fault(Exception):
@@ -67,7 +68,7 @@ def fault(
     return Fault(error, timeout=timeout, slow=slow, value=value, malformed=malformed)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InTurn:
     """The n-th call gets the n-th answer."""
 
@@ -84,7 +85,7 @@ def in_turn(*answers: Any) -> InTurn:
 _NOTHING: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ByArgs:
     """The first pair whose arguments are all among the call's decides."""
 
@@ -114,7 +115,7 @@ def by_args(*answers: tuple[Mapping[str, Any], Any], otherwise: Any = _NOTHING) 
     return ByArgs(answers, otherwise)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Live:
     """A real tool allowed to act, and to reach these hosts."""
 

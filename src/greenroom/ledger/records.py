@@ -1,12 +1,15 @@
-"""Records: frozen, slotted dataclasses that cost less to make.
+"""Records: frozen, slotted dataclasses that cost little to define and little to make.
 
-A frozen dataclass fills itself through `object.__setattr__`, which looks every field up by its name;
-and a run makes dozens. A record is the same dataclass whose `__init__` goes to the slots directly.
+A frozen dataclass fills itself through `object.__setattr__`, which looks every field up by its name,
+and compiles half a dozen methods when it is defined. A run makes dozens of them and the package
+defines a hundred. A record is the same dataclass; its `__init__` goes to the slots directly, and
+its other methods are shared.
 """
 
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, TypeVar, dataclass_transform, overload
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from operator import attrgetter
+from typing import Any, TypeVar, cast, dataclass_transform, overload
 
 T = TypeVar("T")
 
@@ -14,7 +17,9 @@ T = TypeVar("T")
 @overload
 def record(cls: type[T], /) -> type[T]: ...
 @overload
-def record(*, kw_only: bool = False, eq: bool = True, repr: bool = True) -> Callable[[type[T]], type[T]]: ...  # fmt: skip
+def record(
+    *, kw_only: bool = False, eq: bool = True, repr: bool = True
+) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
 def record(
     cls: type[Any] | None = None, /, *, kw_only: bool = False, eq: bool = True, repr: bool = True
@@ -22,27 +27,60 @@ def record(
     """Like `dataclass(frozen=True, slots=True)`."""
 
     def made(given: type[Any]) -> type[Any]:
-        frozen = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=eq, repr=repr)(given)
-        frozen.__init__ = _filling(frozen)
-        return frozen
+        bare = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(given)
+        own: Mapping[str, Any] = bare.__dict__
+        methods: dict[str, Callable[..., Any]] = {
+            "__init__": _filling(bare),
+            "__setattr__": _frozen,
+            "__delattr__": _frozen,
+        }
+        if repr and "__repr__" not in own:
+            methods["__repr__"] = _shown
+        if eq and "__eq__" not in own:
+            methods |= _comparing(bare)
+        for name, method in methods.items():
+            setattr(bare, name, method)
+        return bare
 
     return made if cls is None else made(cls)
 
 
-def _filling(frozen: type[Any]) -> Callable[..., None]:
+def _frozen(self: Any, name: str, *_: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r} of a {type(self).__name__}")
+
+
+def _shown(self: Any) -> str:
+    parts = [f"{p.name}={getattr(self, p.name)!r}" for p in fields(self) if p.repr]
+    return f"{type(self).__qualname__}({', '.join(parts)})"
+
+
+def _comparing(bare: type[Any]) -> dict[str, Callable[..., Any]]:
+    names = [p.name for p in fields(bare) if p.compare]
+    # With one name `attrgetter` gives the bare value, which compares and hashes just as well.
+    values = cast("Callable[[Any], Any]", attrgetter(*names) if names else type)
+
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
+        return values(self) == values(other) if type(other) is type(self) else NotImplemented
+
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return hash(values(self))
+
+    return {"__eq__": __eq__, "__hash__": __hash__}
+
+
+def _filling(bare: type[Any]) -> Callable[..., None]:
     """An `__init__` that puts each value into its slot."""
-    parts = fields(frozen)
     names: dict[str, Any] = {"_missing": MISSING}
-    asked = [p for p in parts if p.init]
+    asked = [p for p in fields(bare) if p.init]
     positional = [_parameter(p, names) for p in asked if not p.kw_only]
     keywords = [_parameter(p, names) for p in asked if p.kw_only]
     head = ", ".join(["self", *positional, *(["*", *keywords] if keywords else [])])
-    body = [_assignment(p, frozen, names) for p in asked]
-    after = ["self.__post_init__()"] if hasattr(frozen, "__post_init__") else []
+    body = [_assignment(p, bare, names) for p in asked] or ["pass"]
+    after = ["self.__post_init__()"] if hasattr(bare, "__post_init__") else []
     source = f"def __init__({head}):\n" + "".join(f"    {line}\n" for line in [*body, *after])
     exec(source, names)  # noqa: S102 - as the dataclasses module does, of names only
     made = names["__init__"]
-    made.__qualname__ = f"{frozen.__qualname__}.__init__"
+    made.__qualname__ = f"{bare.__qualname__}.__init__"
     return made
 
 
@@ -55,9 +93,9 @@ def _parameter(part: "Field[Any]", names: dict[str, Any]) -> str:
     return part.name
 
 
-def _assignment(part: "Field[Any]", frozen: type[Any], names: dict[str, Any]) -> str:
+def _assignment(part: "Field[Any]", bare: type[Any], names: dict[str, Any]) -> str:
     name = part.name
-    names[f"_put_{name}"] = getattr(frozen, name).__set__
+    names[f"_put_{name}"] = getattr(bare, name).__set__
     if part.default_factory is MISSING:
         return f"_put_{name}(self, {name})"
     names[f"_make_{name}"] = part.default_factory

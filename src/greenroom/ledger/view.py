@@ -1,7 +1,6 @@
 """One side of a ledger, read only: what bridges and rules of one's own get to look at."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from greenroom.ledger import questions
 from greenroom.ledger.changes import State
@@ -9,9 +8,10 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Voice
 from greenroom.ledger.questions import CallRecord
+from greenroom.ledger.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LedgerView:
     """The events of one voice and the common questions to them."""
 

@@ -36,7 +36,6 @@ annotation allows None is bound, and the default stands in for what is missing.
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from types import NoneType, UnionType
@@ -47,6 +46,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import plain
+from greenroom.ledger.records import record
 from greenroom.metrics.facts import (
     Missing,
     expected_calls,
@@ -58,7 +58,7 @@ from greenroom.metrics.facts import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """One finished run as a metric sees it; every name of the table is an attribute."""
 
@@ -118,7 +118,7 @@ KNOWN: dict[str, Read] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wanted:
     """One parameter to be filled from the table."""
 

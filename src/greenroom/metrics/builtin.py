@@ -1,15 +1,15 @@
 """What the built-in metrics share: a name, and a repr that reads like their source."""
 
 import re
-from dataclasses import dataclass
 from typing import Any, cast
 
 from greenroom.errors import BadMetric
+from greenroom.ledger.records import record
 
 _LONGEST_NAME = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BuiltIn:
     """A metric that shows itself as it was written; without a name of its own, that is its name."""
 

@@ -1,7 +1,6 @@
 """Did the agent call a tool, with these arguments, often enough and not too often?"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from greenroom.cases.case import Case
@@ -10,13 +9,14 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.events import Event, ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.matching import Bounds, Predicate, bounds, holds, same, times
 
 ArgsMatch = Literal["subset", "exact"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class Called(BuiltIn):
     """Counts the calls of one tool whose arguments match."""
 

@@ -1,7 +1,7 @@
 """How often did something happen?"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any, cast, get_args
 
@@ -21,6 +21,7 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.matching import Bounds, Predicate, bounds, holds
 from greenroom.metrics.turns import messages_in
@@ -46,7 +47,7 @@ _BY_KIND: dict[str, Kinds] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class EventCount(BuiltIn):
     """Counts the events of some kinds on the agent's side."""
 

@@ -7,7 +7,6 @@ so that a judge's answer can be recorded and replayed.
 """
 
 import json
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import cast
 
@@ -18,6 +17,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.verdicts import (
     FORMS,
@@ -47,7 +47,7 @@ Answer with exactly one JSON object and nothing else:
 _RETRIES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class Judge(BuiltIn):
     """Asks a model one question about the run."""
 

@@ -1,6 +1,5 @@
 """Was the run cheap and quick enough?"""
 
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -9,13 +8,14 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import known_cost
 
 _CUT_SHORT = ("max_turns", "max_seconds", "error")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class CostWithin(BuiltIn):
     """Compares what the agent's models cost with a budget."""
 
@@ -38,7 +38,7 @@ def cost_within(usd: float, *, name: str | None = None) -> CostWithin:
     return CostWithin(usd=usd, **written("cost_within", usd, name=name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class CompletedWithin(BuiltIn):
     """Compares how long the run took with a limit."""
 

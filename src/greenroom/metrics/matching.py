@@ -2,11 +2,11 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from greenroom.errors import BadMetric
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 
 Predicate = Callable[[Any], Any]
 
@@ -34,7 +34,7 @@ def holds(predicate: Predicate, value: Any) -> bool:
     return bool(found)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounds:
     """How many there should be."""
 

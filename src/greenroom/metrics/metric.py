@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast, overload
 
@@ -11,11 +10,12 @@ from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
 from greenroom.metrics.binding import Run, Wants, filled, wants_of
 from greenroom.metrics.outcomes import as_outcome, checked_threshold
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionMetric:
     """A function whose parameters are filled by name. It can still be called like one."""
 

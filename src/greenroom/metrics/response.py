@@ -2,19 +2,19 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import reference, spoken
 from greenroom.metrics.outcomes import checked_threshold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class Exact(BuiltIn):
     """Compares the last response with a text, or with the case's reference."""
 
@@ -42,7 +42,7 @@ def exact(text: str | None = None, *, name: str | None = None) -> Exact:
     return Exact(text=text, **written("exact", *(() if text is None else (text,)), name=name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class Contains(BuiltIn):
     """Looks for texts in the last response."""
 
@@ -100,7 +100,7 @@ def contains(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class Matches(BuiltIn):
     """Searches the last response for a regular expression."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, cast
 
 from greenroom.cases.case import Case
@@ -11,11 +10,12 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING, check_query, matches, matches_state
+from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.matching import Predicate, holds, same
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(kw_only=True, repr=False)
 class StateIs(BuiltIn):
     """Looks at one place of the final state."""
 

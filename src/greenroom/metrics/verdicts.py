@@ -1,10 +1,10 @@
 """A judge's answer, parsed strictly: exactly one JSON object of the agreed form, or no answer."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 
 Scale = Literal["boolean", "0-10"]
 TOP = 10
@@ -20,7 +20,7 @@ class NotAnAnswer(ValueError):
     """What the judge said cannot be taken as a verdict; the text says why, in our words only."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """What a judge concluded: a bool, or a whole number from 0 to 10."""
 

@@ -1,13 +1,14 @@
 """Simulated users: scripted lines, a persona played by a model, or an agent for each wait."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Any, Literal
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import history, persona
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.errors import BadCase
+from greenroom.ledger.records import record
 from greenroom.models.model import Model
 
 Validation = Literal["strict", "coerce", "off"]
@@ -38,7 +39,7 @@ class Lines:
         return f"Lines({', '.join(shown)})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SimulatedUser:
     """A person played by a model: who they are, what they want, and how they say goodbye.
 
@@ -67,7 +68,7 @@ class SimulatedUser:
 Role = Lines | SimulatedUser | Flow | Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UserAgents:
     """One user with an agent for each kind of wait; all share one memory of the conversation.
 

@@ -1,8 +1,9 @@
 """What time it is inside a run."""
 
 import time
-from dataclasses import dataclass
 from typing import Protocol
+
+from greenroom.ledger.records import record
 
 
 class Clock(Protocol):
@@ -19,7 +20,7 @@ class SystemClock:
         return time.time()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FixedClock:
     """A time that stands still, so that a run can be repeated to the letter."""
 
