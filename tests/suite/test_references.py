@@ -199,3 +199,31 @@ def test_a_name_that_is_no_case_is_refused(tmp_path: Path) -> None:
 def test_one_case_is_an_eval_set_of_its_own() -> None:
     case = Case("only")
     assert (as_evalset(case).id, list(as_evalset(case))) == ("only", [case])
+
+
+async def test_an_agent_in_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
+    package = tmp_path / "clinic_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import agent\n")
+    (package / "words.py").write_text("GREETING = 'hello'\n")
+    (package / "agent.py").write_text(
+        "from greenroom import Agent, Scripted\n"
+        "from .words import GREETING\n"
+        "root_agent = Agent(GREETING, model=Scripted('hi'))\n"
+    )
+    assert (await load_agent(str(package))).name == "hello"
+    assert (await load_agent(str(package / "agent.py"))).name == "hello"
+
+
+async def test_an_agent_that_is_none_is_not_found(tmp_path: Path) -> None:
+    file = tmp_path / "nothing_here.py"
+    file.write_text("agent = None\n")
+    with pytest.raises(NotFound, match="no agent found"):
+        await load_agent(str(file))
+
+
+async def test_a_factory_that_needs_arguments_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "needy_factory.py"
+    file.write_text("def create_agent(name): ...\n")
+    with pytest.raises(BadFile, match="create_agent"):
+        await load_agent(str(file))

@@ -26,12 +26,10 @@ async def load_agent(reference: str) -> Any:
     module = load_module(where)
     if attr:
         return await _made(_attribute(module, attr, reference))
-    for name in AGENT_NAMES:
-        if hasattr(module, name):
-            return getattr(module, name)
-    for name in AGENT_FACTORIES:
-        if hasattr(module, name):
-            return await _made(getattr(module, name))
+    for name in (*AGENT_NAMES, *AGENT_FACTORIES):
+        found = getattr(module, name, None)
+        if found is not None:
+            return await _made(found) if name in AGENT_FACTORIES else found
     raise NotFound(
         f"no agent found in {where}: it defines none of "
         f"{', '.join((*AGENT_NAMES, *AGENT_FACTORIES))}. Name it: {where}:your_agent."
@@ -42,6 +40,13 @@ async def _made(found: Any) -> Any:
     """What a factory makes; an agent object is itself."""
     if not inspect.isfunction(found):
         return found
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise BadFile(
+            f"{found.__name__}() cannot be called to make an agent: {error}. Let it need no "
+            f"arguments, or name an agent that is made already."
+        ) from error
     made = found()
     return await made if inspect.isawaitable(made) else made
 
@@ -145,11 +150,29 @@ def _from_file(path: Path) -> ModuleType:
     if path.suffix != ".py":
         raise BadFile(f"{path.name} is no Python file; agents live in .py files.")
     for module in list(sys.modules.values()):
-        if getattr(module, "__file__", None) == str(path) and module.__name__ != "__main__":
+        # Asking a lazy module for an attribute would load it, so only what it has is looked at.
+        if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":
             return module
+    if (path.parent / "__init__.py").is_file():
+        return _from_package(path)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     return _executed(path, _module_name(path))
+
+
+def _from_package(path: Path) -> ModuleType:
+    """A module of a package, imported by its full name, so that its relative imports work."""
+    parts = [] if path.stem == "__init__" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    top = sys.modules.get(parts[0])
+    if top is not None and str(folder / parts[0]) not in map(str, getattr(top, "__path__", ())):
+        return _executed(path, _module_name(path))
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return importlib.import_module(".".join(parts))
 
 
 def _module_name(path: Path) -> str:
