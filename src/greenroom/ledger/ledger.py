@@ -1,6 +1,6 @@
 """The append-only ledger of a run: the only record of what happened."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import TypeVar, overload
@@ -25,6 +25,9 @@ from greenroom.ledger.trail import TAKERS, Trail
 E = TypeVar("E", bound=Event)
 
 _stamp = object.__setattr__
+# The slots' own setters: events are frozen for everybody but the ledger that stamps them.
+_put_seq: Callable[[Event, int], None] = vars(Event)["seq"].__set__
+_put_at: Callable[[Event, float], None] = vars(Event)["at"].__set__
 _FOLDED = frozenset(
     (RunStarted, ToolReturned, StateChanged, NodeEnded, NodeFailed, Answered, UserSaid)
 )
@@ -58,8 +61,8 @@ class Ledger:
                     _stamp(event, name, plain(value, name))
         except BadValue as error:
             raise BadValue(f"{type(event).__name__}.{error}") from None
-        _stamp(event, "seq", seq)
-        _stamp(event, "at", at)
+        _put_seq(event, seq)
+        _put_at(event, at)
         events.append(event)
         kind = type(event)
         taker = TAKERS.get(kind)
