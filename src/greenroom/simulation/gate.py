@@ -16,7 +16,6 @@ from greenroom.cases.mocks import Live
 from greenroom.errors import BadCase, Refusal, ToolRefused
 from greenroom.ledger.events import ToolBlocked
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import answerable, fenced, passage
@@ -57,10 +56,8 @@ class FencedWorld(LiveWorld):
 
     __slots__ = ("latch",)
 
-    def __init__(
-        self, ledger: Ledger, latch: Latch, *, voice: Voice = "agent", **options: Any
-    ) -> None:
-        super().__init__(ledger, voice=voice, **options)
+    def __init__(self, ledger: Ledger, latch: Latch, **options: Any) -> None:
+        super().__init__(ledger, **options)
         self.latch = latch
 
     async def call_model(

@@ -174,12 +174,14 @@ def _begin(stage: Stage) -> None:
 
 async def _enclosed(stage: Stage) -> EndReason:
     """Play inside the fence, with tool bodies closed to direct calls."""
+    # Not the stage itself: it holds the enclosure, and a ring of the two would outlive the run.
+    case, latch = stage.case, stage.latch
 
     def on_breach(breach: Breach) -> None:
-        stage.latch.set(FenceBreach(_breached(stage.case, breach)))
+        latch.set(FenceBreach(_breached(case, breach)))
 
     watch_bodies()
-    with enclose(stage.case.id, on_breach) as enclosure:
+    with enclose(case.id, on_breach) as enclosure:
         stage.enclosure = enclosure
         enclosure.body_guard = stage.world.check_direct_call
         return await _play(stage)

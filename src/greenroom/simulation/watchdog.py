@@ -22,18 +22,16 @@ next to nothing.
 
 import asyncio
 import gc
-import signal
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
-from contextvars import Context, ContextVar, Token, copy_context
-from importlib import import_module
+from contextvars import Context, Token, copy_context
 from math import inf
-from threading import Condition, Thread, get_ident, main_thread
-from types import FrameType
+from threading import get_ident
 from typing import Any, Final, Self, TypeVar
 
-from greenroom.world.threads import Expired, plant
+from greenroom.simulation.guards import ALARM, PATROL, RUNNING, YEAR, Alarm, Patrol, Watched
+from greenroom.world.threads import plant
 
 T = TypeVar("T")
 
@@ -41,10 +39,6 @@ T = TypeVar("T")
 _KNOCK: Final = 0.1
 _GRACE: Final = 0.1
 _PATIENCE: Final = 0.2
-_YEAR: Final = 365 * 86400.0
-
-# The public functions spend microseconds on turning numbers into enums.
-_signals: Final[Any] = import_module("_signal")
 
 
 class Deadline:
@@ -71,7 +65,7 @@ class Deadline:
         self.seconds = seconds
         self.expired = False
         self.was_cut = False
-        self.outer = _running.get()
+        self.outer = RUNNING.get()
         self.due = self.expects_loop_at = inf
         self._on_expired = on_expired
         self._over: asyncio.Future[None] | None = None
@@ -80,7 +74,7 @@ class Deadline:
 
     def begin(self, task: asyncio.Task[Any]) -> None:
         """Start the clock for a task of the running loop."""
-        seconds = 0.0 if self.was_cut else min(self.seconds, _YEAR)
+        seconds = 0.0 if self.was_cut else min(self.seconds, YEAR)
         self._task = task
         self.due = self.expects_loop_at = time.monotonic() + seconds
         self._watch = watch = _watch_here()
@@ -129,6 +123,14 @@ class Deadline:
         if self._on_expired is not None:
             self._on_expired()
 
+    def break_in(self) -> None:
+        """Raise `Expired` in the thread of the loop, if this work is what runs there."""
+        watch = self._watch
+        task = None if watch is None else asyncio.current_task(watch.loop)
+        if watch is not None and task is not None and self in _carried_by(task):
+            self.expire()
+            plant(watch.thread)
+
     def knock(self, now: float) -> None:
         """Cancel the task once more; one that will not hear is given up."""
         if self._watch is None or self._task.done():
@@ -144,13 +146,12 @@ class Deadline:
 
     def _retire(self, task: asyncio.Task[Any]) -> None:
         self.end()
+        # The task's context holds this deadline: the ring of the two would outlive the run.
+        del self._task
         if not task.cancelled():
             task.exception()  # seen: asyncio must not log what `finish` hands over
         if self._over is not None:
             _settle(self._over)
-
-
-_running: Final[ContextVar[Deadline | None]] = ContextVar("greenroom_deadline", default=None)
 
 
 class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seconds)
@@ -173,14 +174,14 @@ class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seco
         self._task = task
 
     def __enter__(self) -> Self:
-        self._token: Token[Deadline | None] = _running.set(self)
+        self._token: Token[Watched | None] = RUNNING.set(self)
         self.begin(self._task)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
         self.take_back()
-        _running.reset(self._token)
+        RUNNING.reset(self._token)
 
 
 async def finish(work: Coroutine[Any, Any, T], deadline: Deadline) -> asyncio.Task[T]:
@@ -191,7 +192,7 @@ async def finish(work: Coroutine[Any, Any, T], deadline: Deadline) -> asyncio.Ta
     """
     loop = asyncio.get_running_loop()
     context = copy_context()
-    context.run(_running.set, deadline)
+    context.run(RUNNING.set, deadline)
     task = loop.create_task(work, context=context)
     try:
         await deadline.over(task, loop)
@@ -247,16 +248,13 @@ class _Watch:
         self._deadlines: set[Deadline] = set()
         self._looks_at = inf
         self._timer: asyncio.TimerHandle | None = None
-        self._guard: _Alarm | _Patrol | None = None
+        self._guard: Alarm | Patrol | None = None
 
     def add(self, deadline: Deadline) -> None:
         self._deadlines.add(deadline)
         if deadline.due < self._looks_at:
             self._set_timer(deadline.due)
-        guard = _alarm if _alarm.is_free() else _patrol
-        if guard is not self._guard:
-            self._change_guard(guard)
-        guard.expect(deadline.acts_at())
+        self._posted_guard().expect(deadline.acts_at())
 
     def drop(self, deadline: Deadline) -> None:
         self._deadlines.discard(deadline)
@@ -268,7 +266,9 @@ class _Watch:
         if self._deadlines or self.vigils:
             return
         self._set_timer(inf)
-        self._change_guard(None)
+        if self._guard is not None:
+            self._guard.leave(self)
+            self._guard = None
         _watches.pop(self.loop, None)
 
     def hurry(self) -> None:
@@ -278,23 +278,20 @@ class _Watch:
         with suppress(RuntimeError):  # a closed loop has ended its work already
             self.loop.call_soon_threadsafe(self._look, context=Context())
 
-    def break_in(self, deadline: Deadline) -> None:
-        """Raise `Expired` in the thread of the loop, if work of this deadline is what runs there."""
-        task = asyncio.current_task(self.loop)
-        if task is not None and deadline in _carried_by(task):
-            deadline.expire()
-            plant(self.thread)
-
     def deadlines(self) -> tuple[Deadline, ...]:
         """Those watched at this moment, for any thread to go through."""
         return tuple(self._deadlines)
 
-    def _change_guard(self, guard: "_Alarm | _Patrol | None") -> None:
-        if self._guard is not None:
+    def _posted_guard(self) -> Alarm | Patrol:
+        """The alarm wherever it can ring, for it reaches further; else the patrol."""
+        if self._guard is ALARM and ALARM.is_set():
+            return ALARM
+        guard = ALARM if ALARM.is_free() else PATROL
+        if self._guard is not None and self._guard is not guard:
             self._guard.leave(self)
         self._guard = guard
-        if guard is not None:
-            guard.watch(self)
+        guard.watch(self)
+        return guard
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -327,127 +324,9 @@ def _watch_here() -> _Watch:
     return watch
 
 
-class _Alarm:
-    """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
-
-    A later deadline costs no arming, and only the last watch to leave disarms.
-    """
-
-    def __init__(self) -> None:
-        self._watches: set[_Watch] = set()
-        self._rings_at = inf
-
-    def is_free(self) -> bool:
-        """Whether this is the main thread, and SIGALRM is ours or nobody's."""
-        if get_ident() != main_thread().ident:
-            return False
-        return _signals.getsignal(signal.SIGALRM) in (_signals.SIG_DFL, self._ring)
-
-    def watch(self, watch: _Watch) -> None:
-        self._watches.add(watch)
-
-    def expect(self, at: float) -> None:
-        """Be ready to ring at that time, if not before."""
-        # Code that borrows handler or timer for a while gives back the bare system, not ours.
-        if _signals.getsignal(signal.SIGALRM) == _signals.SIG_DFL:
-            _signals.signal(signal.SIGALRM, self._ring)
-        if at < self._rings_at or not signal.getitimer(signal.ITIMER_REAL)[0]:
-            self.hurry()
-
-    def hurry(self) -> None:
-        self._set(time.monotonic())
-
-    def leave(self, watch: _Watch) -> None:
-        self._watches.discard(watch)
-        if not self._watches and _signals.getsignal(signal.SIGALRM) == self._ring:
-            self._rings_at = inf
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
-
-    def _set(self, now: float) -> None:
-        first = _first_act(self._watches)
-        self._rings_at = max(first, now + _KNOCK / 2)
-        if first < inf:
-            signal.setitimer(signal.ITIMER_REAL, self._rings_at - now)
-
-    def _ring(self, _: int, frame: FrameType | None) -> None:
-        now = time.monotonic()
-        self._set(now)
-        # The handler runs in the context of the code it interrupts, so this is whose time it is.
-        deadline = _running.get()
-        while deadline is not None and not deadline.is_missed(now):
-            deadline = deadline.outer
-        # Python swallows what is raised in a finalizer; the next ring finds better ground.
-        if deadline is not None and not _is_finalizing(frame):
-            deadline.expire()
-            raise Expired(f"{deadline.seconds} seconds are over")
-
-
-class _Patrol:
-    """Breaks into blocked loops of other threads, from a thread of its own."""
-
-    def __init__(self) -> None:
-        self._watches: set[_Watch] = set()
-        self._looks_at = inf
-        self._changed = Condition()
-        self._walker: Thread | None = None
-
-    def watch(self, watch: _Watch) -> None:
-        with self._changed:
-            self._watches.add(watch)
-
-    def expect(self, at: float) -> None:
-        """Be ready to break in at that time, if not before."""
-        with self._changed:
-            if at < self._looks_at:
-                self._changed.notify()
-            if self._walker is None or not self._walker.is_alive():
-                self._walker = Thread(target=self._walk, name="greenroom-watchdog", daemon=True)
-                # An empty context: it outlives the case that happens to come first.
-                Context().run(self._walker.start)
-
-    def hurry(self) -> None:
-        with self._changed:
-            self._changed.notify()
-
-    def leave(self, watch: _Watch) -> None:
-        with self._changed:
-            self._watches.discard(watch)
-
-    def _walk(self) -> None:
-        while True:
-            for watch, deadline in self._wait_for_missed():
-                watch.break_in(deadline)
-
-    def _wait_for_missed(self) -> list[tuple[_Watch, Deadline]]:
-        with self._changed:
-            self._looks_at = max(_first_act(self._watches), time.monotonic() + _KNOCK / 2)
-            self._changed.wait(min(self._looks_at - time.monotonic(), _YEAR))
-            now = time.monotonic()
-            found = [(watch, it) for watch in self._watches for it in watch.deadlines()]
-            return [(watch, it) for watch, it in found if it.is_missed(now)]
-
-
-_alarm: Final = _Alarm()
-_patrol: Final = _Patrol()
-
-
-def _first_act(watches: Iterable[_Watch]) -> float:
-    return min((it.acts_at() for watch in tuple(watches) for it in watch.deadlines()), default=inf)
-
-
 def _settle(over: asyncio.Future[None]) -> None:
     if not over.done():
         over.set_result(None)
-
-
-def _is_finalizing(frame: FrameType | None) -> bool:
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "__del__" or code.co_filename.endswith(("weakref.py", "_weakrefset.py")):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _close_unheard(task: asyncio.Task[Any]) -> None:
@@ -463,8 +342,8 @@ def _close(task: asyncio.Task[Any]) -> None:
     task.cancel()  # the task notices when it next tries to go on
 
 
-def _carried_by(task: asyncio.Task[Any]) -> Iterator[Deadline]:
-    deadline = _context_of(task).get(_running)
+def _carried_by(task: asyncio.Task[Any]) -> Iterator[Watched]:
+    deadline = _context_of(task).get(RUNNING)
     while deadline is not None:
         yield deadline
         deadline = deadline.outer

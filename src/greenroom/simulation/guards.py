@@ -1,0 +1,182 @@
+"""Who breaks into a blocked event loop: the alarm on the main thread, a patrol on all others."""
+
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from contextvars import Context, ContextVar
+from importlib import import_module
+from math import inf
+from threading import Condition, Thread, get_ident, main_thread
+from types import FrameType
+from typing import Any, Final, Protocol
+
+from greenroom.world.threads import Expired
+
+YEAR: Final = 365 * 86400.0
+
+# Seconds: guards break in no more often than that.
+_PAUSE: Final = 0.05
+
+# The public functions spend microseconds on turning numbers into enums.
+_signals: Final[Any] = import_module("_signal")
+
+
+class Watched(Protocol):
+    """A deadline, as a guard sees it."""
+
+    seconds: float
+
+    @property
+    def outer(self) -> "Watched | None":
+        """The deadline around this one."""
+        ...
+
+    def acts_at(self) -> float:
+        """When its loop counts as blocked."""
+        ...
+
+    def is_missed(self, now: float) -> bool:
+        """Whether its loop is blocked."""
+        ...
+
+    def expire(self) -> None:
+        """Note that time ran out."""
+        ...
+
+    def break_in(self) -> None:
+        """Raise `Expired` in the thread of its loop, if its work is what runs there."""
+        ...
+
+
+class Watch(Protocol):
+    """The deadlines of one event loop, as a guard sees them."""
+
+    def deadlines(self) -> Sequence[Watched]:
+        """Those watched at this moment."""
+        ...
+
+
+RUNNING: Final[ContextVar[Watched | None]] = ContextVar("greenroom_deadline", default=None)
+
+
+class Alarm:
+    """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
+
+    A later deadline costs no arming, and only the last watch to leave disarms.
+    """
+
+    def __init__(self) -> None:
+        self._watches: set[Watch] = set()
+        self._rings_at = inf
+        # Kept, so that there is one object to be found again; each `self._ring` is another.
+        self._handler = self._ring
+
+    def is_free(self) -> bool:
+        """Whether this is the main thread, and SIGALRM is ours or nobody's."""
+        if get_ident() != main_thread().ident:
+            return False
+        return _signals.getsignal(signal.SIGALRM) in (_signals.SIG_DFL, self._handler)
+
+    def is_set(self) -> bool:
+        """Whether SIGALRM is ours at this moment; code may have borrowed it and not given back."""
+        return _signals.getsignal(signal.SIGALRM) is self._handler
+
+    def watch(self, watch: Watch) -> None:
+        self._watches.add(watch)
+        _signals.signal(signal.SIGALRM, self._handler)
+
+    def expect(self, at: float) -> None:
+        """Be ready to ring at that time, if not before."""
+        # Code that uses the timer for a while stops it when done, and ours with it.
+        if at < self._rings_at or not signal.getitimer(signal.ITIMER_REAL)[0]:
+            self.hurry()
+
+    def hurry(self) -> None:
+        self._set(time.monotonic())
+
+    def leave(self, watch: Watch) -> None:
+        self._watches.discard(watch)
+        if not self._watches and self.is_set():
+            self._rings_at = inf
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
+
+    def _set(self, now: float) -> None:
+        first = _first_act(self._watches)
+        self._rings_at = max(first, now + _PAUSE)
+        if first < inf:
+            signal.setitimer(signal.ITIMER_REAL, self._rings_at - now)
+
+    def _ring(self, _: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        self._set(now)
+        # The handler runs in the context of the code it interrupts, so this is whose time it is.
+        deadline = RUNNING.get()
+        while deadline is not None and not deadline.is_missed(now):
+            deadline = deadline.outer
+        # Python swallows what is raised in a finalizer; the next ring finds better ground.
+        if deadline is not None and not _is_finalizing(frame):
+            deadline.expire()
+            raise Expired(f"{deadline.seconds} seconds are over")
+
+
+class Patrol:
+    """Breaks into blocked loops of other threads, from a thread of its own."""
+
+    def __init__(self) -> None:
+        self._watches: set[Watch] = set()
+        self._looks_at = inf
+        self._changed = Condition()
+        self._walker: Thread | None = None
+
+    def watch(self, watch: Watch) -> None:
+        with self._changed:
+            self._watches.add(watch)
+
+    def expect(self, at: float) -> None:
+        """Be ready to break in at that time, if not before."""
+        with self._changed:
+            if at < self._looks_at:
+                self._changed.notify()
+            if self._walker is None or not self._walker.is_alive():
+                self._walker = Thread(target=self._walk, name="greenroom-watchdog", daemon=True)
+                # An empty context: it outlives the case that happens to come first.
+                Context().run(self._walker.start)
+
+    def hurry(self) -> None:
+        with self._changed:
+            self._changed.notify()
+
+    def leave(self, watch: Watch) -> None:
+        with self._changed:
+            self._watches.discard(watch)
+
+    def _walk(self) -> None:
+        while True:
+            for deadline in self._wait_for_missed():
+                deadline.break_in()
+
+    def _wait_for_missed(self) -> list[Watched]:
+        with self._changed:
+            self._looks_at = max(_first_act(self._watches), time.monotonic() + _PAUSE)
+            self._changed.wait(min(self._looks_at - time.monotonic(), YEAR))
+            now = time.monotonic()
+            found = (deadline for watch in self._watches for deadline in watch.deadlines())
+            return [deadline for deadline in found if deadline.is_missed(now)]
+
+
+ALARM: Final = Alarm()
+PATROL: Final = Patrol()
+
+
+def _first_act(watches: Iterable[Watch]) -> float:
+    return min((it.acts_at() for watch in tuple(watches) for it in watch.deadlines()), default=inf)
+
+
+def _is_finalizing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename.endswith(("weakref.py", "_weakrefset.py")):
+            return True
+        frame = frame.f_back
+    return False
