@@ -8,7 +8,7 @@ import pytest
 
 from greenroom import Agent, Case, EvalSet, Report, Scripted, evaluate, rehearse, step
 from greenroom.cases import write_evalset
-from greenroom.errors import BadCase, BadFile, BadMetric, NotFound
+from greenroom.errors import BadCase, BadFile, BadInput, BadMetric, NotFound
 from greenroom.metrics import contains
 
 ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
@@ -236,3 +236,16 @@ async def test_one_agent_object_may_be_evaluated_again_and_again() -> None:
     for _ in range(3):
         report = await evaluate(agent, [case("a"), case("b")], metrics=[contains("one")])
         assert report.passed
+
+
+def test_an_async_hook_is_reported_and_not_awaited() -> None:
+    async def hook(result: Any) -> None:
+        raise AssertionError("nobody awaits a hook")
+
+    report = rehearse(Agent("a", model=Scripted("hi")), [Case("c", "x")], on_case_complete=hook)
+    assert any("was not awaited" in note for note in report.notes)
+
+
+def test_an_unknown_way_with_errors_is_refused() -> None:
+    with pytest.raises(BadInput, match="explode"):
+        rehearse(Agent("a", model=Scripted("hi")), [Case("c", "x")], on_error="explode")

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,16 @@ def recorded_case(ledger: Ledger) -> Case:
     if first is None or first.case is None:
         return Case("unrecorded")
     return case_from(first.case, "the recorded case", live=True)
+
+
+def only_compares(case: Case, metrics: Sequence[Metric]) -> bool:
+    """Whether a run of `case` is measured by nothing but its own texts and calls.
+
+    Such a measurement neither blocks nor acts nor asks a model, so nobody needs to stand guard.
+    """
+    if metrics or case.metrics:
+        return False
+    return all(turn.expect is None or turn.expect.state is None for turn in case.script)
 
 
 def metrics_for(case: Case, given: Iterable[MetricLike] = ()) -> dict[str, Metric]:

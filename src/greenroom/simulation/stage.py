@@ -83,9 +83,12 @@ async def simulate(
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
     if ledger is not None and ended(ledger) is not None:
         return ledger
-    spent = 0.0 if ledger is None else seconds(ledger)
+    left = case.stop.max_seconds - (0.0 if ledger is None else seconds(ledger))
     _begin(stage)
-    deadline = Deadline(max(case.stop.max_seconds - spent, 0.0))
+    if left <= 0:
+        stage.world.record(RunEnded(reason="max_seconds"))
+        return stage.ledger
+    deadline = Deadline(left)
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut
     task = await finish(_enclosed(stage), deadline)

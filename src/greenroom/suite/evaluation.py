@@ -1,12 +1,13 @@
 """Many cases, played and measured: the story of an evaluation."""
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case, EvalSet
@@ -15,6 +16,7 @@ from greenroom.cases.scores import Outcome
 from greenroom.errors import BadInput, FenceBreach, MetricRefused, MetricsHung, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric, score
+from greenroom.metrics.scoring import only_compares
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, broken, concluded, skipped
 from greenroom.simulation.fence import (
@@ -29,6 +31,7 @@ from greenroom.simulation.stage import check_fence, simulate
 from greenroom.simulation.watchdog import sweep, vigil, watched
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.references import as_evalset, load_agent
+from greenroom.world.live import LiveWorld
 from greenroom.world.threads import Expired
 
 Cases = EvalSet | Case | Iterable[Case] | str | Path
@@ -78,6 +81,8 @@ async def evaluate(
     `allow_unfenced` goes on where the fence cannot hold, and says so in the report.
     """
     evalset = as_evalset(cases)
+    if on_error not in get_args(OnError):
+        raise BadInput(f"on_error={on_error!r} is none of {', '.join(get_args(OnError))}.")
     if isinstance(agent, str):
         agent = await load_agent(agent)
     settings = Settings(
@@ -157,18 +162,29 @@ class _Run:
         """Call a hook; one that raises is reported and harms nothing."""
         if hook is None:
             return
+        name = getattr(hook, "__name__", hook)
         try:
-            hook(what)
+            returned = cast(object, hook(what))
         except Exception as error:  # noqa: BLE001 - somebody else's code, kept from the results
-            note = f"the hook {getattr(hook, '__name__', hook)!r} raised {error!r}"
-            if note not in self.notes:
-                self.notes.append(note)
+            self._note(f"the hook {name!r} raised {error!r}")
+        else:
+            if inspect.iscoroutine(returned):
+                returned.close()
+                self._note(f"the hook {name!r} is async and was not awaited; make it a function")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def _consider(self, result: CaseResult) -> None:
         if result.status == "error" and self.settings.on_error == "stop":
             self.stopped = f"not run: case {result.case_id!r} had an error before"
         elif self.settings.fail_fast and not result.passed and result.status != "skipped":
             self.stopped = f"not run: case {result.case_id!r} did not pass"
+
+
+_NOWHERE = LiveWorld(Ledger())
+"""For measurements that ask nobody anything."""
 
 
 async def play_case(agent: Any, case: Case, settings: Settings) -> CaseResult:
@@ -178,7 +194,10 @@ async def play_case(agent: Any, case: Case, settings: Settings) -> CaseResult:
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     try:
-        scores = await _in_time(case, ledger, settings)
+        if only_compares(case, settings.metrics):
+            scores = await score(ledger, (), case, world=_NOWHERE)
+        else:
+            scores = await _in_time(case, ledger, settings)
     except (Refusal, MetricsHung, BadInput) as error:
         return replace(broken(case, error), ledger=ledger if settings.keep_ledgers else None)
     return concluded(case, ledger, scores, keep_ledger=settings.keep_ledgers)
