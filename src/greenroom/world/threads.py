@@ -9,11 +9,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from threading import Lock, Thread, get_ident
+from threading import Lock, Thread, Timer, get_ident
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_GRACE = 0.1
 
 
 class Expired(BaseException):
@@ -23,16 +25,23 @@ class Expired(BaseException):
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function in a daemon thread of its own, in a copy of this context.
 
-    When the caller is cancelled, the thread is left behind and told to stop by `Expired`. It never
-    keeps the interpreter from ending.
+    When the caller is cancelled, the thread is left behind and, a tenth of a second later, told to
+    stop by `Expired`. It never keeps the interpreter from ending.
     """
     errand = _Errand(partial(function, *args, **kwargs))
     Thread(target=errand.run, name=f"greenroom-{function!r}", daemon=True).start()
     try:
         return await errand.future
     except asyncio.CancelledError:
-        errand.stop()
+        _stop_soon(errand)
         raise
+
+
+def _stop_soon(errand: "_Errand[Any]") -> None:
+    """Leave the thread a moment to put its things away: what is planted breaks any line of it."""
+    timer = Timer(_GRACE, errand.stop)
+    timer.daemon = True
+    timer.start()
 
 
 class _Errand(Generic[T]):
