@@ -8,10 +8,10 @@ from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import Event, ToolCalled
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.matching import Bounds, Predicate, bounds, holds, same, times
+from greenroom.metrics.matching import Bounds, Predicate, bounds, holds, times
 
 ArgsMatch = Literal["subset", "exact"]
 

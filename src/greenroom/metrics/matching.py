@@ -2,25 +2,12 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from greenroom.errors import BadMetric
-from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 
 Predicate = Callable[[Any], Any]
-
-
-def same(left: Json, right: Json) -> bool:
-    """Whether two JSON values are equal; other than in Python, True is not 1."""
-    if left != right or isinstance(left, bool) != isinstance(right, bool):
-        return False
-    if isinstance(left, dict):
-        mine, other = cast("dict[str, Json]", left), cast("dict[str, Json]", right)
-        return all(same(value, other[key]) for key, value in mine.items())
-    if isinstance(left, list):
-        return all(map(same, cast("list[Json]", left), cast("list[Json]", right)))
-    return True
 
 
 def holds(predicate: Predicate, value: Any) -> bool:

@@ -8,11 +8,11 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.query import MISSING, check_query, matches, matches_state
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.matching import Predicate, holds, same
+from greenroom.metrics.matching import Predicate, holds
 
 
 @record(kw_only=True, repr=False)
