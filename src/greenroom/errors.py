@@ -20,6 +20,7 @@ GreenroomError
     ├── AgentFailed             the agent under test raised
     ├── ScriptExhausted         a scripted model was asked once more than it has answers
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
+    ├── FailedBefore            what broke before the run was cut, raised again by its own name
     ├── InDoubt                 a live tool was cut between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
     ├── MetricsHung             the metrics of a case did not come to an end
@@ -117,6 +118,15 @@ class ScriptExhausted(RunBroke):
 
 class MockBroke(RunBroke):
     """A mock raised, ran out of answers, or has none for these arguments."""
+
+
+class FailedBefore(RunBroke):
+    """What broke before the run was cut; it carries the phase and type that were recorded."""
+
+    def __init__(self, error: str, error_type: str, phase: Phase) -> None:
+        super().__init__(error)
+        self.error_type = error_type
+        self.phase = phase  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class InDoubt(RunBroke):

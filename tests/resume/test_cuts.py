@@ -19,7 +19,16 @@ import graphs
 from graphs import Spec
 
 from greenroom import Ledger, simulate
-from greenroom.ledger import Event, ModelCalled, RunResumed, ended, messages, state, tool_calls
+from greenroom.ledger import (
+    BranchCancelled,
+    Event,
+    ModelCalled,
+    RunResumed,
+    ended,
+    messages,
+    state,
+    tool_calls,
+)
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 PLANS = st.lists(st.sampled_from(sorted(graphs.REPLIES)), max_size=2)
@@ -128,6 +137,30 @@ def test_a_deep_run_cut_at_any_event_comes_to_the_same_end() -> None:
     whole = played(DEEP)
     for k in range(len(whole)):
         assert_same_end(played(DEEP, cut_at(whole, k)), whole)
+
+
+FAILING: Spec = {
+    "seq": [{"agent": ["note"]}, {"loop": {"body": {"step": 3}, "rounds": 2, "awaits": False}}]
+}
+FAILING_BESIDE: Spec = {"par": [{"seq": [{"step": 0}, {"step": 3}]}, {"agent": ["look", "ask"]}]}
+
+
+def test_a_run_that_fails_cut_at_any_event_fails_alike() -> None:
+    whole = played(FAILING)
+    assert facts(ended(whole))[0] == "RunEnded"
+    for k in range(len(whole)):
+        assert_same_end(played(FAILING, cut_at(whole, k)), whole)
+
+
+def test_a_branch_that_was_cancelled_is_not_taken_up_again() -> None:
+    whole = played(FAILING_BESIDE)
+    for k in range(len(whole)):
+        again = played(FAILING_BESIDE, cut_at(whole, k))
+        assert facts(ended(again)) == facts(ended(whole))
+        gone = [e for e in again if isinstance(e, BranchCancelled)]
+        assert len({e.path for e in gone}) == len(gone)
+        for event in gone:
+            assert not [e for e in again if e.path == event.path and e.seq > event.seq]
 
 
 def test_a_run_cut_twice_comes_to_the_same_end() -> None:

@@ -7,6 +7,7 @@ from greenroom.ledger.events import (
     AgentSaid,
     Answer,
     Answered,
+    BranchCancelled,
     Corrected,
     Decided,
     Event,
@@ -38,6 +39,7 @@ class Trail:
         "answers",
         "called",
         "calls_of",
+        "cancelled",
         "conflicted",
         "current",
         "decided",
@@ -81,6 +83,7 @@ class Trail:
         self.results: dict[str, ToolReturned | ToolFailed] = {}
         self.yields: dict[str, YieldOpened] = {}
         self.answers: dict[str, Answer] = {}
+        self.cancelled: set[str] = set()
         self.conflicted: set[tuple[str, str, str]] = set()
 
     def call_number(self, tool: str, call_id: str, path: str) -> int:
@@ -230,6 +233,10 @@ def _take_answers(trail: Trail, event: Answered) -> None:
     trail.answers.update({answer.yield_id: answer for answer in event.answers})
 
 
+def _take_cancellation(trail: Trail, event: BranchCancelled) -> None:
+    trail.cancelled.add(event.path)
+
+
 def _take_conflict(trail: Trail, event: StateConflicted) -> None:
     trail.conflicted.add((event.path, event.scope, event.key))
 
@@ -254,4 +261,5 @@ TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
     YieldOpened: _take_yield,
     Answered: _take_answers,
     StateConflicted: _take_conflict,
+    BranchCancelled: _take_cancellation,
 }

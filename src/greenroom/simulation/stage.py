@@ -12,6 +12,7 @@ from greenroom.cases.data import case_data
 from greenroom.errors import (
     BadCase,
     BadLedger,
+    FailedBefore,
     FenceBreach,
     FenceNotHeld,
     GreenroomError,
@@ -255,8 +256,7 @@ def _standing(stage: Stage) -> TurnOver | Finished | Failed | None:
 
 def _recorded(end: InvocationEnded) -> TurnOver | Finished | Failed:
     if end.outcome == "failed":
-        broke = UserAgentFailed if end.phase == "user_agent" else RunBroke
-        return Failed(broke(end.error))
+        return Failed(FailedBefore(end.error, end.error_type, end.phase or "system"))
     return Finished(end.output) if end.outcome == "finished" else TurnOver(end.output)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
-from greenroom.errors import BadValue, GreenroomError
+from greenroom.errors import BadValue, FailedBefore, GreenroomError
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
     ModelCalled,
@@ -28,7 +28,7 @@ class ToolError(Exception):
 
 
 class RecordedFailure(Exception):
-    """A failure found in the ledger, raised again by its own name after a cut."""
+    """A node's or model's failure found in the ledger, raised again by its own name."""
 
     def __init__(self, error: str, error_type: str) -> None:
         super().__init__(error)
@@ -205,5 +205,6 @@ def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]
 
 def described(error: BaseException) -> dict[str, Any]:
     """An error's text and type as events carry them."""
-    name = error.error_type if isinstance(error, RecordedFailure) else type(error).__name__
+    found = isinstance(error, RecordedFailure | FailedBefore)
+    name = error.error_type if found else type(error).__name__
     return {"error": str(error) or name, "error_type": name}

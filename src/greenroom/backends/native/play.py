@@ -25,7 +25,7 @@ from greenroom.backends.backend import Yield
 from greenroom.backends.native.asking import Asking, Output, open_yield
 from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
-from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
+from greenroom.errors import AgentFailed, BadAgent, FailedBefore, GreenroomError, LoopLimit, Refusal
 from greenroom.ledger.changes import Change, unwrapped
 from greenroom.ledger.events import (
     AgentSaid,
@@ -44,7 +44,7 @@ from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
-from greenroom.world.recording import described, record_conflicts
+from greenroom.world.recording import RecordedFailure, described, record_conflicts
 from greenroom.world.world import Context, World
 
 
@@ -105,8 +105,11 @@ class Play:
         """The path of the attempt that is due; recorded failures count."""
         failed, attempt, here = self.trail.failed, 1, path
         while here in failed:
+            if isinstance(node.flow, Parallel):
+                raise FailedBefore(failed[here].error, failed[here].error_type, "agent")
             if attempt > _retries(node.flow):
-                raise AgentFailed(f"{node.segment!r} failed at {here}: {failed[here].error}")
+                again = RecordedFailure(failed[here].error, failed[here].error_type)
+                raise AgentFailed(f"{node.segment!r} failed at {here}: {_told(again)}")
             attempt += 1
             here = f"{path}~{attempt}"
         return here, attempt
@@ -159,11 +162,18 @@ class Play:
 
     async def _parallel(self, node: Node, path: str, given: Json) -> Walked:
         branches = {key: f"{path}.{key}" for key in node.children}
-        work = [self.walk(child, branches[key], given) for key, child in node.children.items()]
+        work = [
+            self.walk(child, branches[key], given)
+            for key, child in node.children.items()
+            if f"{branches[key]}/{child.segment}" not in self.trail.cancelled
+        ]
         try:
             walked = await together(work)
-        except Exception:
+        except Refusal:
+            raise
+        except Exception as error:
             self._cancel_branches(node, branches)
+            self.world.record(NodeFailed(path=path, node=node.id, attempt=1, **described(error)))
             raise
         waiting = tuple(y for item in walked if isinstance(item, Paused) for y in item.yields)
         if waiting:
@@ -185,8 +195,14 @@ class Play:
         trail = self.trail
         for key, branch in branches.items():
             path = f"{branch}/{node.children[key].segment}"
-            if path in trail.started and path not in trail.ended and path not in trail.failed:
+            over = path in trail.ended or path in trail.failed or path in trail.cancelled
+            if path in trail.started and not over and not self._broke_inside(path):
                 self.world.record(BranchCancelled(path=path))
+
+    def _broke_inside(self, path: str) -> bool:
+        # A flow's parts go on where its own path ends: `seq.1/...`, `loop#2/...`.
+        inside = (f"{path}.", f"{path}#", f"{path}~")
+        return any(failed.startswith(inside) for failed in self.trail.failed)
 
     def _merged(self, path: str, branches: list[str]) -> tuple[Change, ...]:
         """What the branches did to the state, in declared order; conflicts are written down."""
