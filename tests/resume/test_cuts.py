@@ -195,7 +195,7 @@ def test_every_cut_continues_in_a_fresh_interpreter() -> None:
 
 
 @pytest.mark.torture
-@settings(max_examples=500, deadline=None, derandomize=False, suppress_health_check=SLOW)
+@settings(max_examples=200, deadline=None, derandomize=False, suppress_health_check=SLOW)
 @given(SPECS)
 def test_many_more_runs_cut_at_any_event_come_to_the_same_end(spec: Spec) -> None:
     whole = played(spec)
