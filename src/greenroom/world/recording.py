@@ -43,32 +43,20 @@ async def answer_model(
     source: Source = "live",
 ) -> ModelReply:
     """Ask `body` and write down the question and its answer."""
-    path, node, agent, n = request.path, request.node, request.agent, request.n
-    world.record(
-        ModelCalled(
-            path=path,
-            node=node,
-            agent=agent,
-            n=n,
-            model=request.model,
-            messages=len(request.messages),
-            tools=tuple([tool.name for tool in request.tools]),
-        )
-    )
+    world.record(_question(request))
     begun = perf_counter()
     try:
         reply = await body(request, on_delta)
     except Exception as error:
-        head: dict[str, Any] = {"path": path, "node": node, "agent": agent, "n": n}
-        world.record(ModelFailed(**head, model=request.model, **described(error)))
+        world.record(_no_answer(request, error))
         raise
     reply = _identified(world, request, reply)
     world.record(
         ModelReplied(
-            path=path,
-            node=node,
-            agent=agent,
-            n=n,
+            path=request.path,
+            node=request.node,
+            agent=request.agent,
+            n=request.n,
             model=reply.model or request.model,
             text=reply.text or "",
             calls=reply.calls,
@@ -80,6 +68,29 @@ async def answer_model(
         )
     )
     return reply
+
+
+def _question(request: ModelRequest) -> ModelCalled:
+    return ModelCalled(
+        path=request.path,
+        node=request.node,
+        agent=request.agent,
+        n=request.n,
+        model=request.model,
+        messages=len(request.messages),
+        tools=tuple([tool.name for tool in request.tools]),
+    )
+
+
+def _no_answer(request: ModelRequest, error: Exception) -> ModelFailed:
+    return ModelFailed(
+        path=request.path,
+        node=request.node,
+        agent=request.agent,
+        n=request.n,
+        model=request.model,
+        **described(error),
+    )
 
 
 def _identified(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
