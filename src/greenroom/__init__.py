@@ -12,8 +12,10 @@ if TYPE_CHECKING:
         Case,
         EvalSet,
         Expect,
+        Lines,
         NotApplicable,
         Score,
+        SimulatedUser,
         Stop,
         Turn,
         Unmeasured,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from greenroom.metrics import metric, score
     from greenroom.models import Scripted
     from greenroom.results import Report
-    from greenroom.simulation import Bridge, Lines, SimulatedUser, UserAgents, simulate
+    from greenroom.simulation import Bridge, UserAgents, simulate
     from greenroom.suite import evaluate, rehearse
 
 __version__ = "0.1.0"
@@ -36,8 +38,10 @@ _ROOMS = {
         "Case",
         "EvalSet",
         "Expect",
+        "Lines",
         "NotApplicable",
         "Score",
+        "SimulatedUser",
         "Stop",
         "Turn",
         "Unmeasured",
@@ -49,7 +53,7 @@ _ROOMS = {
     "greenroom.metrics": ("metric", "score"),
     "greenroom.models": ("Scripted",),
     "greenroom.results": ("Report",),
-    "greenroom.simulation": ("Bridge", "Lines", "SimulatedUser", "UserAgents", "simulate"),
+    "greenroom.simulation": ("Bridge", "UserAgents", "simulate"),
     "greenroom.suite": ("evaluate", "rehearse"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

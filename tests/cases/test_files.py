@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from greenroom import Case, EvalSet, Expect, Lines, Stop, Turn, call
 from greenroom.cases import (
+    Criterion,
     by_args,
     case_data,
     case_from,
@@ -185,7 +186,7 @@ def test_a_bad_case_is_named_with_its_file_and_place(
         )
 
 
-@pytest.mark.parametrize("field", ["user", "bridge", "agent", "metrics"])
+@pytest.mark.parametrize("field", ["user", "bridge", "agent"])
 def test_a_part_that_is_code_is_refused_instead_of_left_out(tmp_path: Path, field: str) -> None:
     with pytest.raises(BadFile, match=f"`{field}`, which is code.*Python module"):
         reading_case(tmp_path, **{field: {"live": "m.x:1"}})
@@ -194,8 +195,8 @@ def test_a_part_that_is_code_is_refused_instead_of_left_out(tmp_path: Path, fiel
 CODE = Case(
     "a",
     "Hi",
-    user=Lines("More."),
-    metrics=[len],
+    user=Lines("More.", then=len),
+    metrics=[len, "exact"],
     mocks={
         "one": lambda: 1,
         "two": in_turn("x", len),
@@ -212,7 +213,7 @@ def test_a_case_that_holds_code_is_not_written_without_saying_what_would_be_lost
 ) -> None:
     with pytest.raises(BadFile, match="would lose what is code") as refused:
         write_evalset(EvalSet("s", [CODE]), tmp_path / "s.json")
-    for place in ("a.user", "a.metrics", "a.mocks.one", "a.mocks.two", "a.mocks.three"):
+    for place in ("a.user", "a.metrics.len", "a.mocks.one", "a.mocks.two", "a.mocks.three"):
         assert place in str(refused.value)
     assert "kept" not in str(refused.value)
     assert list(tmp_path.iterdir()) == []
@@ -221,14 +222,17 @@ def test_a_case_that_holds_code_is_not_written_without_saying_what_would_be_lost
 def test_a_case_may_be_written_without_its_code(tmp_path: Path) -> None:
     write_evalset(EvalSet("s", [CODE]), tmp_path / "s.json", lossy=True)
     (case,) = read_evalset(tmp_path / "s.json")
-    assert (case.user, case.metrics, case.allow_tools) == (None, (), ["known"])
+    assert (case.user, case.allow_tools) == (None, ["known"])
+    assert case.metrics == [Criterion("exact")]
     assert sorted(case.mocks) == ["kept", "kept_too"]
     assert case.mocks["kept"] == {"live": True}
 
 
 def test_a_recorded_case_may_leave_its_code_behind() -> None:
-    case = Case("a", "Hi", user=Lines("More."), metrics=[len], mocks={"refund": lambda: 1})
-    assert case_from(case_data(case), live=True) == Case("a", "Hi", turns=[], allow_tools=[])
+    case = Case("a", "Hi", user=Lines(len), metrics=[len], mocks={"refund": lambda: 1})
+    assert case_from(case_data(case), live=True) == Case(
+        "a", "Hi", turns=[], allow_tools=[], metrics=[]
+    )
 
 
 @pytest.mark.parametrize(

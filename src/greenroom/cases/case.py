@@ -1,10 +1,10 @@
 """What is asked of an agent: cases, their turns, what is expected, and when to stop."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, field
 from math import inf
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
@@ -63,12 +63,16 @@ def _check_scopes(query: Mapping[str, Any], where: str) -> None:
 
 
 _QUERY = ((Mapping, _NOTHING), 'a query by scope: {"session": {"key": ...}}')
+_EXTRA = ((Mapping, _NOTHING), "a mapping")
 _EXPECT = _Shapes(
     {
         "tools": ((Sequence, _NOTHING), "a list: ['refund'] or [call('refund', order=7)]"),
         "response": ((str, _NOTHING), "a text"),
         "contains": ((str, Sequence, _NOTHING), "a text or a list of texts"),
         "state": _QUERY,
+        "reference": ((str, _NOTHING), "a text"),
+        "intermediate": ((Sequence, _NOTHING), "a list of texts"),
+        "extra": _EXTRA,
     }
 )
 _CALLS = (ToolCall, str)
@@ -79,13 +83,18 @@ class Expect:
     """What one turn should bring. None says nothing; `tools=[]` says that no tool may be called.
 
     `tools` holds calls in order: `call("refund", order=7)`, or a bare name when any arguments will
-    do. `contains` is one text or several; `state` is a query by scope.
+    do. `response` is the whole text, word for word; `reference` one that a good response resembles;
+    `contains` one text or several that it holds; `intermediate` what the agent says on the way to
+    it. `state` is a query by scope. `extra` keeps what a file said beyond that.
     """
 
     tools: Sequence[ToolCall | str] | None = None
     response: str | None = None
     contains: str | Sequence[str] | None = None
     state: Mapping[str, Mapping[str, Any]] | None = None
+    reference: str | None = None
+    intermediate: Sequence[str] | None = None
+    extra: Mapping[str, Json] | None = None
 
     def __post_init__(self) -> None:
         _EXPECT.check(self)
@@ -97,11 +106,20 @@ class Expect:
         for text in () if isinstance(self.contains, str) else self.contains or ():
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(f"Expect(contains=...) holds {text!r}; write it as a text.")
+        for text in self.intermediate or ():
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(f"Expect(intermediate=...) holds {text!r}; write it as a text.")
         if self.state is not None:
             _check_scopes(self.state, "Expect(state=...)")
 
 
-_TURN = _Shapes({"says": ((str,), "a text"), "expect": ((Expect, _NOTHING), "an Expect(...)")})
+_TURN = _Shapes(
+    {
+        "says": ((str,), "a text"),
+        "expect": ((Expect, _NOTHING), "an Expect(...)"),
+        "extra": _EXTRA,
+    }
+)
 
 
 @record
@@ -110,6 +128,8 @@ class Turn:
 
     says: str
     expect: Expect | None = None
+    extra: Mapping[str, Json] | None = None
+    """What a file said of this turn beyond that."""
 
     def __post_init__(self) -> None:
         _TURN.check(self)
@@ -160,6 +180,7 @@ _CASE = _Shapes(
         "tags": ((Sequence,), "a list"),
         "metadata": ((Mapping,), "a mapping"),
         "now": ((int, float, _NOTHING), "a number of seconds"),
+        "target": ((str,), "the name of a node"),
     }
 )
 
@@ -174,7 +195,8 @@ class Case:
     """A scene to be played: what the user says, what tools answer, how it is judged.
 
     Give `says` (with `expect`) or `turns`; without either the agent speaks first. `user` goes on
-    when the script is used up. `agent` overrides the agent of the evaluation for this case.
+    when the script is used up. `agent` overrides the agent of the evaluation for this case, and
+    `target` plays one node of it alone. `extra` keeps what a file said beyond all this.
     """
 
     id: str
@@ -195,6 +217,8 @@ class Case:
     tags: Sequence[str] = ()
     metadata: Mapping[str, Json] = field(default_factory=_empty)
     now: float | None = None
+    target: str = ""
+    extra: Mapping[str, Json] | None = None
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     """The scripted turns, the first message included."""
 
@@ -235,45 +259,3 @@ class Case:
     def title(self) -> str:
         """What to show a reader."""
         return self.name or self.id
-
-
-@record
-class EvalSet:
-    """Cases that belong together, each with an id of its own."""
-
-    id: str
-    cases: Sequence[Case] = ()
-    _: KW_ONLY
-    name: str = ""
-    description: str = ""
-    metadata: Mapping[str, Json] = field(default_factory=_empty)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cases", tuple(self.cases))
-        seen: set[str] = set()
-        for case in self.cases:
-            if not isinstance(case, Case):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise BadCase(
-                    f"eval set {self.id!r} holds {cast(object, case)!r}, which is no Case."
-                )
-            if case.id in seen:
-                raise BadCase(f"eval set {self.id!r} has two cases {case.id!r}; rename one.")
-            seen.add(case.id)
-
-    def __iter__(self) -> Iterator[Case]:
-        return iter(self.cases)
-
-    def __len__(self) -> int:
-        return len(self.cases)
-
-    def __getitem__(self, case_id: str) -> Case:
-        for case in self.cases:
-            if case.id == case_id:
-                return case
-        raise BadCase(
-            f"eval set {self.id!r} has no case {case_id!r}; it has {[c.id for c in self.cases]}."
-        )
-
-    def tagged(self, tag: str) -> "EvalSet":
-        """The cases that carry `tag`."""
-        return replace(self, cases=[case for case in self.cases if tag in case.tags])

@@ -10,8 +10,10 @@ from inspect import isroutine
 from typing import Any, cast
 
 from greenroom.cases.case import USUAL_STOP, Case, Expect, Stop, Turn
+from greenroom.cases.criteria import Criterion, criterion_data, criterion_from
 from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live, by_args, fault, in_turn
-from greenroom.errors import BadCase, BadFile, BadQuery, BadValue
+from greenroom.cases.users import user_data, user_from
+from greenroom.errors import BadCase, BadFile, BadMetric, BadQuery, BadValue
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
@@ -42,23 +44,35 @@ def case_data(case: Case) -> dict[str, Json]:
         data["description"] = case.description
     if case.now is not None:
         data["now"] = case.now
-    for name, part in (("user", case.user), ("bridge", case.bridge), ("agent", case.agent)):
-        if part is not None:
-            data[name] = {**_live(part), "shown": repr(part)}
+    if case.user is not None:
+        data["user"] = user_data(case.user) or _shown(case.user)
+    if case.bridge is not None:
+        data["bridge"] = _shown(case.bridge)
+    if case.agent is not None:
+        data["agent"] = _shown(case.agent)
     if case.tags:
         data["tags"] = list(case.tags)
     if case.metadata:
         data["metadata"] = plain(case.metadata, f"metadata of case {case.id!r}")
+    if case.target:
+        data["target"] = case.target
+    if case.extra:
+        data["extra"] = plain(case.extra, f"extra of case {case.id!r}")
     return data
 
 
-_LIVE = ("metrics", "user", "bridge", "agent")
+def _shown(part: object) -> Json:
+    return {**_live(part), "shown": repr(part)}
+
+
+_LIVE = ("user", "bridge", "agent")
 
 
 def live_parts(case: Case) -> list[str]:
     """The places in a case that hold code, and so cannot come back from a file."""
     data = case_data(case)
-    places = [name for name in _LIVE if name in data]
+    places = [name for name in _LIVE if _is_live(data.get(name))]
+    places += [f"metrics.{m['name']}" for m in data.get("metrics", ()) if _is_code(m)]
     places += [f"mocks.{tool}" for tool, mock in data.get("mocks", {}).items() if _is_live(mock)]
     places += [f"allow_tools.{i}" for i, t in enumerate(data.get("allow_tools", ())) if _is_live(t)]
     return [f"{case.id}.{place}" for place in places]
@@ -66,12 +80,23 @@ def live_parts(case: Case) -> list[str]:
 
 def written_data(case: Case) -> dict[str, Json]:
     """The case as a file can hold it: its data without what is code."""
-    data = {name: value for name, value in case_data(case).items() if name not in _LIVE}
+    data = {
+        name: value
+        for name, value in case_data(case).items()
+        if name not in _LIVE or not _is_live(value)
+    }
+    if "metrics" in data:
+        data["metrics"] = [metric for metric in data["metrics"] if not _is_code(metric)]
     if "mocks" in data:
         data["mocks"] = {t: mock for t, mock in data["mocks"].items() if not _is_live(mock)}
     if "allow_tools" in data:
         data["allow_tools"] = [tool for tool in data["allow_tools"] if not _is_live(tool)]
     return data
+
+
+def _is_code(metric: Json) -> bool:
+    """Whether a metric was written down by what it is, not by its name in the registry."""
+    return isinstance(metric, dict) and "criterion" not in metric
 
 
 def _is_live(mock: Json) -> bool:
@@ -105,6 +130,12 @@ def expect_data(expect: Expect) -> dict[str, Json]:
         data["contains"] = plain(expect.contains)
     if expect.state is not None:
         data["state"] = plain(expect.state)
+    if expect.reference is not None:
+        data["reference"] = expect.reference
+    if expect.intermediate is not None:
+        data["intermediate"] = plain(expect.intermediate)
+    if expect.extra:
+        data["extra"] = plain(expect.extra)
     return data
 
 
@@ -112,6 +143,8 @@ def _turn_data(turn: Turn) -> dict[str, Json]:
     data: dict[str, Json] = {"says": turn.says}
     if turn.expect:
         data["expect"] = expect_data(turn.expect)
+    if turn.extra:
+        data["extra"] = plain(turn.extra)
     return data
 
 
@@ -152,6 +185,10 @@ def _constant_data(mock: Any) -> Json:
 
 
 def _metric_data(metric: Any) -> Json:
+    if isinstance(metric, Criterion):
+        return criterion_data(metric)
+    if isinstance(metric, str):
+        return metric
     name = getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__)
     if not _ours(metric):
         return {"name": str(name), **_live(metric)}
@@ -188,6 +225,8 @@ _FIELDS = frozenset(
         "now",
         "tags",
         "metadata",
+        "target",
+        "extra",
     ]
 )
 
@@ -214,20 +253,24 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
             allow_tools=_names_from(_typed(data, "allow_tools", Sequence, where, ()), where, live),
             state=_typed(data, "state", Mapping, where, {}),
             stop=_stop_from(_typed(data, "stop", Mapping, where, {}), f"{where}.stop"),
+            metrics=_metrics_from(_typed(data, "metrics", Sequence, where, ()), where, live),
+            user=_user_from(data.get("user"), f"{where}.user"),
             name=_typed(data, "name", str, where, ""),
             description=_typed(data, "description", str, where, ""),
             tags=_typed(data, "tags", Sequence, where, ()),
             metadata=_typed(data, "metadata", Mapping, where, {}),
             now=data.get("now"),
+            target=_typed(data, "target", str, where, ""),
+            extra=data.get("extra"),
         )
-    except (BadValue, BadCase, BadQuery) as error:
+    except (BadValue, BadCase, BadMetric, BadQuery) as error:
         raise BadFile(f"{where}: {error}") from error
 
 
 def _refuse_code(data: Mapping[str, Any], where: str) -> None:
     """A part left out in silence would make it another case."""
-    for name in ("user", "bridge", "agent", "metrics"):
-        if name in data:
+    for name in _LIVE:
+        if name in data and (name != "user" or _is_live(data[name])):
             raise BadFile(
                 f"{where} has `{name}`, which is code; a file holds data only. Keep this case in a "
                 f"Python module, or leave `{name}` out."
@@ -261,16 +304,28 @@ def _names_from(tools: Sequence[Any], where: str, live: bool) -> list[str]:
 
 
 def _turn_from(data: Any, where: str) -> Turn:
-    _known(data, frozenset(("says", "expect")), where)
+    _known(data, frozenset(("says", "expect", "extra")), where)
     return Turn(
-        _typed(data, "says", str, where, ""), _expect_from(data.get("expect"), f"{where}.expect")
+        _typed(data, "says", str, where, ""),
+        _expect_from(data.get("expect"), f"{where}.expect"),
+        data.get("extra"),
     )
+
+
+def _user_from(data: Any, where: str) -> Any:
+    return None if data is None or _is_live(data) else user_from(data, where)
+
+
+def _metrics_from(data: Sequence[Any], where: str, live: bool) -> list[Criterion]:
+    """Metrics by name; those that were code are left out or, unless `live`, refused."""
+    kept = [item for item in data if not (live and _is_code(item))]
+    return [criterion_from(item, f"{where}.metrics[{i}]") for i, item in enumerate(kept)]
 
 
 def _expect_from(data: Any, where: str) -> Expect | None:
     if data is None:
         return None
-    _known(data, frozenset(("tools", "response", "contains", "state")), where)
+    _known(data, _EXPECTED, where)
     tools = None
     if data.get("tools") is not None:
         tools = [
@@ -281,7 +336,13 @@ def _expect_from(data: Any, where: str) -> Expect | None:
         response=data.get("response"),
         contains=data.get("contains"),
         state=data.get("state"),
+        reference=data.get("reference"),
+        intermediate=data.get("intermediate"),
+        extra=data.get("extra"),
     )
+
+
+_EXPECTED = frozenset(part.name for part in fields(Expect))
 
 
 def _call_from(data: Any, where: str) -> ToolCall | str:

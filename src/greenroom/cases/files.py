@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from greenroom.cases.case import EvalSet
 from greenroom.cases.data import case_from, live_parts, written_data
+from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.plain import Json, plain
 

@@ -16,5 +16,5 @@ class Metric(Protocol):
     def measure(self, case: Any, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]: ...
 
 
-MetricLike = Metric | Callable[..., Any] | Any
-"""A metric, a function whose parameters are bound by name, or an object with `evaluate(...)`."""
+MetricLike = Metric | Callable[..., Any] | str | Any
+"""A metric, its name, a function bound by parameter names, or an object with `evaluate(...)`."""

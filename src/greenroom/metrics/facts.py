@@ -7,7 +7,7 @@ does not say makes a metric not applicable, what the run does not show leaves it
 from operator import attrgetter
 from typing import TypeVar
 
-from greenroom.cases.case import Case
+from greenroom.cases.case import Case, Expect
 from greenroom.cases.scores import NotApplicable, Unmeasured
 from greenroom.ledger import questions
 from greenroom.ledger.events import ModelReplied
@@ -54,9 +54,16 @@ def known_usage(ledger: Ledger) -> Usage | Unmeasured:
 def reference(case: Case) -> str | NotApplicable:
     """The response the case expects of the last turn that expects one."""
     for turn in reversed(case.script):
-        if turn.expect is not None and turn.expect.response is not None:
-            return turn.expect.response
-    return NotApplicable("the case gives no reference: no turn has Expect(response=...)")
+        if turn.expect is not None and (text := reference_of(turn.expect)) is not None:
+            return text
+    return NotApplicable(
+        "the case gives no reference: no turn has Expect(reference=...) or Expect(response=...)"
+    )
+
+
+def reference_of(expect: Expect) -> str | None:
+    """The text a turn's response is compared with: what it should resemble, or be."""
+    return expect.response if expect.reference is None else expect.reference
 
 
 def expected_calls(case: Case) -> list[ToolCall | str] | NotApplicable:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, cast, overload
 
 from greenroom.cases.case import Case
+from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.errors import BadMetric
@@ -73,7 +74,15 @@ def metric(
 
 
 def as_metric(given: MetricLike) -> Metric:
-    """`given` as a metric: one already, a function, or an object or class with `evaluate(...)`."""
+    """`given` as a metric.
+
+    It may be one already, the name of one or a criterion, a function, or an object or class with
+    `evaluate(...)`.
+    """
+    if isinstance(given, str | Criterion):
+        from greenroom.metrics.registry import metric_named
+
+        given = metric_named(given)
     if isinstance(given, type):
         given = _instance(cast("type[Any]", given))
     if not hasattr(given, "measure"):

@@ -79,14 +79,25 @@ def only_compares(case: Case, metrics: Sequence[Metric]) -> bool:
 
 def metrics_for(case: Case, given: Iterable[MetricLike] = ()) -> dict[str, Metric]:
     """What measures a run of `case`: its expectations, its own metrics, and those given."""
-    found = expectations(case)
+    implied = expectations(case)
+    asked: dict[str, Metric] = {}
     if case.metrics:
-        _add(case.metrics, found, f"case {case.id!r}")
+        _add(case.metrics, asked, f"case {case.id!r}")
     added: dict[str, Metric] = {}
     _add(given, added, "the run")
-    for name, metric in added.items():
-        found.setdefault(name, metric)
-    return found
+    if not asked and not added:
+        return implied
+    own = _uncovered(implied, added | asked) | asked
+    return own | {name: metric for name, metric in added.items() if name not in own}
+
+
+def _uncovered(implied: dict[str, Metric], asked: dict[str, Metric]) -> dict[str, Metric]:
+    """The expectations that no metric asked for looks at in its own way.
+
+    Who asks for calls in any order does not want them in order as well.
+    """
+    covered = {field for metric in asked.values() for field in getattr(metric, "covers", ())}
+    return {n: m for n, m in implied.items() if getattr(m, "field", "") not in covered}
 
 
 def _add(given: Iterable[MetricLike], found: dict[str, Metric], where: str) -> None:

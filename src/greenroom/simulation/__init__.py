@@ -1,9 +1,10 @@
 """A case played out: gate, fence, users, bridge, and when it ends."""
 
+from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.stage import simulate
-from greenroom.simulation.users import Lines, SimulatedUser, UserAgents
+from greenroom.simulation.users import UserAgents
 
 __all__ = [
     "Bridge",

@@ -10,6 +10,7 @@ from greenroom.backends.backend import Failed, Finished, TurnOver, Yield
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.together import together
 from greenroom.cases.case import Case
+from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.errors import BadValue, Refusal, UserAgentFailed
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
@@ -26,7 +27,7 @@ from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
 from greenroom.simulation.bridge import Bridge
-from greenroom.simulation.users import Lines, SimulatedUser, UserAgents
+from greenroom.simulation.users import UserAgents, played_by
 from greenroom.world.world import World
 
 
@@ -183,7 +184,7 @@ class Audience:
             line = role.line(n)
             return None if line is None else await self._formed(line, (), wait)
         if isinstance(role, SimulatedUser):
-            reply = await self._run(wait, role.as_agent(), who, problem)
+            reply = await self._run(wait, played_by(role), who, problem)
             return None if reply and role.stop_signal in str(reply.value) else reply
         if isinstance(role, Flow) or callable(role):
             return await self._run(wait, as_flow(role), who, problem)

@@ -1,68 +1,29 @@
 """Simulated users: scripted lines, a persona played by a model, or an agent for each wait."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, field
+from dataclasses import field
 from typing import Any, Literal
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import history, persona
 from greenroom.agents.flow import Flow, as_flow
+from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.errors import BadCase
 from greenroom.ledger.records import record
-from greenroom.models.model import Model
 
 Validation = Literal["strict", "coerce", "off"]
 
 
-class Lines:
-    """A user who says these lines in turn and then is done, or goes on with `then`.
-
-    As the answer of a tool's wait a line may be any JSON value but None, which says nothing.
-    """
-
-    __slots__ = ("lines", "then")
-
-    def __init__(self, *lines: Any, then: Any = None) -> None:
-        if any(line is None for line in lines):
-            raise BadCase(f"Lines{lines!r} has a line that is None; leave it out.")
-        self.lines = lines
-        self.then = then
-
-    def line(self, n: int) -> Any:
-        """The n-th line, or None when the user is done."""
-        return self.lines[n] if n < len(self.lines) else self.then
-
-    def __repr__(self) -> str:
-        shown = [repr(line) for line in self.lines]
-        if self.then is not None:
-            shown.append(f"then={self.then!r}")
-        return f"Lines({', '.join(shown)})"
-
-
-@record
-class SimulatedUser:
-    """A person played by a model: who they are, what they want, and how they say goodbye.
-
-    The conversation is over for them when their text contains `stop_signal`.
-    """
-
-    persona: str
-    _: KW_ONLY
-    goal: str = ""
-    model: Model
-    stop_signal: str = "</finished>"
-    name: str = "user"
-
-    def as_agent(self) -> Agent:
-        """The agent that plays this person."""
-        parts = [
-            self.persona.strip(),
-            "You are the user, not the assistant. Answer with the user's next message only.",
-        ]
-        if self.goal:
-            parts.append(f"Your goal: {self.goal.strip()}")
-        parts.append(f"When you are done, answer with {self.stop_signal} and nothing else.")
-        return Agent(self.name, model=self.model, context=[persona("\n\n".join(parts)), history()])
+def played_by(user: SimulatedUser) -> Agent:
+    """The agent that plays this person."""
+    parts = [
+        user.persona.strip(),
+        "You are the user, not the assistant. Answer with the user's next message only.",
+    ]
+    if user.goal:
+        parts.append(f"Your goal: {user.goal.strip()}")
+    parts.append(f"When you are done, answer with {user.stop_signal} and nothing else.")
+    return Agent(user.name, model=user.model, context=[persona("\n\n".join(parts)), history()])
 
 
 Role = Lines | SimulatedUser | Flow | Any

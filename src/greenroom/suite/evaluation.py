@@ -10,7 +10,8 @@ from time import perf_counter
 from typing import Any, Literal, cast, get_args
 
 from greenroom.backends.registry import backend_for
-from greenroom.cases.case import Case, EvalSet
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome
 from greenroom.errors import BadInput, FenceBreach, MetricRefused, MetricsHung, Refusal
@@ -86,7 +87,7 @@ async def evaluate(
     if isinstance(agent, str):
         agent = await load_agent(agent)
     settings = Settings(
-        metrics=[as_metric(given) for given in metrics],
+        metrics=_beside([as_metric(given) for given in metrics], evalset),
         allow_tools=allow_tools,
         concurrency=concurrency,
         on_error=on_error,
@@ -108,6 +109,12 @@ async def evaluate(
     notes += run.notes
     notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
     return Report(results, evalset.name or evalset.id, perf_counter() - begun, notes)
+
+
+def _beside(given: list[Metric], evalset: EvalSet) -> list[Metric]:
+    """The run's metrics and those of the set; on equal names the run's win."""
+    names = {metric.name for metric in given}
+    return [*given, *(m for m in map(as_metric, evalset.metrics) if m.name not in names)]
 
 
 def _fence_notes(allowed: bool) -> list[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from greenroom.cases.case import Case, EvalSet
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files import read_evalset
 from greenroom.errors import BadFile, NotFound
 

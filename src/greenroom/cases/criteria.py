@@ -1,0 +1,51 @@
+"""A metric by its name, as files and configs write it."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, field
+from typing import Any, cast
+
+from greenroom.errors import BadMetric
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import record
+
+_OWN = ("criterion", "threshold")
+
+
+@record
+class Criterion:
+    """The name of a metric, the score it must reach, and its options; all of it data.
+
+    Who measures looks the name up; a plug-in's counts like one of ours.
+    """
+
+    name: str
+    _: KW_ONLY
+    threshold: float | None = None
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadMetric(f"a criterion has the name {self.name!r}; name a metric.")
+        if clash := [key for key in _OWN if key in self.options]:
+            raise BadMetric(f"criterion {self.name!r} has {clash[0]!r} among its options.")
+
+
+def criterion_data(criterion: Criterion) -> Json:
+    """The criterion as JSON: its bare name, or a mapping that says more."""
+    data: dict[str, Json] = {"criterion": criterion.name}
+    if criterion.threshold is not None:
+        data["threshold"] = criterion.threshold
+    data |= cast("dict[str, Json]", plain(criterion.options, f"criterion {criterion.name!r}"))
+    return criterion.name if len(data) == 1 else data
+
+
+def criterion_from(data: Any, where: str) -> Criterion:
+    """The criterion written down in `data`; BadMetric if it is none."""
+    if isinstance(data, str):
+        return Criterion(data)
+    if not isinstance(data, Mapping) or "criterion" not in data:
+        raise BadMetric(
+            f"{where} is {data!r}; give the name of a metric, or {{criterion: name, threshold: ...}}."
+        )
+    given = dict(cast("Mapping[str, Any]", data))
+    return Criterion(given.pop("criterion"), threshold=given.pop("threshold", None), options=given)
