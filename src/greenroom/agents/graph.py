@@ -12,7 +12,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Decider, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.signature import output_adapter
 from greenroom.agents.tool import Tool
-from greenroom.errors import BadAgent
+from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
@@ -42,6 +42,17 @@ class Graph:
             node = waiting.pop()
             yield node
             waiting.extend(reversed(list(node.children.values())))
+
+    def part(self, name: str) -> Flow:
+        """The agent, step or flow called `name`, or the one at that static id."""
+        found = [node for node in self.nodes() if name in (node.id, node.segment)]
+        if len({id(node.flow) for node in found}) == 1:
+            return found[0].flow
+        if found:
+            places = ", ".join(node.id for node in found)
+            raise NotFound(f"there are several nodes {name!r}: {places}. Name one by its place.")
+        places = ", ".join(node.id for node in self.nodes())
+        raise NotFound(f"there is no node {name!r} in the agent; its nodes are {places}.")
 
     @cached_property
     def tools(self) -> dict[str, Tool]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from greenroom.backends.backend import Backend, Failed, Finished, TurnOver, Waiting
+from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
@@ -16,6 +17,7 @@ from greenroom.errors import (
     FenceBreach,
     FenceNotHeld,
     GreenroomError,
+    NotFound,
     RunBroke,
     UserAgentFailed,
 )
@@ -34,7 +36,7 @@ from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
 from greenroom.simulation.fence import Breach, Enclosure, enclose, not_held
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
-from greenroom.simulation.users import UserAgents, user_of
+from greenroom.simulation.users import UserAgents, turn_limit, user_of
 from greenroom.simulation.watchdog import Deadline, finish
 from greenroom.world.bodies import guarded
 from greenroom.world.clock import FixedClock
@@ -124,6 +126,8 @@ def _set_stage(
             f"case {case.id!r} has no agent to play; give one to evaluate or to the case."
         )
     backend = backend_for(chosen)
+    if case.target:
+        backend = _part(backend, case)
     tools = backend.tools
     if tools is not None:
         _check_tools(case, tools, (*case.allow_tools, *allow_tools))
@@ -134,6 +138,19 @@ def _set_stage(
         options["clock"] = FixedClock(case.now)
     world = RehearsalWorld(ledger, latch, case, tools, allow_tools, **options)
     return Stage(case, backend, ledger, world, user_of(case.user, case.id), latch, options)
+
+
+def _part(backend: Backend, case: Case) -> Backend:
+    """The one node a case is about."""
+    if not isinstance(backend, NativeBackend):
+        raise BadCase(
+            f"case {case.id!r} targets the node {case.target!r}, but only nodes of our own graphs "
+            f"can be played alone, not those of {backend.name}."
+        )
+    try:
+        return backend.part(case.target)
+    except NotFound as error:
+        raise BadCase(f"case {case.id!r} targets {case.target!r}: {error}") from error
 
 
 def _check_tools(case: Case, offered: Collection[str], allowed: Collection[Any]) -> None:
@@ -267,7 +284,7 @@ def _goal_reached(stage: Stage) -> bool:
 
 def _limit_reached(stage: Stage, outcome: TurnOver | Waiting) -> bool:
     """Whether another round is due that the limit forbids."""
-    if turns(stage.ledger) < stage.case.stop.max_turns:
+    if turns(stage.ledger) < turn_limit(stage.case, stage.user):
         return False
     return isinstance(outcome, Waiting) or stage.audience.would_speak
 

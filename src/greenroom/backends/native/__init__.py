@@ -37,6 +37,10 @@ class NativeBackend:
     def __init__(self, agent: Flow) -> None:
         self.graph = compile_flow(as_flow(agent))
 
+    def part(self, name: str) -> "NativeBackend":
+        """One node of the graph alone, as an agent of its own."""
+        return NativeBackend(self.graph.part(name))
+
     @property
     def snapshot(self) -> Json:
         """The graph as JSON."""
