@@ -67,6 +67,21 @@ def test_a_case_in_error_exits_2_whatever_the_minimum(author, greenroom):
     assert "1 case ended in an error" in result.stderr
 
 
+def test_some_errors_may_be_allowed_but_never_count_as_passed(author, greenroom):
+    author(PASSING + BROKEN, "good.py")
+    author(FAILING + BROKEN, "poor.py")
+    author(BROKEN, "none.py")
+    for file, code in [("good.py", 0), ("poor.py", 1), ("none.py", 1)]:
+        assert greenroom("eval", "run", file, "--max-errors", "1").exit_code == code
+
+
+def test_more_errors_than_allowed_exit_2_and_say_so(author, greenroom):
+    author(PASSING + BROKEN + BROKEN.replace("unmocked", "unmocked_too"))
+    result = greenroom("eval", "run", "shop.py", "--max-errors", "1")
+    assert result.exit_code == 2
+    assert "2 cases ended in an error, 1 allowed" in result.stderr
+
+
 def test_a_case_that_broke_is_explained_with_its_phase_and_what_to_type(author, greenroom):
     author(BROKEN)
     shown = greenroom("eval", "run", "shop.py").stdout

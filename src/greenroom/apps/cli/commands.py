@@ -72,6 +72,14 @@ def eval_group() -> None:
     metavar="FLOAT",
     help="The share of evaluated cases that must pass, from 0 to 1.",
 )
+@click.option(
+    "--max-errors",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="How many cases may end in an error, unmeasured ones among them, before exit code 2.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Details of every case; tracebacks.")
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but the line of counts.")
 def eval_run(max_concurrency: int, sequential: bool, **given: Any) -> int:

@@ -32,6 +32,7 @@ class Order:
     allow_tools: tuple[str, ...] = ()
     fail_fast: bool = False
     min_pass_rate: float = 1.0
+    max_errors: int = 0
     verbose: bool = False
     quiet: bool = False
 
@@ -55,7 +56,7 @@ def run(order: Order) -> int:
         shown = ConsoleReport(terminal, order.detail, rerun_commands(order))
         report = _played(order, cases, shown)
         shown.show(report)
-        return passed_gate(report, order.min_pass_rate)
+        return passed_gate(report, order.min_pass_rate, order.max_errors)
 
 
 def _played(order: Order, cases: EvalSet, shown: ConsoleReport) -> Report:
@@ -78,12 +79,13 @@ def _played(order: Order, cases: EvalSet, shown: ConsoleReport) -> Report:
         raise Stopped(done, stop.exit_code) from None
 
 
-def passed_gate(report: Report, minimum: float) -> int:
+def passed_gate(report: Report, minimum: float, max_errors: int = 0) -> int:
     """Zero if enough cases passed; errors come first, since they prove nothing either way."""
     summary = report.summary
-    if summary.errors:
+    if summary.errors > max_errors:
         noun = "case" if summary.errors == 1 else "cases"
-        raise Stopped(f"{summary.errors} {noun} ended in an error", RUN_ERRORS)
+        allowed = f", {max_errors} allowed" if max_errors else ""
+        raise Stopped(f"{summary.errors} {noun} ended in an error{allowed}", RUN_ERRORS)
     rate = summary.pass_rate
     if rate is None or rate < minimum:
         raise Stopped(missed(rate, minimum), GATE_MISSED)
