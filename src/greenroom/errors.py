@@ -19,6 +19,13 @@ GreenroomError
 └── RunBroke                    the run could not go on
     ├── AgentFailed             the agent under test raised
     ├── ScriptExhausted         a scripted model was asked once more than it has answers
+    ├── ModelBroke              a model could not be asked, or gave no reply that can be used
+    │   ├── KeyRefused          its API key is missing or was refused, with the variable to set
+    │   ├── RequestRefused      its provider will not answer this question (400, 404, 413, 422)
+    │   ├── RateLimited         asked too often (429); `retry_after` says for how long to wait
+    │   ├── ModelUnreachable    a cut connection, a failure of the provider's (500, 502, 503)
+    │   ├── ModelTimedOut       no reply within the model's time
+    │   └── GarbledReply        a reply that cannot be read: torn JSON, nothing at all
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
     ├── FailedBefore            what broke before the run was cut, raised again by its own name
     ├── InDoubt                 a live tool was cut between its call and its return
@@ -27,7 +34,8 @@ GreenroomError
     └── UserAgentFailed         the simulated user was missing, raised, or answered nonsense
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 Phase = Literal["system", "agent", "user_agent", "metric"]
 
@@ -51,7 +59,11 @@ class BadCase(BadInput):
 
 
 class BadFile(BadInput):
-    """A file that cannot be read as what it should be."""
+    """A file that cannot be read as what it should be; `problems` lists what is wrong in it."""
+
+    def __init__(self, why: str, problems: Sequence[Any] = ()) -> None:
+        super().__init__(why)
+        self.problems = tuple(problems)
 
 
 class BadMetric(BadInput):
@@ -114,6 +126,45 @@ class ScriptExhausted(RunBroke):
     """A scripted model was asked once more than it has answers."""
 
     phase: ClassVar[Phase] = "agent"
+
+
+class ModelBroke(RunBroke):
+    """A model could not be asked, or gave no reply that can be used.
+
+    `again` is how many more times the same question is worth asking, `retry_after` after how many
+    seconds, if its provider said so.
+    """
+
+    phase: ClassVar[Phase] = "agent"
+
+    def __init__(self, why: str, *, again: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(why)
+        self.again = again
+        self.retry_after = retry_after
+
+
+class KeyRefused(ModelBroke):
+    """A model's API key is missing or was refused; the message names the variable to set."""
+
+
+class RequestRefused(ModelBroke):
+    """A model's provider will not answer this question, however often it is asked."""
+
+
+class RateLimited(ModelBroke):
+    """A model was asked too often; `retry_after` is how many seconds to wait, if it said so."""
+
+
+class ModelUnreachable(ModelBroke):
+    """A model's connection was cut or never made, or its provider is in trouble."""
+
+
+class ModelTimedOut(ModelBroke):
+    """A model gave no reply within its time."""
+
+
+class GarbledReply(ModelBroke):
+    """A model's reply cannot be read."""
 
 
 class MockBroke(RunBroke):

@@ -9,19 +9,21 @@ from greenroom.agents.flow import Flow, checked_name
 from greenroom.agents.tool import Tool, as_tool
 from greenroom.errors import BadAgent
 from greenroom.models.model import Model
+from greenroom.models.named import as_model
 
 
 @dataclass(frozen=True, eq=False)
 class Agent(Flow):
     """A model that answers, calling its tools on the way.
 
+    `model` may be the name of a provider's model, such as "openai:gpt-4o-mini".
     `output` is a type the answer must fit (a wrong one is told why and asked again); `writes` puts
     the answer into the session's state; `max_steps` bounds how often the model is asked in a row.
     """
 
     name: str
     _: KW_ONLY
-    model: Model
+    model: Model | str
     instructions: str = ""
     tools: Sequence[Tool] = ()
     output: Any = None
@@ -34,10 +36,8 @@ class Agent(Flow):
     def __post_init__(self) -> None:
         checked_name(self.name, "an agent")
         if not hasattr(self.model, "respond"):
-            raise BadAgent(
-                f"agent {self.name!r} has the model {self.model!r}, which cannot respond. "
-                f"Use Scripted(...) or an object with `name` and `async respond(request)`."
-            )
+            model = as_model(self.model, f"agent {self.name!r}")
+            object.__setattr__(self, "model", model)
         tools = tuple(as_tool(given) for given in self.tools)
         names = [tool.name for tool in tools]
         for name in names:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from greenroom.backends.backend import Backend, Failed, Finished, TurnOver, Waiting
@@ -62,6 +63,7 @@ class Stage:
         """The user's side, made when it is first needed; most cases are one message long."""
         if self.seated is None:
             world = FencedWorld(self.ledger, self.latch, voice="user", **self.options)
+            world.deadline = self.world.deadline
             self.seated = Audience(self.case, self.user, self.ledger, world)
         return self.seated
 
@@ -92,6 +94,7 @@ async def simulate(
         stage.world.record(RunEnded(reason="max_seconds"))
         return stage.ledger
     deadline = Deadline(left)
+    stage.world.deadline = monotonic() + left
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut
     task = await finish(_enclosed(stage), deadline)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
-from greenroom.errors import BadValue, FailedBefore, GreenroomError
+from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
     ModelCalled,
@@ -20,6 +20,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.pacer import paces, persist
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World
 
 
@@ -46,7 +47,14 @@ async def answer_model(
     world.record(_question(request))
     begun = perf_counter()
     try:
-        reply = await body(request, on_delta)
+        # Before a model has refused anybody this is one look into an empty dict.
+        if request.model in paces:
+            reply, begun = await persist(world, request, body, on_delta)
+        else:
+            try:
+                reply = await body(request, on_delta)
+            except ModelBroke as broke:
+                reply, begun = await persist(world, request, body, on_delta, begun, broke)
     except Exception as error:
         world.record(_no_answer(request, error))
         raise

@@ -21,7 +21,7 @@ from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
-from greenroom.models.model import ModelRequest, model_name
+from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.recording import RecordedFailure, begin_call, fail_call
 from greenroom.world.world import Pending, ToolRequest, World
 
@@ -63,7 +63,9 @@ class Asking:
                 elif (output := self._output(last.text)) is not None:
                     return output
             self._check_limit(self.trail.replies.get(self.path, 0))
-            await self.world.call_model(self._request(), self.agent.model.respond)
+            # An agent that was given a model's name has found the model when it was made.
+            model: Model = self.agent.model  # pyright: ignore[reportAssignmentType]
+            await self.world.call_model(self._request(), model.respond)
 
     def _check_limit(self, asked: int) -> None:
         if asked >= self.agent.max_steps:

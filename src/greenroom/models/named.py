@@ -1,0 +1,116 @@
+"""Models by name: `openai:gpt-4o-mini` is the provider's prefix and the provider's own name."""
+
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from greenroom.errors import BadAgent
+from greenroom.models.model import Model
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "greenroom.models"
+
+# Only a hint in an error: where a bare name of these families is most likely at home.
+_FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai"} | {
+    "claude": "anthropic",
+    "gemini": "google",
+    "deepseek": "deepseek",
+}
+_USE = "Use Scripted(...), a name such as 'openai:gpt-4o-mini', or an object with `name` and `async respond(request)`."
+
+
+class OpenModel(Protocol):
+    """What an entry point of the group `greenroom.models` leads to."""
+
+    def __call__(self, name: str, /, **options: Any) -> Model:
+        """The model its provider calls `name`. It must not connect or load a client yet."""
+        ...
+
+
+def as_model(given: Model | str, whose: str = "") -> Model:
+    """A model as it was given, or the one whose name was given; `whose` begins an error.
+
+    Nothing is loaded or connected before the model is asked. What can be told at once is: a name
+    without a provider, an unknown provider, a package that is not installed.
+    """
+    if isinstance(given, str):
+        return _opened(given, {}, whose)
+    if not hasattr(given, "respond") or isinstance(given, type):
+        raise BadAgent(f"{_has(whose)} {given!r}, which cannot respond. {_USE}")
+    return given
+
+
+def provider_model(
+    name: str,
+    *,
+    temperature: float | None = None,
+    seed: int | None = None,
+    max_tokens: int | None = None,
+    timeout: float | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    **options: Any,
+) -> Model:
+    """The model called `provider:name`, with the options that its provider takes.
+
+    `timeout` is in seconds for one reply. `base_url` leads to a compatible endpoint; `api_key`
+    stands in for the provider's environment variable. More options are the provider's own.
+    """
+    known: dict[str, Any] = {
+        "temperature": temperature,
+        "seed": seed,
+        "max_tokens": max_tokens,
+        "timeout": timeout,
+        "base_url": base_url,
+        "api_key": api_key,
+    }
+    given = {option: value for option, value in known.items() if value is not None}
+    return _opened(name, given | options, "")
+
+
+def _opened(name: str, options: dict[str, Any], whose: str) -> Model:
+    provider, colon, rest = name.partition(":")
+    if not colon or not provider or not rest.strip():
+        raise BadAgent(f"{_has(whose)} {name!r}, but a model's name is {_likely(name)}.")
+    return _provider(provider, name, whose)(rest, **options)
+
+
+_found: dict[str, OpenModel] = {}
+
+
+def _provider(provider: str, name: str, whose: str) -> OpenModel:
+    if provider not in _found:
+        points = _points()
+        if provider not in points:
+            raise BadAgent(
+                f"{_has(whose)} {name!r}, but no provider is called {provider!r}. "
+                f"{_near(provider, sorted(points))}"
+            )
+        _found[provider] = cast(OpenModel, points[provider].load())
+    return _found[provider]
+
+
+def _points() -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # slow to load, and only names need it
+
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _near(provider: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(provider.lower(), known, n=2, cutoff=0.5)
+    asked = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{asked}Known: {', '.join(known)}. An OpenAI-compatible endpoint is 'openai:…' with base_url=…"
+
+
+def _likely(name: str) -> str:
+    bare = name.strip().strip(":").lower()
+    family = next((family for family in _FAMILIES if bare.startswith(family)), None)
+    if family is None:
+        return "'provider:model', such as 'openai:gpt-4o-mini'"
+    return f"'provider:model': write '{_FAMILIES[family]}:{bare}'"
+
+
+def _has(whose: str) -> str:
+    return f"{whose} has the model" if whose else "the model is"

@@ -1,0 +1,140 @@
+"""A provider and its models, as they are before anybody asks them."""
+
+import asyncio
+import os
+import sys
+from dataclasses import fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final, Literal
+
+from greenroom.errors import BadAgent, KeyRefused, MissingExtra
+from greenroom.ledger.records import record
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+
+TIMEOUT: Final = 120.0
+RETRIES: Final = 4
+
+# The one door to pydantic-ai's model layer.
+_LAYER: Final = "greenroom.models.providers.asking"
+
+
+@record
+class Provider:
+    """Whom to ask, with which package, and where its key and its address are told.
+
+    `home` is where it lives if nobody says otherwise; without one its package knows.
+    """
+
+    name: str
+    package: str
+    extra: str
+    keys: tuple[str, ...]
+    address: str = ""
+    home: str = ""
+    takes_seed: bool = True
+
+    def __call__(self, name: str, /, **options: Any) -> "ProviderModel":
+        """The model this provider calls `name`; BadAgent or MissingExtra if there can be none."""
+        full = f"{self.name}:{name}"
+        unknown = sorted(options.keys() - _OPTIONS)
+        if unknown:
+            raise BadAgent(
+                f"the model {full!r} has the options {unknown}, which it does not know. "
+                f"Known: {', '.join(sorted(_OPTIONS))}."
+            )
+        self._check_installed(full)
+        return ProviderModel(self, name, **options)
+
+    def _check_installed(self, full: str) -> None:
+        for package in ("pydantic_ai", "genai_prices", self.package):
+            if not _is_installed(package):
+                raise MissingExtra(
+                    f"the model {full!r} needs the package {package!r}, which is not installed. "
+                    f"Install it with pip install 'greenroom[{self.extra}]'."
+                )
+
+
+@record(repr=False)
+class ProviderModel:
+    """A model at a provider. It is nobody's until asked: no client, no connection, no key read.
+
+    `retries` is how often a question is asked again after a failure that may pass, `structured` how
+    a reply in a schema is asked for (by the provider's own means where it has any, else in words),
+    `priced_as` the model whose price counts when `base_url` leads to a stand-in for it.
+    """
+
+    provider: Provider
+    called: str
+    temperature: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    timeout: float = TIMEOUT
+    base_url: str = ""
+    api_key: str = ""
+    retries: int = RETRIES
+    structured: Literal["native", "prompted"] = "native"
+    priced_as: str = ""
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and not self.provider.takes_seed:
+            raise BadAgent(
+                f"{self!r} has a seed, but {self.provider.name} takes none; leave it out."
+            )
+        if not self.timeout > 0:
+            raise BadAgent(f"{self!r} has timeout={self.timeout!r}; give seconds above zero.")
+        if type(self.retries) is not int or self.retries < 0:
+            raise BadAgent(f"{self!r} has retries={self.retries!r}; give a whole number from 0.")
+        if self.structured not in ("native", "prompted"):
+            raise BadAgent(
+                f"{self!r} has structured={self.structured!r}; give 'native' or 'prompted'."
+            )
+
+    @property
+    def name(self) -> str:
+        """What it is called in ledgers, reports and price lists."""
+        return f"{self.provider.name}:{self.called}"
+
+    def url(self) -> str:
+        """Where it is asked, or nothing when its provider's package knows."""
+        variable = self.provider.address
+        told = os.environ.get(variable, "") if variable else ""
+        return self.base_url or told or self.provider.home
+
+    def key(self) -> str:
+        """The key it is asked with; KeyRefused if there is none where one is needed."""
+        variables = self.provider.keys
+        found = next(filter(None, (os.environ.get(variable) for variable in variables)), "")
+        if self.api_key or found:
+            return self.api_key or found
+        if self.url():
+            return "none"  # a server of one's own often wants no key, but clients insist on one
+        raise KeyRefused(
+            f"the model {self.name!r} needs an API key, but {' and '.join(variables)} "
+            f"{'is' if len(variables) == 1 else 'are'} not set. Set {variables[0]}, or give "
+            f"provider_model({self.name!r}, api_key=...)."
+        )
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        """Ask it once."""
+        layer = sys.modules.get(_LAYER)
+        if layer is None:
+            # A second's work or two, which must not stop the clocks of other cases.
+            layer = await asyncio.to_thread(import_module, _LAYER)
+        return await layer.ask(self, request, on_delta)
+
+    def __repr__(self) -> str:
+        usual = {part.name: part.default for part in fields(self)}
+        given = {name: getattr(self, name) for name in sorted(_OPTIONS - {"api_key"})}
+        shown = [f"{name}={value!r}" for name, value in given.items() if value != usual[name]]
+        return f"provider_model({', '.join([repr(self.name), *shown])})"
+
+
+_OPTIONS: Final = frozenset(part.name for part in fields(ProviderModel)) - {"provider", "called"}
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):  # its parent is missing, or it was put away half-way
+        return False

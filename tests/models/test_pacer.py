@@ -1,0 +1,184 @@
+"""A model that may answer later is asked again, by everybody at the pace it asks for."""
+
+import asyncio
+
+import pytest
+
+from greenroom.errors import KeyRefused, ModelBroke, ModelUnreachable, RateLimited
+from greenroom.ledger import Ledger, Message, ModelFailed, ModelReplied, Noted
+from greenroom.models import ModelReply, ModelRequest
+from greenroom.world import LiveWorld
+from greenroom.world.pacer import Pace, paces
+
+SLOW_DOWN = 0.03
+
+
+def question(n: int = 0, model: str = "openai:x") -> ModelRequest:
+    return ModelRequest("clerk", (Message("user", "Hi"),), model=model, path="@1/clerk", n=n)
+
+
+class Moody:
+    """Fails in the ways it was told to, then answers; it keeps how often it was asked."""
+
+    def __init__(self, *errors: ModelBroke) -> None:
+        self.errors = list(errors)
+        self.asked = 0
+
+    async def respond(self, request, on_delta=None) -> ModelReply:
+        self.asked += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return ModelReply("Hi")
+
+
+def trouble(again: int = 4) -> ModelUnreachable:
+    return ModelUnreachable("out of order", again=again, retry_after=0.001)
+
+
+def limit(wait: float = 0.001, again: int = 4) -> RateLimited:
+    return RateLimited("too often", again=again, retry_after=wait)
+
+
+async def asked(model: Moody, world: LiveWorld | None = None) -> ModelReply:
+    return await (world or LiveWorld(Ledger())).call_model(question(), model.respond)
+
+
+@pytest.mark.parametrize("errors", [[trouble()], [limit()], [trouble(), limit(), trouble()]])
+async def test_a_failure_that_may_pass_is_asked_again(errors):
+    model = Moody(*errors)
+    assert (await asked(model)).text == "Hi"
+    assert model.asked == len(errors) + 1
+
+
+async def test_every_further_question_is_in_the_ledger():
+    world = LiveWorld(Ledger())
+    await asked(Moody(trouble(), limit()), world)
+    noted = [event.data for event in world.ledger.of(Noted)]
+    assert [(n["attempt"], n["error_type"]) for n in noted] == [
+        (1, "ModelUnreachable"),
+        (2, "RateLimited"),
+    ]
+    assert [n["error"] for n in noted] == ["out of order", "too often"]
+    assert len(world.ledger.of(ModelReplied)) == 1
+
+
+async def test_the_last_failure_is_raised_when_it_has_been_asked_often_enough():
+    world = LiveWorld(Ledger())
+    model = Moody(*(trouble(again=2) for _ in range(9)))
+    with pytest.raises(ModelUnreachable, match="out of order"):
+        await asked(model, world)
+    assert model.asked == 3
+    [failed] = world.ledger.of(ModelFailed)
+    assert failed.error_type == "ModelUnreachable"
+
+
+async def test_a_failure_that_will_not_pass_is_not_asked_again():
+    model = Moody(KeyRefused("no key"))
+    with pytest.raises(KeyRefused):
+        await asked(model)
+    assert model.asked == 1
+
+
+async def test_without_a_word_how_long_to_wait_it_waits_a_while():
+    model = Moody(ModelUnreachable("cut", again=1))
+    world = LiveWorld(Ledger())
+    await asked(model, world)
+    [noted] = world.ledger.of(Noted)
+    assert 0.25 <= noted.data["waits"] <= 0.5
+
+
+async def test_a_wait_beyond_the_deadline_fails_at_once():
+    world = LiveWorld(Ledger())
+    world.deadline = asyncio.get_running_loop().time() + 5
+    model = Moody(limit(wait=60))
+    with pytest.raises(RateLimited, match=r"60\.0 s.*too often") as found:
+        await asked(model, world)
+    assert found.value.retry_after == pytest.approx(60, abs=1)
+    assert model.asked == 1
+
+
+async def test_nobody_waits_for_hours_even_without_a_deadline():
+    with pytest.raises(RateLimited, match="3600"):
+        await asked(Moody(limit(wait=3600)))
+
+
+async def test_whoever_comes_later_fails_at_once_too_without_asking():
+    with pytest.raises(RateLimited):
+        await asked(Moody(limit(wait=3600)))
+    late = Moody()
+    with pytest.raises(RateLimited, match="not to be asked"):
+        await asked(late)
+    assert late.asked == 0
+
+
+async def test_other_models_are_not_held_up():
+    with pytest.raises(RateLimited):
+        await asked(Moody(limit(wait=3600)))
+    other = Moody()
+    world = LiveWorld(Ledger())
+    reply = await world.call_model(question(model="openai:y"), other.respond)
+    assert reply.text == "Hi"
+
+
+class Bucket:
+    """A model that answers so many questions at a time and refuses all others until it is free."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.asked = self.refused = 0
+        self._free_at = 0.0
+        self._left = size
+
+    async def respond(self, request, on_delta=None) -> ModelReply:
+        now = asyncio.get_running_loop().time()
+        self.asked += 1
+        if now >= self._free_at:
+            self._left, self._free_at = self.size, now + SLOW_DOWN
+        if not self._left:
+            self.refused += 1
+            raise limit(wait=SLOW_DOWN)
+        self._left -= 1
+        await asyncio.sleep(0)
+        return ModelReply("Hi")
+
+
+async def test_one_refusal_slows_everybody_down():
+    model, turns = Bucket(4), asyncio.Semaphore(8)
+
+    async def case() -> ModelReply:
+        async with turns:
+            return await LiveWorld(Ledger()).call_model(question(), model.respond)
+
+    replies = await asyncio.gather(*(case() for _ in range(40)))
+    assert [reply.text for reply in replies] == ["Hi"] * 40
+    # Each for himself would be refused more than once for every reply.
+    assert model.refused <= 20
+
+
+async def test_when_the_model_is_at_ease_again_nobody_is_held():
+    await asked(Moody(limit()))
+    assert "openai:x" in paces
+    for _ in range(30):
+        await asked(Moody())
+    assert paces == {}
+
+
+def test_refusals_of_one_storm_widen_the_gap_once():
+    alone, storm = Pace(), Pace()
+    alone.refused(begun=1.0, wait=0.0)
+    for _ in range(50):
+        storm.refused(begun=1.0, wait=0.0)
+    assert alone.take() == storm.take() == 0
+    assert storm.take() == pytest.approx(alone.take(), abs=0.01)
+
+
+async def test_a_cancelled_question_holds_nobody_up():
+    with pytest.raises(RateLimited):
+        await asked(Moody(limit(wait=0.2, again=0)))
+    await LiveWorld(Ledger()).call_model(question(), Moody(limit(wait=0.05)).respond)
+    waiting = asyncio.ensure_future(asked(Moody()))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert (await asked(Moody())).text == "Hi"
