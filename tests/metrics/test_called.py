@@ -9,6 +9,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger import Ledger, ToolCalled
 from greenroom.metrics import (
     called,
+    forbidden_calls,
     score,
 )
 from metrics.runs import (
@@ -122,3 +123,31 @@ async def test_a_predicate_cannot_change_what_happened():
 def test_called_refuses_what_could_not_be_measured(make):
     with pytest.raises(BadInput):
         make()
+
+
+@pytest.mark.parametrize(
+    "tools, count",
+    [
+        (["delete_account"], 0),
+        (["mail"], 1),
+        (["re*"], 2),
+        (["re*", "mail", "*"], 3),
+        (["RE*"], 0),
+        (["refun?"], 2),
+    ],
+)
+async def test_no_forbidden_tool_may_be_called(tools, count):
+    for metric in (forbidden_calls(*tools), forbidden_calls(tools=tools)):
+        found = await outcome(metric, REFUNDS)
+        assert (found.value, found.passed, found.measured) == (float(not count), not count, count)
+
+
+async def test_forbidden_calls_are_shown():
+    found = await outcome(forbidden_calls("mail", "delete_*"), REFUNDS)
+    assert found.reason == "forbidden: mail()"
+
+
+@pytest.mark.parametrize("tools", [[], [""], [3], "mail"])
+def test_forbidding_nothing_is_refused(tools):
+    with pytest.raises(BadInput):
+        forbidden_calls(tools=tools)

@@ -10,6 +10,7 @@ from greenroom.ledger import AgentSaid, Ledger, Noted, ToolCalled
 from greenroom.metrics import (
     event_count,
     score,
+    turns_within,
 )
 from metrics.runs import (
     agent,
@@ -92,3 +93,27 @@ def test_event_count_refuses_what_could_not_be_measured(make):
 def test_an_unknown_kind_is_refused_with_the_nearest_first():
     with pytest.raises(BadMetric, match="it knows tool_call,"):
         event_count("tool_cal", at_least=1)
+
+
+TWO_TURNS = run(user("Hi"), agent("Hello"), answered("Bye"), agent("Bye"))
+
+
+@pytest.mark.parametrize(
+    "bounds, passed, reason",
+    [
+        ({"at_most": 2}, True, "2 turns"),
+        ({"at_most": 1}, False, "2 turns; expected at most 1"),
+        ({"at_least": 3}, False, "2 turns; expected at least 3"),
+        ({"at_least": 2, "at_most": 2}, True, "2 turns"),
+    ],
+)
+async def test_turns_are_counted(bounds, passed, reason):
+    metric = turns_within(**bounds)
+    (found,) = (await score(TWO_TURNS, [metric], Case("c"))).values()
+    assert (found.passed, found.reason, found.measured) == (passed, reason, 2)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("bounds", [{}, {"at_least": 0}, {"at_most": -1}, {"at_most": "2"}])
+def test_turns_need_a_bound_that_can_be_missed(bounds):
+    with pytest.raises(BadMetric):
+        turns_within(**bounds)

@@ -50,6 +50,7 @@ async def test_missing_extra_and_wrong_arguments_are_told_apart():
             "value": 0.0,
             "missing": ["refund(order=7)"],
             "extra": ["ping()"],
+            "misplaced": [],
             "wrong_arguments": ["look(id=8) instead of look(id=7)"],
         }
     ]
@@ -76,12 +77,12 @@ async def test_the_value_is_the_share_in_place_if_the_lengths_agree(made, value)
     assert (found.value, found.passed) == (value, value == 1.0)
 
 
-async def test_the_right_calls_in_another_order_are_called_that():
+async def test_the_right_calls_in_another_order_are_misplaced():
     case = Case("c", says="Hi", expect=Expect(tools=[LOOK, REFUND]))
     found = await outcome(
         "tools", case, run(user("Hi"), tool("refund", order=7), tool("look", id=7))
     )
-    assert found.reason == "turn 1: another order than look(id=7), refund(order=7)"
+    assert found.reason == "turn 1: misplaced look(id=7) (place 2, expected in place 1)"
 
 
 async def test_an_empty_list_allows_no_calls():
@@ -203,6 +204,25 @@ async def test_the_state_is_that_at_the_end_of_the_turn():
         user("two"), changed(session={"step": 2}), agent("y"),
     )  # fmt: skip
     assert (await outcome("state", case, ledger)).passed
+
+
+async def test_a_function_may_stand_in_an_expected_state():
+    def enough(total):
+        return total > 3
+
+    case = Case("c", says="Hi", expect=Expect(state={"session": {"total": enough}}))
+    assert (await outcome("state", case, run(user("Hi"), changed(session={"total": 4})))).passed
+    found = await outcome("state", case, run(user("Hi"), changed(session={"total": 3})))
+    assert found.reason.endswith("expected {'session': {'total': enough}}")
+    assert not (await outcome("state", case, run(user("Hi"), changed(session={"n": 9})))).passed
+
+
+async def test_scored_again_from_the_ledger_a_function_leaves_it_unmeasured():
+    case = Case("c", says="Hi", expect=Expect(state={"session": {"total": lambda v: v > 3}}))
+    ledger = run(user("Hi"), changed(session={"total": 4}), case=case)
+    (found,) = (await score(ledger)).values()
+    assert isinstance(found, Unmeasured)
+    assert "Give the case itself" in found.why
 
 
 async def test_a_state_that_differs_is_shown():

@@ -1,4 +1,4 @@
-"""`cost_within` and `completed_within` measure money and time."""
+"""`cost_within`, `tokens_within` and `completed_within` measure money, tokens and time."""
 
 import math
 from typing import Any
@@ -12,6 +12,7 @@ from greenroom.metrics import (
     completed_within,
     cost_within,
     score,
+    tokens_within,
 )
 from metrics.runs import (
     agent,
@@ -43,6 +44,34 @@ async def test_the_users_models_do_not_count():
     theirs = replied(None)
     object.__setattr__(theirs[0], "voice", "user")
     assert (await outcome(cost_within(0.02), run(user("Hi"), theirs, replied(0.02)))).passed
+
+
+@pytest.mark.parametrize(
+    "limits, passed, reason",
+    [
+        ({"total": 30}, True, "30 of 30 total tokens"),
+        ({"total": 29}, False, "30 of 29 total tokens; too many total"),
+        ({"input": 20, "output": 10}, True, "20 of 20 input, 10 of 10 output tokens"),
+        ({"input": 19, "output": 9}, False, "too many input and output"),
+        ({"output": 0}, False, "10 of 0 output tokens"),
+    ],
+)
+async def test_tokens_within_measures_the_tokens(limits, passed, reason):
+    found = await outcome(tokens_within(**limits), run(user("Hi"), replied(), replied()))
+    assert (found.value, found.passed) == (float(passed), passed)
+    assert reason in found.reason
+    assert found.measured == {"input": 20, "output": 10, "total": 30}
+
+
+async def test_a_reply_that_does_not_say_what_it_used_leaves_the_tokens_unmeasured():
+    found = await outcome(tokens_within(9), run(user("Hi"), replied(usage=None), replied()))
+    assert found == Unmeasured("the usage is unknown: no token counts from m-1")
+
+
+@pytest.mark.parametrize("limits", [{}, {"total": -1}, {"input": 1.5}, {"output": True}])
+def test_limits_of_tokens_are_whole_numbers(limits):
+    with pytest.raises(BadMetric):
+        tokens_within(**limits)
 
 
 async def test_completed_within_measures_the_time():

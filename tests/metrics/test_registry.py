@@ -41,6 +41,64 @@ def test_a_criterion_that_cannot_be_made_says_what_to_write(asked, told):
         as_metric(asked)
 
 
+@pytest.mark.parametrize(
+    "asked, shown",
+    [
+        (Criterion("called", options={"tool": "pay", "at_most": 2}), "called('pay', at_most=2)"),
+        (Criterion("tool_use", options={"tool": "pay"}), "called('pay')"),
+        (
+            Criterion("forbidden_calls", options={"tools": ["a", "b*"]}),
+            "forbidden_calls('a', 'b*')",
+        ),
+        (Criterion("completed_within", options={"seconds": 3}), "completed_within(3)"),
+        (Criterion("turn_within", options={"seconds": 3}), "turn_within(3)"),
+        (Criterion("first_answer_within", options={"seconds": 3}), "first_answer_within(3)"),
+        (Criterion("model_within", options={"seconds": 3}), "model_within(3)"),
+        (Criterion("cost_within", options={"usd": 0.5}), "cost_within(0.5)"),
+        (Criterion("tokens_within", options={"output": 9}), "tokens_within(output=9)"),
+        (Criterion("turns_within", options={"at_most": 9}), "turns_within(at_most=9)"),
+        (
+            Criterion("event_count", options={"kind": "tool_call", "exactly": 1}),
+            "event_count('tool_call', exactly=1)",
+        ),
+        (
+            Criterion("state_is", options={"scope": "session", "key": "a", "value": [1]}),
+            "state_is('session', 'a', [1])",
+        ),
+        (
+            Criterion("state_matches", options={"query": {"session": {"a": 1}}, "turn": 1}),
+            "state_matches({'session': {'a': 1}}, turn=1)",
+        ),
+        (
+            Criterion("trajectory_match", threshold=0.8, options={"match_type": "in_order"}),
+            "tool_trajectory_avg_score('IN_ORDER', threshold=0.8, name='tool_trajectory_avg_score')",
+        ),
+        (Criterion("tool_name_match"), "tool_name_match('EXACT', name='tool_name_match')"),
+        (
+            Criterion("node_sequence", options={"nodes": ["a"], "match_type": "SUBSET"}),
+            "node_sequence(['a'], 'SUBSET', name='node_sequence')",
+        ),
+        (Criterion("efficiency", threshold=0.9), "efficiency(threshold=0.9, name='efficiency')"),
+    ],
+)
+def test_a_criterion_is_reached_by_its_name_with_options_that_are_json(asked, shown):
+    assert repr(as_metric(asked)) == shown
+
+
+@pytest.mark.parametrize("asked", ["tool_trajectory_avg_score", "tool_name_match", "efficiency"])
+@pytest.mark.parametrize("threshold", [5, 0, -0.1, 1.01, True])
+def test_a_threshold_off_the_scale_is_refused_with_the_scale(asked, threshold):
+    with pytest.raises(BadMetric, match="0 to 1"):
+        as_metric(Criterion(asked, threshold=threshold))
+
+
+def test_a_name_nearly_right_is_told_the_near_ones():
+    with pytest.raises(BadMetric, match="Did you mean tool_trajectory_avg_score"):
+        as_metric("tool_trajectory_score")
+    with pytest.raises(BadMetric, match=r"Known: .*'called'.*'efficiency'"):
+        as_metric("zzz")
+
+
 @pytest.mark.parametrize("wrong", ["", " ", 3])
 def test_a_criterion_has_a_name(wrong):
     with pytest.raises(BadMetric, match="name a metric"):

@@ -1,0 +1,110 @@
+"""Metrics of a package that was installed beside Greenroom, found by their names."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from greenroom import Agent, Case, Score, Scripted, rehearse
+from greenroom.cases import Criterion
+from greenroom.errors import MissingExtra
+from greenroom.metrics import registry
+
+CODE = '''
+"""Criteria of our own."""
+
+from greenroom import Score
+
+
+def brief(response, longest: int = 20):
+    """A plain function: bound by the names of its parameters."""
+    return len(response) <= longest
+
+
+class Calm:
+    """A class with `evaluate`, made with the options of the criterion."""
+
+    name = "calm"
+
+    def __init__(self, loudest: int = 0, threshold: float = 0.8):
+        self.loudest = loudest
+        self.threshold = threshold
+
+    def evaluate(self, response):
+        return 1.0 if response.count("!") <= self.loudest else 0.0
+
+
+class Quick:
+    def __init__(self, seconds):
+        self.name, self.limit = "quick", seconds
+
+    def measure(self, case, ledger, world):
+        return Score(1.0, reason=f"the limit is {self.limit}", name=self.name)
+
+
+def quick(seconds: float) -> Quick:
+    """A factory, though a run could fill `seconds`."""
+    return Quick(seconds)
+'''
+POINTS = """
+[greenroom.metrics]
+brief = house_metrics:brief
+calm = house_metrics:Calm
+quick = house_metrics:quick
+broken = house_metrics_gone:broken
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A package as an installer would leave it."""
+    (tmp_path / "house_metrics.py").write_text(CODE)
+    info = tmp_path / "house_metrics-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: house-metrics\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry.forget()
+    yield
+    registry.forget()
+    sys.modules.pop("house_metrics", None)
+
+
+clerk = Agent("clerk", model=Scripted("Good day to you!"))
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_plug_ins_metrics_are_used_by_name_like_ours():
+    asked = ["brief", Criterion("calm", threshold=0.9, options={"loudest": 1})]
+    report = rehearse(clerk, [Case("c", says="Hi")], metrics=asked)
+    (result,) = report.results
+    assert list(result.scores) == ["brief", "calm"]
+    assert all(isinstance(found, Score) and found.value == 1 for found in result.scores.values())
+    assert report.passed
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_case_may_ask_for_a_plug_ins_metric_with_options():
+    case = Case("c", says="Hi", metrics=[Criterion("calm", options={"loudest": 0})])
+    (result,) = rehearse(clerk, [case]).results
+    assert result.status == "failed"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_function_annotated_to_return_a_metric_is_a_factory():
+    case = Case("c", says="Hi", metrics=[Criterion("quick", options={"seconds": 3})])
+    (result,) = rehearse(clerk, [case]).results
+    found = result.scores["quick"]
+    assert isinstance(found, Score)
+    assert found.reason == "the limit is 3"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_plug_ins_names_are_among_those_that_are_near():
+    assert {"brief", "calm", "called"} <= set(registry.criterion_names())
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_plug_in_that_cannot_be_imported_says_so():
+    with pytest.raises(MissingExtra, match="'broken' cannot be loaded: No module named"):
+        registry.load_metric("broken")

@@ -1,0 +1,148 @@
+"""ROUGE and its stems are those of the rouge-score package, to the last digit."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk.stem.porter import PorterStemmer
+from rouge_score.rouge_scorer import RougeScorer
+
+from greenroom.errors import BadMetric
+from greenroom.metrics.rouge import _MOST_STEMS, KINDS, _stems, rouge, words_in
+from greenroom.metrics.stemming import stem
+
+PORTER = PorterStemmer()
+SCORERS = {stemmed: RougeScorer(list(KINDS), use_stemmer=stemmed) for stemmed in (True, False)}
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+ROOTS = words(
+    "a b y tr cry play trap hopp fall fizz hiss fil conflat troubl siz rel condit rat val hesit dig "
+    "conform radic differ vil analog pred oper feudal decis call form sens tripl electr good rev "
+    "allow infer gyroscop adjust defens irrit replac depend adopt homolog commun activ angul effect "
+    "bowdler prob ceas contr roll yy ayy oy eye 9 a9 99b x0 syz ow ax al all alll"
+)
+SUFFIXES = words(
+    "s es ies sses ss ed eed ied ing ying y ational tional enci anci izer bli abli alli entli eli "
+    "ousli fulli logi ization ation ator alism iveness fulness ousness aliti iviti biliti icate "
+    "ative alize iciti ical ful ness al ance ence er ic able ible ant ement ment ent ion sion tion "
+    "ou ism ate iti ous ive ize e ll ly ally logy ency bly ality bility ities ations"
+)
+IRREGULAR = words(
+    "sky skies dying lying tying news innings inning outings outing cannings canning howe proceed "
+    "exceed succeed died dies tied ties spied flies fly by say enjoy"
+)
+
+letters = st.text("aeiouyyblstz019", max_size=6)
+suffixes = st.sampled_from(["", *SUFFIXES])
+made_up = st.builds("{}{}{}".format, letters, suffixes, suffixes)
+sentences = st.lists(made_up | st.sampled_from([*IRREGULAR, *ROOTS]), max_size=30).map(" ".join)
+# Few words, so that they repeat and change places.
+babble = st.lists(st.sampled_from(words("run running ran a the hop hops hoping")), max_size=40)
+
+
+def agree(target: str, prediction: str) -> None:
+    for stemmed, kind in product((True, False), KINDS):
+        theirs = SCORERS[stemmed].score(target, prediction)[kind]
+        assert rouge(target, prediction, kind, stemmed) == tuple(theirs), (kind, stemmed)
+
+
+def test_every_root_with_every_two_suffixes_has_the_stem_of_nltk():
+    made = {root + one + two for root in ROOTS for one in SUFFIXES for two in ("", *SUFFIXES)}
+    assert len(made) > 300_000
+    wrong = [word for word in sorted(made)[::7] if stem(word) != PORTER.stem(word)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("word", IRREGULAR)
+def test_words_that_follow_no_rule_have_the_stem_of_nltk(word):
+    assert stem(word) == PORTER.stem(word)
+
+
+@settings(max_examples=3000)
+@given(made_up.filter(bool))
+def test_any_word_has_the_stem_of_nltk(word):
+    assert stem(word) == PORTER.stem(word)
+
+
+@settings(max_examples=500)
+@given(sentences, sentences)
+def test_english_like_texts_have_the_figures_of_rouge_score(target, prediction):
+    agree(target, prediction)
+
+
+@settings(max_examples=500)
+@given(babble.map(" ".join), babble.map(", ".join))
+def test_repeated_words_have_the_figures_of_rouge_score(target, prediction):
+    agree(target, prediction)
+
+
+@settings(max_examples=500)
+@given(st.text(), st.text())
+def test_texts_of_any_characters_have_the_figures_of_rouge_score(target, prediction):
+    agree(target, prediction + target[::2])
+
+
+def test_every_character_of_unicode_is_seen_as_rouge_score_sees_it():
+    # Half characters too: a model's reply may hold what no file can.
+    for begin in range(0, 0x110000, 0x1000):
+        text = " ".join(f"ab{chr(code)}cd" for code in range(begin, begin + 0x1000))
+        assert words_in(text) == SCORERS[True]._tokenizer.tokenize(text), hex(begin)
+
+
+@pytest.mark.parametrize(
+    "text, seen",
+    [
+        ("\N{KELVIN SIGN}elvin", ["kelvin"]),
+        ("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}stanbul", ["i", "stanbul"]),
+        ("Größe", ["gr", "e"]),
+        ("天气很好", []),
+        ("½ x² ٣", ["x"]),
+        ("can't re-run", ["can", "t", "re", "run"]),
+        ("", []),
+    ],
+)
+def test_words_are_runs_of_ascii_letters_and_digits_after_lower_casing(text, seen):
+    assert words_in(text, stem=False) == seen
+
+
+def test_precision_is_of_the_prediction_and_recall_of_the_target():
+    found = rouge("the quick brown fox", "the fox")
+    assert (found.precision, found.recall, found.f1) == (1.0, 0.5, 2 / 3)
+
+
+def test_a_word_counts_as_often_as_both_texts_have_it():
+    assert rouge("the the cat", "the the the").precision == 2 / 3
+
+
+def test_stems_make_forms_of_a_word_equal_unless_they_are_not_wanted():
+    assert rouge("connected", "connections").f1 == 1.0
+    assert rouge("connected", "connections", stem=False).f1 == 0.0
+
+
+def test_order_counts_for_pairs_and_for_the_longest_subsequence():
+    assert rouge("a b c d", "d c b a", "rouge1").f1 == 1.0
+    assert rouge("a b c d", "d c b a", "rouge2").f1 == 0.0
+    assert rouge("a b c d", "d c b a", "rougeL").f1 == 0.25
+    assert rouge("a b c d", "a x b y d", "rougeL").recall == 0.75
+
+
+def test_a_long_text_is_compared_in_order_with_itself_and_its_reverse():
+    numbers = [str(number) for number in range(3000)]
+    assert rouge(" ".join(numbers), " ".join(numbers), "rougeL").f1 == 1.0
+    assert rouge(" ".join(numbers), " ".join(reversed(numbers)), "rougeL").recall == 1 / 3000
+
+
+def test_the_memory_of_stems_is_bounded():
+    distinct = " ".join(f"word{number}" for number in range(_MOST_STEMS + 10))
+    assert rouge(distinct, distinct).f1 == 1.0
+    assert len(_stems) <= _MOST_STEMS
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(BadMetric, match="'rouge7'; it knows rouge1, rouge2, rougeL"):
+        rouge("a", "a", "rouge7")  # pyright: ignore[reportArgumentType]
