@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY
 from math import isfinite
 from typing import cast
 
-from greenroom.errors import BadMetric
+from greenroom.errors import BadMetric, Phase
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 
@@ -53,9 +53,13 @@ class NotApplicable:
 
 @record
 class Unmeasured:
-    """The metric broke or could not see; never a number."""
+    """The metric broke or could not see; never a number.
+
+    `phase` says in whose hands: a user that broke character leaves a run unmeasured as well.
+    """
 
     why: str
+    phase: Phase = "metric"
 
 
 Outcome = Score | NotApplicable | Unmeasured

@@ -1,18 +1,23 @@
 """Simulated users that are data: scripted lines, and a person for a model to play."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, fields
 from typing import Any, cast
 
 from greenroom.errors import BadCase, BadValue
+from greenroom.ledger.changes import WithStateChange
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
+
+STOP_SIGNAL = "</finished>"
 
 
 class Lines:
     """A user who says these lines in turn and then is done, or goes on with `then`.
 
-    As the answer of a tool's wait a line may be any JSON value but None, which says nothing.
+    `then` is a text that is said again and again, or a user who takes over: a `SimulatedUser`, an
+    agent, a function, more `Lines`. As the answer of a tool's wait a line may be any JSON value but
+    None, which says nothing.
     """
 
     __slots__ = ("lines", "then")
@@ -24,8 +29,15 @@ class Lines:
         self.then = then
 
     def line(self, n: int) -> Any:
-        """The n-th line, or None when the user is done."""
-        return self.lines[n] if n < len(self.lines) else self.then
+        """The n-th line, or who or what comes after the last one; None when the user is done."""
+        if n < len(self.lines):
+            return self.lines[n]
+        return self.then.line(n - len(self.lines)) if isinstance(self.then, Lines) else self.then
+
+    @property
+    def last(self) -> Any:
+        """What comes after all lines."""
+        return self.then.last if isinstance(self.then, Lines) else self.then
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Lines):
@@ -46,32 +58,92 @@ class Lines:
 class SimulatedUser:
     """A person played by a model: who they are, what they want, and how they say goodbye.
 
-    The conversation is over for them when their text contains `stop_signal`.
+    `goal` is what they want as a whole. `plan` is how they go about it, a text or a list of steps.
+    `goals` are single things to reach: the user marks each with the agent's words that show it, and
+    is done when all are shown. A reply that contains `stop_signal` is the end as well, and is not
+    said. `max_turns` limits the conversation beside the case's own stop. `model` is a model or the
+    name of one; who leaves it out must give one before the case is played.
     """
 
-    persona: str
+    persona: str = ""
     _: KW_ONLY
     goal: str = ""
-    model: Any
-    stop_signal: str = "</finished>"
+    plan: str | Sequence[str] = ""
+    goals: Sequence[str] = ()
+    model: Any = None
+    stop_signal: str = STOP_SIGNAL
+    max_turns: int | None = None
     name: str = "user"
+
+    def __post_init__(self) -> None:
+        for name in ("persona", "goal", "stop_signal", "name"):
+            self._check(name, isinstance(getattr(self, name), str), "a text")
+        self._check("stop_signal", bool(self.stop_signal.strip()), "a text that is not blank")
+        self._check("plan", isinstance(self.plan, str) or _texts(self.plan), "a text or steps")
+        self._check("goals", _texts(self.goals), "a list of texts")
+        self._check("goals", len(set(self.goals)) == len(self.goals), "goals that differ")
+        limit = self.max_turns
+        self._check("max_turns", limit is None or (type(limit) is int and limit > 0), "1 or more")
+        object.__setattr__(self, "goals", tuple(self.goals))
+        if not isinstance(self.plan, str):
+            object.__setattr__(self, "plan", tuple(self.plan))
+
+    def _check(self, name: str, fits: bool, wanted: str) -> None:
+        if not fits:
+            raise BadCase(
+                f"SimulatedUser(...): `{name}` is {getattr(self, name)!r}, but should be {wanted}."
+            )
+
+
+def _texts(value: object) -> bool:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    parts = cast("Sequence[object]", value)
+    return all(isinstance(part, str) and part.strip() for part in parts)
+
+
+def person_of(user: object) -> SimulatedUser | None:
+    """The person a model plays when this user speaks, at once or after their lines."""
+    speaker = getattr(user, "loop", user)
+    last = speaker.last if isinstance(speaker, Lines) else speaker
+    return last if isinstance(last, SimulatedUser) else None
 
 
 def user_data(user: object) -> Json:
     """The user as JSON, or None for one who is code."""
     match user:
-        case Lines() if all(_is_data(line) for line in (*user.lines, user.then)):
-            rest: dict[str, Json] = {} if user.then is None else {"then": plain(user.then)}
-            return {"lines": [plain(line) for line in user.lines], **rest}
-        case SimulatedUser() if isinstance(user.model, str):
-            given = {f.name: getattr(user, f.name) for f in fields(user)}
-            usual = {f.name: f.default for f in fields(user)}
-            return {key: plain(value) for key, value in given.items() if value != usual[key]}
+        case Lines() if all(_is_data(line) for line in user.lines):
+            return _lines_data(user)
+        case SimulatedUser() if user.model is None or isinstance(user.model, str):
+            return person_data(user)
         case _:
             return None
 
 
+def _lines_data(user: Lines) -> Json:
+    data: dict[str, Json] = {"lines": [plain(line) for line in user.lines]}
+    if user.then is None:
+        return data
+    if isinstance(user.then, Lines | SimulatedUser):
+        then = user_data(user.then)
+        return None if then is None else {**data, "then": then}
+    return {**data, "then": plain(user.then)} if _is_data(user.then) else None
+
+
+def person_data(user: SimulatedUser) -> dict[str, Json]:
+    """All that is data about a person: what differs from the usual, and a model's name."""
+    data: dict[str, Json] = {"persona": user.persona}
+    for part in fields(user):
+        value = getattr(user, part.name)
+        if value != part.default and (part.name != "model" or isinstance(value, str)):
+            data[part.name] = plain(value)
+    return data
+
+
 def _is_data(value: object) -> bool:
+    if isinstance(value, WithStateChange):
+        # A record too, but written down as one it would be said instead of done.
+        return False
     try:
         plain(value)
     except BadValue:
@@ -86,11 +158,18 @@ def user_from(data: Any, where: str) -> Lines | SimulatedUser:
     """The user written down in `data`; BadCase if it is none."""
     match data:
         case {"lines": [*lines], **rest} if rest.keys() <= {"then"}:
-            return Lines(*lines, then=rest.get("then"))
-        case {"model": _, **rest} if rest.keys() <= _PERSON:
-            return SimulatedUser(**cast("Mapping[str, Any]", data))
+            return Lines(*lines, then=_then_from(rest.get("then"), f"{where}.then"))
+        case {**person} if person and person.keys() <= _PERSON:
+            return SimulatedUser(**cast("Mapping[str, Any]", person))
         case _:
             raise BadCase(
-                f"{where} is {data!r}; give {{lines: [...]}}, or a person: model and any of "
-                f"{sorted(_PERSON - {'model'})}."
+                f"{where} is {data!r}; give {{lines: [...]}}, or a person: any of "
+                f"{sorted(_PERSON)}."
             )
+
+
+def _then_from(data: Any, where: str) -> Any:
+    """What follows the lines: another user, or a text that is repeated."""
+    if isinstance(data, Mapping) and ("lines" in data or data.keys() <= _PERSON):
+        return user_from(data, where)
+    return cast(Any, data)

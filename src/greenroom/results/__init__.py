@@ -1,5 +1,6 @@
 """What was concluded: the verdict on each case, and the report of a run."""
 
+from greenroom.results.failures import failed_cases
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult, Problem, Status, broken, concluded, skipped
 
@@ -12,5 +13,6 @@ __all__ = [
     "Summary",
     "broken",
     "concluded",
+    "failed_cases",
     "skipped",
 ]

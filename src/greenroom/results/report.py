@@ -2,11 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from os import urandom
+from pathlib import Path
+from typing import TypeVar
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
+from greenroom.ledger.messages import Usage
 from greenroom.ledger.records import record
 from greenroom.results.result import CaseResult, Status
+
+REPORT_FILE = "eval_report.json"
+
+
+def new_report_id() -> str:
+    """An id that no other report has."""
+    return urandom(6).hex()
 
 
 @record
@@ -41,6 +52,13 @@ class MetricSummary:
     failed: int
     not_applicable: int
     unmeasured: int
+    min: float | None = None
+    max: float | None = None
+
+    @property
+    def measured(self) -> int:
+        """How many cases it gave a score."""
+        return self.passed + self.failed
 
 
 @record(repr=False)
@@ -51,6 +69,10 @@ class Report:
     name: str = ""
     seconds: float = 0.0
     notes: Sequence[str] = field(default=())
+    id: str = ""
+    evalset_id: str = ""
+    at: float | None = None
+    """When the run began, in seconds since the epoch."""
 
     @property
     def passed(self) -> bool:
@@ -70,15 +92,41 @@ class Report:
             count("skipped"),
         )
 
+    @property
+    def failures(self) -> list[CaseResult]:
+        """The results of cases that were played and did not pass."""
+        return [result for result in self.results if result.fell_short]
+
+    @property
+    def errors(self) -> list[CaseResult]:
+        """The results in which something broke; each says what in `error`."""
+        return [result for result in self.results if result.error is not None]
+
     def _count(self, status: Status) -> int:
         return sum(result.status == status for result in self.results)
 
     @property
     def cost(self) -> float | None:
         """What the agents' models cost in USD; None when a price is unknown."""
-        costs = [r.cost for r in self.results if r.ended is not None]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known, 0.0) if len(known) == len(costs) else None
+        return _sum([r.cost for r in self._run()], 0.0)
+
+    @property
+    def user_cost(self) -> float | None:
+        """What the users' models cost in USD; None when a price is unknown."""
+        return _sum([r.user_cost for r in self._run()], 0.0)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of the agents' models; None when a reply did not say."""
+        return _sum([r.usage for r in self._run()], Usage())
+
+    @property
+    def user_usage(self) -> Usage | None:
+        """Tokens of the users' models; None when a reply did not say."""
+        return _sum([r.user_usage for r in self._run()], Usage())
+
+    def _run(self) -> list[CaseResult]:
+        return [result for result in self.results if result.ended is not None]
 
     @property
     def models(self) -> dict[str, int]:
@@ -108,6 +156,8 @@ class Report:
             sum(not s.passed for s in scores),
             sum(isinstance(o, NotApplicable) for o in outcomes),
             sum(isinstance(o, Unmeasured) for o in outcomes),
+            min((s.value for s in scores), default=None),
+            max((s.value for s in scores), default=None),
         )
 
     def __getitem__(self, case_id: str) -> CaseResult:
@@ -132,6 +182,33 @@ class Report:
         from greenroom.results.text import plain_text
 
         return plain_text(self)
+
+    def save(
+        self, path: str | Path = REPORT_FILE, *, failures_only: bool = False, indent: int | None = 2
+    ) -> Path:
+        """Write the report as JSON, whole or not at all, and say where it is.
+
+        `failures_only` leaves out the results of cases that passed or were skipped.
+        """
+        from greenroom.results.files import write_report
+
+        return write_report(self, path, failures_only=failures_only, indent=indent)
+
+    @classmethod
+    def load(cls, path: str | Path = REPORT_FILE) -> "Report":
+        """The report saved in a file; everything but the ledgers, which are kept apart."""
+        from greenroom.results.files import read_report
+
+        return read_report(path)
+
+
+T = TypeVar("T", float, Usage)
+
+
+def _sum(found: Sequence[T | None], start: T) -> T | None:
+    """All of it, or None if some of it is unknown."""
+    known = [part for part in found if part is not None]
+    return sum(known, start) if len(known) == len(found) else None
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -5,13 +5,17 @@ from dataclasses import field
 from typing import Literal
 
 from greenroom.cases.case import Case
+from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import Phase
 from greenroom.ledger import questions
 from greenroom.ledger.events import EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.plain import Json
+from greenroom.ledger.questions import Step
 from greenroom.ledger.records import record
+from greenroom.results.blame import Blame, blame
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
 _LIMITS = ("max_turns", "max_seconds")
@@ -49,6 +53,12 @@ class CaseResult:
     user_models: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: Sequence[str] = ()
     ledger: Ledger | None = field(default=None, compare=False, repr=False)
+    asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
+    """The case itself, or its data where it was read from a file."""
+    steps: Sequence[Step] = field(default=(), compare=False, repr=False)
+    """The trajectory where no ledger was kept."""
+    blamed: Blame | None = field(default=None, compare=False, repr=False)
+    """Whose failure it is, where no ledger was kept."""
 
     @property
     def passed(self) -> bool:
@@ -56,9 +66,42 @@ class CaseResult:
         return self.status == "passed"
 
     @property
+    def fell_short(self) -> bool:
+        """Whether the case was played and did not pass."""
+        return self.status in ("failed", "error", "terminated")
+
+    @property
+    def case(self) -> Mapping[str, Json] | None:
+        """The case's data, if it is known."""
+        return case_data(self.asked) if isinstance(self.asked, Case) else self.asked
+
+    @property
+    def trajectory(self) -> list[Step]:
+        """Nodes, tools, messages and decisions in order, as far as they were kept."""
+        return list(self.steps) if self.ledger is None else questions.trajectory(self.ledger)
+
+    @property
+    def responses(self) -> list[str]:
+        """The agent's last words in each turn; "" for a turn without any."""
+        found: list[str] = []
+        for step in self.trajectory:
+            if step.type == "message" and step.name == "user":
+                found.append("")
+            elif step.type == "message":
+                found[-1:] = [str(step.args)]
+        return found
+
+    @property
     def measured(self) -> dict[str, Score]:
         """The metrics that gave a score."""
         return {name: o for name, o in self.scores.items() if isinstance(o, Score)}
+
+    @property
+    def blame(self) -> Blame | None:
+        """Whose failure it is that the case fell short; None if it did not, or nobody can tell."""
+        if self.ledger is None or not isinstance(self.asked, Case):
+            return self.blamed
+        return blame(self.asked, self.ledger, self.scores)
 
 
 def concluded(
@@ -69,11 +112,12 @@ def concluded(
     error = _problem(end, scores)
     agent = questions.spending(ledger)
     user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
+    status = _status(end.reason if end else None, error, scores)
     return CaseResult(
         case_id=case.id,
         name=case.name,
         tags=tuple(case.tags),
-        status=_status(end.reason if end else None, error, scores),
+        status=status,
         scores=dict(scores),
         ended=end.reason if end else None,
         error=error,
@@ -86,6 +130,16 @@ def concluded(
         models=agent.models,
         user_models=user.models,
         ledger=ledger if keep_ledger else None,
+        asked=case,
+        steps=() if keep_ledger else _kept_steps(ledger),
+        blamed=None if keep_ledger or status == "passed" else blame(case, ledger, scores),
+    )
+
+
+def _kept_steps(ledger: Ledger) -> tuple[Step, ...]:
+    """The trajectory without its details: the ledger was not to be kept, so little of it is."""
+    return tuple(
+        [Step(s.type, s.name, s.args, s.at, s.seconds) for s in questions.trajectory(ledger)]
     )
 
 
@@ -93,14 +147,24 @@ def broken(case: Case, error: BaseException, phase: Phase = "system") -> CaseRes
     """The verdict on a case that could not even be played."""
     problem = Problem(getattr(error, "phase", phase), str(error), type(error).__name__)
     return CaseResult(
-        case_id=case.id, name=case.name, tags=tuple(case.tags), status="error", error=problem
+        case_id=case.id,
+        name=case.name,
+        tags=tuple(case.tags),
+        status="error",
+        error=problem,
+        asked=case,
     )
 
 
 def skipped(case: Case, why: str) -> CaseResult:
     """The verdict on a case that was left out."""
     return CaseResult(
-        case_id=case.id, name=case.name, tags=tuple(case.tags), status="skipped", notes=(why,)
+        case_id=case.id,
+        name=case.name,
+        tags=tuple(case.tags),
+        status="skipped",
+        notes=(why,),
+        asked=case,
     )
 
 
@@ -110,12 +174,20 @@ def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem | N
     applied = False
     for outcome in scores.values():
         if isinstance(outcome, Unmeasured):
-            return Problem("metric", _whys(scores, Unmeasured), "Unmeasured")
+            return Problem(_whose(scores), _whys(scores, Unmeasured), "Unmeasured")
         applied = applied or isinstance(outcome, Score)
     if applied:
         return None
     why = f" ({whys})" if (whys := _whys(scores, NotApplicable)) else ""
     return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")
+
+
+def _whose(scores: Mapping[str, Outcome]) -> Phase:
+    """In whose hands a measurement broke. What the user spoiled is no metric's failure."""
+    for outcome in scores.values():
+        if isinstance(outcome, Unmeasured) and outcome.phase != "metric":
+            return outcome.phase
+    return "metric"
 
 
 def _whys(scores: Mapping[str, Outcome], kind: type[Unmeasured] | type[NotApplicable]) -> str:

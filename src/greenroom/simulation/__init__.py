@@ -4,13 +4,17 @@ from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.stage import simulate
+from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
 from greenroom.simulation.users import UserAgents
 
 __all__ = [
     "Bridge",
     "Lines",
     "SimulatedUser",
+    "Simulation",
     "UserAgents",
     "simulate",
+    "simulation_data",
+    "simulation_of",
     "with_state_change",
 ]

@@ -5,11 +5,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.backends.backend import Failed, Finished, TurnOver, Yield
 from greenroom.backends.native import NativeBackend
+from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
 from greenroom.cases.case import Case
+from greenroom.cases.goals import claims, read_reply, shown_goals
 from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.errors import BadValue, Refusal, UserAgentFailed
 from greenroom.ledger.changes import Change, conflicts, unwrapped
@@ -26,7 +29,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
-from greenroom.simulation.bridge import Bridge
+from greenroom.ledger.view import LedgerView
+from greenroom.simulation.bridge import Bridge, default_prompt
 from greenroom.simulation.users import UserAgents, played_by
 from greenroom.world.world import World
 
@@ -49,6 +53,7 @@ class Audience:
         self._bridge = case.bridge or Bridge()
         self._ledger = ledger
         self._world = world
+        self._cast: dict[int, Agent] = {}
         self.speaking: list[str] = []
         """Who is being waited for; a deadline that strikes now is theirs."""
 
@@ -66,8 +71,7 @@ class Audience:
 
     @property
     def _has_players(self) -> bool:
-        user = self._user
-        return _is_run(user.loop) or any(_is_run(role) for role in user.tools.values())
+        return any(_is_run(_last(role)) for role in self._user.roles)
 
     def _last_words(self) -> str:
         spoken = list(self._ledger.trail().spoken.values())
@@ -93,10 +97,11 @@ class Audience:
             says = self._script[place].says
             self.remember(says, self._last_words(), self._world.new_id("turn", place))
             return says, ()
-        if self._user.loop is None:
+        speaker = _speaker(self._user.loop, place - len(self._script))
+        if speaker is None:
             return None
         wait = Yield(self._world.new_id("turn", place), "message", prompt=self._last_words())
-        reply = await self._reply(wait, self._user.loop, place - len(self._script))
+        reply = await self._reply(wait, speaker)
         return None if reply is None else (self._text(reply), reply.asks)
 
     async def answers(self, yields: Sequence[Yield]) -> list[Reply] | None:
@@ -110,10 +115,10 @@ class Audience:
 
     async def _announce(self, wait: Yield, rank: int) -> None:
         """Begin a user agent's run before any of its round goes on, so that none sees another."""
-        role = self._role(wait)
         root = f"{wait.tool or 'loop'}@{wait.id}"
         if wait.type == "message" and self._place(rank) < len(self._script):
             return
+        role = _speaker(self._role(wait), self._position(wait, rank))
         if _is_run(role) and root not in self._ledger.trail("user").invocations:
             with self._waiting_for(wait.tool or "loop"):
                 prompt = await self._format_prompt(wait)
@@ -121,6 +126,12 @@ class Audience:
 
     def _role(self, wait: Yield) -> Any:
         return self._user.loop if wait.type == "message" else self._user.tools.get(wait.tool)
+
+    def _position(self, wait: Yield, rank: int) -> int:
+        """How often the one who answers this wait has been asked before."""
+        if wait.type == "message":
+            return self._place(rank) - len(self._script)
+        return _answered_before(self._ledger, wait.tool) + rank
 
     async def _answer(self, wait: Yield, rank: int) -> Reply | None:
         place = self._place(rank)
@@ -131,28 +142,25 @@ class Audience:
         role = self._role(wait)
         if role is None and not (wait.type == "tool" and wait.tool in self._user.tools):
             raise UserAgentFailed(_missing(self._case, wait))
-        if wait.type == "message":
-            reply = await self._reply(wait, role, place - len(self._script))
-        else:
-            answered = _answered_before(self._ledger, wait.tool)
-            reply = await self._reply(wait, role, answered + rank)
-        if reply is None and isinstance(role, Lines):
+        speaker = _speaker(role, self._position(wait, rank))
+        if speaker is None and isinstance(role, Lines):
             raise UserAgentFailed(_used_up(self._case, wait, role))
+        reply = await self._reply(wait, speaker)
         return replace(reply, value=self._text(reply)) if reply and not wait.tool else reply
 
-    async def _reply(self, wait: Yield, role: Any, n: int) -> Reply | None:
-        """Ask the role, and once more with the reason if its answer does not fit the tool."""
+    async def _reply(self, wait: Yield, role: Any) -> Reply | None:
+        """Ask the role, and once more with the reason if its answer cannot be used."""
         with self._waiting_for(wait.tool or "loop"):
             try:
-                return await self._fitting(wait, role, n)
+                return await self._fitting(wait, role)
             except _Misfit as misfit:
                 if not _is_run(role):
-                    raise _wrong(wait, misfit) from None
-                problem = str(misfit)
+                    raise UserAgentFailed(misfit.problem) from None
+                told = str(misfit)
             try:
-                return await self._fitting(wait, role, n, problem)
+                return await self._fitting(wait, role, told)
             except _Misfit as misfit:
-                raise _wrong(wait, misfit) from None
+                raise UserAgentFailed(misfit.problem) from None
 
     @contextmanager
     def _waiting_for(self, who: str) -> Generator[None]:
@@ -165,8 +173,8 @@ class Audience:
             raise
         self.speaking.remove(who)
 
-    async def _fitting(self, wait: Yield, role: Any, n: int, problem: str = "") -> Reply | None:
-        reply = await self._ask(wait, role, n, wait.tool or "loop", problem)
+    async def _fitting(self, wait: Yield, role: Any, problem: str = "") -> Reply | None:
+        reply = await self._ask(wait, role, wait.tool or "loop", problem)
         return self._checked(wait, reply) if reply else None
 
     def _checked(self, wait: Yield, reply: Reply) -> Reply:
@@ -175,20 +183,42 @@ class Audience:
         try:
             return replace(reply, value=wait.check(reply.value, self._user.validate == "strict"))
         except ValueError as error:
-            raise _Misfit(reply.value, error) from error
+            raise _does_not_fit(wait, reply.value, error) from error
 
-    async def _ask(
-        self, wait: Yield, role: Any, n: int, who: str, problem: str = ""
-    ) -> Reply | None:
-        if isinstance(role, Lines):
-            line = role.line(n)
-            return None if line is None else await self._formed(line, (), wait)
+    async def _ask(self, wait: Yield, role: Any, who: str, problem: str = "") -> Reply | None:
+        if not _is_run(role):
+            reply = await self._formed(Reply(role), wait)
+            if self._has_players:
+                heard = default_prompt(LedgerView(self._ledger), wait)
+                self.remember(as_text(reply.value), heard, wait.id)
+            return reply
         if isinstance(role, SimulatedUser):
-            reply = await self._run(wait, played_by(role), who, problem)
-            return None if reply and role.stop_signal in str(reply.value) else reply
-        if isinstance(role, Flow) or callable(role):
-            return await self._run(wait, as_flow(role), who, problem)
-        return await self._formed(role, (), wait)
+            said = await self._ask_person(wait, role, who, problem)
+        else:
+            said = await self._run(wait, as_flow(role), who, problem)
+        return None if said is None else await self._formed(said, wait)
+
+    async def _ask_person(
+        self, wait: Yield, person: SimulatedUser, who: str, problem: str
+    ) -> Reply | None:
+        """What the person says; None when they have said goodbye or reached all their goals."""
+        if id(person) not in self._cast:
+            self._cast[id(person)] = played_by(person)
+        reply = await self._run(wait, self._cast[id(person)], who, problem)
+        if reply is None:
+            return None
+        said = read_reply(str(reply.value), person.stop_signal)
+        if said.is_last or self._has_all(person):
+            return None
+        if not said.message:
+            raise _said_nothing(self._case, person, reply.value)
+        return replace(reply, value=said.message)
+
+    def _has_all(self, person: SimulatedUser) -> bool:
+        if not person.goals:
+            return False
+        found = claims(self._ledger, person.goals, person.stop_signal)
+        return len(shown_goals(found)) == len(person.goals)
 
     async def _run(self, wait: Yield, flow: Flow, who: str, problem: str) -> Reply | None:
         """Run a user agent on the user's side, keyed by the wait it answers.
@@ -203,7 +233,7 @@ class Audience:
             case TurnOver(None) | Finished(None) if wait.type == "message":
                 return None
             case TurnOver(output) | Finished(output):
-                return await self._formed(output, self._asked(root), wait)
+                return Reply(output, self._asked(root))
             case Failed(error):
                 raise UserAgentFailed(
                     f"the user agent for {who!r} failed in case {self._case.id!r}: {error}"
@@ -221,12 +251,13 @@ class Audience:
         except Exception as error:
             raise _broken("format_prompt", error) from error
 
-    async def _formed(self, output: Any, asks: tuple[Change, ...], wait: Yield) -> Reply:
+    async def _formed(self, reply: Reply, wait: Yield) -> Reply:
+        """The reply as the bridge hands it over."""
         try:
-            value = await self._bridge.response(output, self._ledger, wait)
+            value = await self._bridge.response(reply.value, self._ledger, wait)
             value, more = unwrapped(value)
             answer = plain(value, f"the answer to {wait.tool or 'the agent'}")
-            return Reply(answer, (*asks, *more))
+            return Reply(answer, (*reply.asks, *more))
         except Refusal:
             raise
         except BadValue as error:
@@ -268,24 +299,41 @@ class Audience:
 
 
 class _Misfit(Exception):
-    """An answer that does not fit what the tool declares."""
+    """An answer that cannot be used: what its giver is told, and what became of the run."""
 
-    def __init__(self, value: Json, error: ValueError) -> None:
-        super().__init__(f"Your answer {value!r} does not fit: {error}. Answer again.")
-        self.value = value
-        self.error = error
+    def __init__(self, told: str, problem: str) -> None:
+        super().__init__(told)
+        self.problem = problem
+
+
+def _does_not_fit(wait: Yield, value: Json, error: ValueError) -> _Misfit:
+    return _Misfit(
+        f"Your answer {value!r} does not fit: {error}. Answer again.",
+        f"the user's answer {value!r} to tool {wait.tool!r} does not fit what the tool declares: "
+        f"{error}",
+    )
+
+
+def _said_nothing(case: Case, person: SimulatedUser, value: Json) -> _Misfit:
+    return _Misfit(
+        f"You said nothing to the assistant. Answer with your next message, or with "
+        f"{person.stop_signal}.",
+        f"the user agent of case {case.id!r} answered {value!r}, which says nothing to the agent.",
+    )
+
+
+def _speaker(role: Any, n: int) -> Any:
+    """Who or what gives the n-th answer of a role; None when it has no more."""
+    return role.line(n) if isinstance(role, Lines) else role
+
+
+def _last(role: Any) -> Any:
+    return role.last if isinstance(role, Lines) else role
 
 
 def _is_run(role: Any) -> bool:
     """Whether a role is played by running it, not by reading from it."""
     return role is not None and (isinstance(role, Flow | SimulatedUser) or callable(role))
-
-
-def _wrong(wait: Yield, misfit: _Misfit) -> UserAgentFailed:
-    return UserAgentFailed(
-        f"the user's answer {misfit.value!r} to tool {wait.tool!r} does not fit what the tool "
-        f"declares: {misfit.error}"
-    )
 
 
 def _broken(part: str, error: Exception) -> UserAgentFailed:

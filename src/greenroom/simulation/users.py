@@ -1,29 +1,60 @@
 """Simulated users: scripted lines, a persona played by a model, or an agent for each wait."""
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import history, persona
 from greenroom.agents.flow import Flow, as_flow
-from greenroom.cases.users import Lines, SimulatedUser
+from greenroom.cases.case import MAX_TURNS, Case
+from greenroom.cases.users import Lines, SimulatedUser, person_of
 from greenroom.errors import BadCase
 from greenroom.ledger.records import record
 
 Validation = Literal["strict", "coerce", "off"]
 
 
+_PART = """\
+You are the user in a conversation with an assistant; you are never the assistant. Answer with the \
+user's next message only, in the user's own words. You know what is written here and what was said; \
+asked for more, say that you do not know."""
+_MARKS = """\
+As soon as the assistant has met one of these goals, put a mark into your answer, with the number of \
+the goal and the assistant's exact words that show it: <done 1>the assistant's words</done>. The \
+assistant does not see marks. Mark nothing that was only promised or asked."""
+
+
 def played_by(user: SimulatedUser) -> Agent:
     """The agent that plays this person."""
-    parts = [
-        user.persona.strip(),
-        "You are the user, not the assistant. Answer with the user's next message only.",
-    ]
+    if user.model is None:
+        raise BadCase(
+            f"the simulated user {user.name!r} has no model to play it; give one: "
+            f"SimulatedUser(..., model='openai:gpt-4o-mini'), or user_model=... for all of a batch."
+        )
+    parts = [user.persona.strip(), _PART]
     if user.goal:
         parts.append(f"Your goal: {user.goal.strip()}")
-    parts.append(f"When you are done, answer with {user.stop_signal} and nothing else.")
-    return Agent(user.name, model=user.model, context=[persona("\n\n".join(parts)), history()])
+    if user.plan:
+        parts.append(_plan(user.plan))
+    if user.goals:
+        parts += [f"Your goals:\n{_numbered(user.goals)}", _MARKS]
+    parts.append(
+        f"When you have what you want, or see that you will not get it, answer with "
+        f"{user.stop_signal} and nothing else."
+    )
+    told = "\n\n".join(part for part in parts if part)
+    return Agent(user.name, model=user.model, context=[persona(told), history()])
+
+
+def _plan(plan: str | Sequence[str]) -> str:
+    if isinstance(plan, str):
+        return f"Your plan: {plan.strip()}"
+    return f"Your plan, one step after the other:\n{_numbered(plan)}"
+
+
+def _numbered(texts: Sequence[str]) -> str:
+    return "\n".join(f"{n}. {text.strip()}" for n, text in enumerate(texts, 1))
 
 
 Role = Lines | SimulatedUser | Flow | Any
@@ -45,7 +76,8 @@ class UserAgents:
 
     def __post_init__(self) -> None:
         known: dict[str, Any] = {}
-        for role in (self.loop, *self.tools.values()):
+        for given in self.roles:
+            role = given.last if isinstance(given, Lines) else given
             if (
                 isinstance(role, Agent | SimulatedUser)
                 and known.setdefault(role.name, role) != role
@@ -55,15 +87,34 @@ class UserAgents:
                     f"the ledger; rename one."
                 )
 
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Everybody who may be asked something."""
+        return (self.loop, *self.tools.values())
+
+    @property
+    def max_turns(self) -> int | None:
+        """The limit that the person who speaks sets, if they set one."""
+        person = person_of(self.loop)
+        return None if person is None else person.max_turns
+
 
 _NOBODY = UserAgents()
 
 
 def user_of(given: Any, case_id: str) -> UserAgents:
-    """What a case calls its user, as one agent for each wait."""
+    """What a case calls its user, as one agent for each wait; a person nobody can play is refused."""
+    if given is None:
+        return _NOBODY
+    user = _user_of(given, case_id)
+    for role in user.roles:
+        if (person := person_of(role)) is not None:
+            played_by(person)
+    return user
+
+
+def _user_of(given: Any, case_id: str) -> UserAgents:
     match given:
-        case None:
-            return _NOBODY
         case UserAgents():
             return given
         case Lines() | SimulatedUser():
@@ -77,3 +128,36 @@ def user_of(given: Any, case_id: str) -> UserAgents:
                 f"case {case_id!r} has the user {given!r}; use Lines(...), SimulatedUser(...), "
                 f"UserAgents(...), an Agent, a step or a function."
             )
+
+
+def turn_limit(case: Case, user: UserAgents) -> int:
+    """How many turns a conversation may take: the lower limit of the case's and its user's.
+
+    A case that says nothing leaves it to the user.
+    """
+    own, theirs = case.stop.max_turns, user.max_turns
+    if theirs is None:
+        return own
+    return theirs if own == MAX_TURNS else min(own, theirs)
+
+
+def with_user_model(case: Case, model: Any) -> Case:
+    """The case with `model` for a simulated user who has none."""
+    user = _modelled(case.user, model)
+    return case if user is case.user else replace(case, user=user)
+
+
+def _modelled(user: Any, model: Any) -> Any:
+    match user:
+        case SimulatedUser(model=None) if model is not None:
+            return replace(user, model=model)
+        case Lines():
+            then = _modelled(user.then, model)
+            return user if then is user.then else Lines(*user.lines, then=then)
+        case UserAgents():
+            loop = _modelled(user.loop, model)
+            tools = {name: _modelled(role, model) for name, role in user.tools.items()}
+            kept = loop is user.loop and all(tools[k] is v for k, v in user.tools.items())
+            return user if kept else replace(user, loop=loop, tools=tools)
+        case _:
+            return user

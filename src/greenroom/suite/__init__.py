@@ -1,6 +1,7 @@
 """Many cases: what is due, run bounded, and reported in order."""
 
+from greenroom.suite.batch import Batch, simulate_all
 from greenroom.suite.evaluation import evaluate, rehearse
 from greenroom.suite.references import load_agent, load_cases
 
-__all__ = ["evaluate", "load_agent", "load_cases", "rehearse"]
+__all__ = ["Batch", "evaluate", "load_agent", "load_cases", "rehearse", "simulate_all"]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter, time
 from typing import Any, Literal, cast, get_args
 
 from greenroom.backends.registry import backend_for
@@ -18,7 +18,7 @@ from greenroom.errors import BadInput, FenceBreach, MetricRefused, MetricsHung, 
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric, score
 from greenroom.metrics.scoring import only_compares
-from greenroom.results.report import Report
+from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken, concluded, skipped
 from greenroom.simulation.fence import (
     blind_spots,
@@ -101,14 +101,22 @@ async def evaluate(
         for given in case.metrics:
             as_metric(given)
     notes = _fence_notes(allow_unfenced)
-    begun = perf_counter()
+    at, begun = time(), perf_counter()
     before = len(strays())
     run = _Run(None if agent is None else backend_for(agent), evalset, settings)
     with Collecting(), vigil():
         results = await run.results()
     notes += run.notes
     notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
-    return Report(results, evalset.name or evalset.id, perf_counter() - begun, notes)
+    return Report(
+        results,
+        evalset.name or evalset.id,
+        perf_counter() - begun,
+        notes,
+        id=new_report_id(),
+        evalset_id=evalset.id,
+        at=at,
+    )
 
 
 def _beside(given: list[Metric], evalset: EvalSet) -> list[Metric]:
@@ -228,12 +236,14 @@ async def _measured(case: Case, ledger: Ledger, settings: Settings) -> dict[str,
     """Score inside the fence: metrics may look, and ask models, but not act."""
     with enclose(case.id) as enclosure:
         enclosure.body_guard = _no_tools
+        world = FencedWorld(Ledger(), Latch())
+        world.deadline = monotonic() + settings.seconds_per_metric
         try:
             scores = await score(
                 ledger,
                 settings.metrics,
                 case,
-                world=FencedWorld(Ledger(), Latch()),
+                world=world,
                 seconds_per_metric=settings.seconds_per_metric,
             )
         except FenceBreach as breach:

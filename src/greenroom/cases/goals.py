@@ -1,0 +1,92 @@
+"""A simulated user's goals: how the user says that one is reached, and what shows it.
+
+A user marks a goal inside its reply: `<done 2>Your money is on its way.</done>`, with the agent's own
+words between. The mark is a claim. Words that the agent said make it a shown goal; nothing else
+does.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from greenroom.ledger.events import AgentSaid, InvocationEnded
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+
+_OPEN = re.compile(r"<done\s+#?[\"']?(\d{1,4})[\"']?\s*>", re.IGNORECASE)
+_CLOSE = re.compile(r"</done\s*>", re.IGNORECASE)
+_AROUND = " \t\r\n\"'“”„«»"
+_SHORTEST = 2
+
+
+@record
+class Said:
+    """A simulated user's reply, taken apart: its words, the goals it marks, whether it is the last.
+
+    `marked` pairs the number of a goal, from 1, with the words that should show it.
+    """
+
+    message: str
+    marked: tuple[tuple[int, str], ...] = ()
+    is_last: bool = False
+
+
+def read_reply(text: str, stop_signal: str) -> Said:
+    """What a simulated user's text says, without the marks that are not meant for the agent."""
+    message: list[str] = []
+    marked: list[tuple[int, str]] = []
+    at = 0
+    while opened := _OPEN.search(text, at):
+        closed = _CLOSE.search(text, opened.end())
+        if closed is None:
+            break
+        message.append(text[at : opened.start()])
+        marked.append((int(opened[1]), text[opened.end() : closed.start()].strip(_AROUND)))
+        at = closed.end()
+    message.append(text[at:])
+    said = "".join(message).strip() if marked else text
+    return Said(said, tuple(marked), stop_signal in said)
+
+
+@record
+class Claim:
+    """A goal that the user called reached, with the words quoted for it.
+
+    `shown` says whether the agent had said these words by then.
+    """
+
+    goal: str
+    quote: str
+    shown: bool
+
+
+def claims(ledger: Ledger, goals: Sequence[str], stop_signal: str) -> list[Claim]:
+    """What the user called reached in this run, in order; the marks stand in the user's replies."""
+    found: list[Claim] = []
+    heard: list[str] = []
+    for event in ledger:
+        if isinstance(event, AgentSaid) and event.voice == "agent":
+            heard.append(event.text)
+        elif isinstance(event, InvocationEnded) and event.voice == "user":
+            said = read_reply(event.output, stop_signal) if isinstance(event.output, str) else None
+            for number, quote in said.marked if said else ():
+                if 1 <= number <= len(goals):
+                    found.append(Claim(goals[number - 1], quote, quoted(quote, heard)))
+    return found
+
+
+def shown_goals(found: Iterable[Claim]) -> list[str]:
+    """The goals that at least one claim shows, each once."""
+    return list(dict.fromkeys(claim.goal for claim in found if claim.shown))
+
+
+def quoted(quote: str, texts: Iterable[str]) -> bool:
+    """Whether whole words of one of the texts are exactly this quote, however it is spaced."""
+    wanted = _spaced(quote)
+    if len(wanted) < _SHORTEST:
+        return False
+    found = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+    return any(found.search(_spaced(text)) is not None for text in texts)
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())

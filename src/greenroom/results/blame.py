@@ -1,0 +1,120 @@
+"""Whose failure it is when a run did not pass, as far as its record tells.
+
+Only rules that can be checked decide; what they cannot tell is undecided, never the agent's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.cases.users import person_of
+from greenroom.ledger import questions
+from greenroom.ledger.events import RunEnded, ToolBlocked
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.records import record
+
+Whom = Literal["agent", "user", "tool_mock", "expectation", "undecided"]
+
+_LIMITS = ("max_turns", "max_seconds")
+_QUALITY = "simulator_quality"
+
+
+@record
+class Blame:
+    """Who is to blame, and what shows it."""
+
+    whom: Whom
+    evidence: Sequence[str] = ()
+
+
+def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | None:
+    """Who is to blame that this run did not pass; None if nothing failed.
+
+    First comes what broke, then a user that broke character, an expectation nobody could meet, and a
+    mock that failed. A simulated user that no `simulator_quality` looked at leaves it undecided.
+    """
+    end = questions.ended(ledger)
+    if end is not None and end.reason == "error":
+        return _of_error(end, ledger)
+    if spoiled := [why for name, found in scores.items() if (why := _spoiled(name, found))]:
+        return Blame("user", spoiled)
+    failed = [
+        f"{n}: {o.reason}" for n, o in scores.items() if isinstance(o, Score) and not o.passed
+    ]
+    if end is not None and end.reason in _LIMITS:
+        failed.append(f"the run was cut at {end.reason}")
+    if not failed:
+        return None
+    if impossible := _impossible(case, ledger):
+        return Blame("expectation", impossible)
+    if faults := _mock_failures(ledger):
+        return Blame("tool_mock", faults)
+    if person_of(case.user) is None or _vouched(scores):
+        return Blame("agent", failed)
+    return Blame("undecided", [*failed, "nobody looked at the simulated user: simulator_quality()"])
+
+
+def _of_error(end: RunEnded, ledger: Ledger) -> Blame:
+    if end.phase == "user_agent":
+        return Blame("user", [end.error])
+    if end.error_type == "MockBroke" or ledger.of(ToolBlocked):
+        return Blame("tool_mock", [end.error])
+    return Blame("agent" if end.phase == "agent" else "undecided", [end.error])
+
+
+def _spoiled(name: str, outcome: Outcome) -> str:
+    """How the user kept a metric from measuring, if it did."""
+    if isinstance(outcome, Unmeasured) and outcome.phase == "user_agent":
+        return f"{name}: {outcome.why}"
+    return ""
+
+
+def _impossible(case: Case, ledger: Ledger) -> list[str]:
+    """Expected calls of tools that the agent does not have."""
+    first = questions.started(ledger)
+    lists = [] if first is None else list(_tool_lists(first.agent))
+    if not lists:
+        return []
+    offered = sorted({name for tools in lists for name in tools})
+    return [
+        f"the case expects a call of {name!r}, but the agent offers {offered or 'no tools'}"
+        for name in dict.fromkeys(_expected_tools(case))
+        if name not in offered
+    ]
+
+
+def _expected_tools(case: Case) -> Iterator[str]:
+    for turn in case.script:
+        for wanted in (turn.expect.tools if turn.expect else None) or ():
+            yield wanted if isinstance(wanted, str) else wanted.tool
+
+
+def _tool_lists(graph: Json) -> Iterator[list[str]]:
+    """The tools of every agent in a snapshot, by name; nothing where it does not tell of tools."""
+    if is_array(graph):
+        for part in graph:
+            yield from _tool_lists(part)
+    elif is_object(graph):
+        for key, part in graph.items():
+            if key == "tools" and is_array(part):
+                yield [str(tool.get("name") if is_object(tool) else tool) for tool in part]
+            else:
+                yield from _tool_lists(part)
+
+
+def _mock_failures(ledger: Ledger) -> list[str]:
+    return [
+        f"the mock of {call.tool!r} failed: {call.error}"
+        for call in questions.tool_calls(ledger)
+        if call.source == "mock" and call.error
+    ]
+
+
+def _vouched(scores: Mapping[str, Outcome]) -> bool:
+    """Whether somebody looked at the user and found it in character."""
+    return any(
+        isinstance(outcome, Score) and outcome.passed and _QUALITY in (name, outcome.name)
+        for name, outcome in scores.items()
+    )

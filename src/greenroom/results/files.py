@@ -1,0 +1,71 @@
+"""Reports kept in files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from greenroom.errors import BadFile, BadValue
+from greenroom.ledger.plain import plain
+from greenroom.results.data import report_data
+from greenroom.results.reading import report_from
+from greenroom.results.report import Report
+
+_MAX_BYTES = 256 * 1024 * 1024
+
+
+def report_text(report: Report, *, failures_only: bool = False, indent: int | None = 2) -> str:
+    """The report as JSON text; `indent=None` puts it on one line."""
+    data = report_data(report, failures_only=failures_only)
+    text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Half a character, as a cut stream leaves it, has no place in a file but can be spelt out.
+        text = json.dumps(data, indent=indent, allow_nan=False)
+    return f"{text}\n"
+
+
+def write_report(
+    report: Report, path: str | Path, *, failures_only: bool = False, indent: int | None = 2
+) -> Path:
+    """Write a report as JSON, whole or not at all, and say where it is."""
+    target = Path(path)
+    text = report_text(report, failures_only=failures_only, indent=indent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f"{target.name}.part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(target)
+    except OSError as error:
+        raise BadFile(f"cannot write the report to {str(target)!r}: {error}.") from error
+    return target
+
+
+def read_report(path: str | Path) -> Report:
+    """The report in a file; BadFile names the place of what is wrong with it."""
+    source = Path(path)
+    try:
+        data = plain(json.loads(_text(source), object_pairs_hook=_unique), str(source))
+    except (BadValue, ValueError, RecursionError) as error:
+        raise BadFile(f"Invalid JSON in {source}: {error}.") from error
+    return report_from(data, str(source))
+
+
+def _text(source: Path) -> str:
+    try:
+        if source.stat().st_size > _MAX_BYTES:
+            raise BadFile(f"{source} is larger than {_MAX_BYTES} bytes, too large for a report.")
+        return source.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise BadFile(f"File not found: {source}.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(f"cannot read {source}: {error}.") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is given twice")
+    return found

@@ -1,0 +1,82 @@
+"""What a simulated conversation came to, read from its ledger."""
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_from
+from greenroom.cases.goals import Claim, claims, shown_goals
+from greenroom.cases.users import person_of
+from greenroom.ledger import questions
+from greenroom.ledger.events import EndReason
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Message
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+
+_CUT = ("max_turns", "max_seconds", "error")
+
+
+@record(kw_only=True)
+class Simulation:
+    """One simulated conversation: how it ended, what was said, and which goals were reached.
+
+    `goals_achieved` are those the user called reached with words that the agent really said; the
+    other `claims` show nothing. Whether a goal was met is for metrics to judge.
+    """
+
+    case_id: str
+    ended: EndReason | None = None
+    turns: int = 0
+    conversation: Sequence[Message] = ()
+    goals: Sequence[str] = ()
+    goals_achieved: Sequence[str] = ()
+    claims: Sequence[Claim] = ()
+    error: str = ""
+    ledger: Ledger | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def completed(self) -> bool:
+        """Whether the conversation came to an end of its own: no limit, no error."""
+        return self.ended is not None and self.ended not in _CUT
+
+
+def simulation_of(ledger: Ledger, case: Case | None = None) -> Simulation:
+    """The summary of a run; without `case` the one recorded in the ledger is meant."""
+    played = _recorded(ledger) if case is None else case
+    person = person_of(played.user)
+    end = questions.ended(ledger)
+    found = claims(ledger, person.goals, person.stop_signal) if person else []
+    return Simulation(
+        case_id=played.id,
+        ended=end.reason if end else None,
+        turns=questions.turns(ledger),
+        conversation=tuple(questions.messages(ledger)),
+        goals=person.goals if person else (),
+        goals_achieved=tuple(shown_goals(found)),
+        claims=tuple(found),
+        error=end.error if end else "",
+        ledger=ledger,
+    )
+
+
+def _recorded(ledger: Ledger) -> Case:
+    first = questions.started(ledger)
+    if first is None or first.case is None:
+        return Case("unrecorded")
+    return case_from(first.case, "the recorded case", live=True)
+
+
+def simulation_data(one: Simulation) -> dict[str, Json]:
+    """A simulation as JSON, for whoever keeps it in a file."""
+    return {
+        "scenario_id": one.case_id,
+        "completed": one.completed,
+        "ended": one.ended,
+        "turns": one.turns,
+        "conversation": [{"role": m.role, "content": m.text} for m in one.conversation],
+        "goals": list(one.goals),
+        "goals_achieved": list(one.goals_achieved),
+        "claims": [{"goal": c.goal, "quote": c.quote, "shown": c.shown} for c in one.claims],
+        "error": one.error,
+    }
