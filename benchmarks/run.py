@@ -5,32 +5,27 @@ else the machine does hits all alike, and each figure is the best of its rounds.
 
     python benchmarks/run.py            all goals; exit code 1 if one is missed
     python benchmarks/run.py --quick    a look within half a minute, goals not enforced
+    python benchmarks/run.py --with-adk google-adk in the race too; sets up 900 MB
 """
 
 import json
-import os
 import platform
-import resource
-import subprocess
 import sys
-import venv
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 from operator import sub, truediv
 from pathlib import Path
-from typing import Any, TypeVar
 
+import likeness
+from goals import Goal, goal_line, row
+from peers import environment, requirements
 from scenario import CONCURRENCY
+from turns import Figures, best, cpu_of, in_turns, output, played, turns
 
-HERE = Path(__file__).parent
-ENVIRONMENTS = HERE / ".envs"
-RESULTS = HERE / "results.json"
+RESULTS = Path(__file__).parent / "results.json"
 PEER = "pydantic-evals"
-
-# Compiled code is what users run; without it imports cost three times as much.
-SETTINGS = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 LATENCY = 0.05
 MODEL_CALLS = 2
@@ -40,9 +35,6 @@ PACKAGES = (
     "found = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
     "print(json.dumps(sorted(found - sys.stdlib_module_names - {'greenroom'})))"
 )
-
-K = TypeVar("K")
-Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +46,7 @@ class Plan:
     latency_cases: int
     flow_cases: int
     starts: int
+    pairs: int
 
     @property
     def usual(self) -> int:
@@ -61,68 +54,37 @@ class Plan:
         return 1000 if 1000 in self.sizes else self.sizes[-1]
 
 
-FULL = Plan(sizes=(100, 1000, 5000), rounds=3, latency_cases=1000, flow_cases=300, starts=7)
-QUICK = Plan(sizes=(100,), rounds=1, latency_cases=128, flow_cases=50, starts=2)
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A figure that must not exceed its limit."""
-
-    what: str
-    value: float
-    limit: float
-    unit: str
-
-    @property
-    def met(self) -> bool:
-        return self.value <= self.limit
+FULL = Plan(
+    sizes=(100, 1000, 5000), rounds=3, latency_cases=1000, flow_cases=300, starts=7, pairs=200
+)
+QUICK = Plan(sizes=(100,), rounds=1, latency_cases=128, flow_cases=50, starts=2, pairs=50)
 
 
 def main() -> int:
     """Measure, show, keep, and say whether every goal was met."""
     options = ArgumentParser(description="Measure Greenroom beside its peers.")
     options.add_argument("--quick", action="store_true", help="a short look, no goals enforced")
-    quick = options.parse_args().quick
+    options.add_argument("--with-adk", action="store_true", help="google-adk too; sets up 900 MB")
+    given = options.parse_args()
+    quick: bool = given.quick
     plan = QUICK if quick else FULL
     pythons = {"bare": sys.executable, PEER: environment(PEER), "greenroom": sys.executable}
 
     found: Figures = {
-        "versions": {"python": platform.python_version(), PEER: requirement(PEER)},
+        "versions": {"python": platform.python_version(), PEER: requirements(PEER)[0]},
         "race": race(pythons, plan),
         "latency": latency(pythons, plan),
         "start": start(plan),
         "packages": json.loads(output([sys.executable, "-c", PACKAGES])),
         "flows": flows(plan),
+        "rouge": likeness.pairs(plan.pairs, plan.rounds),
+        "rouge_race": likeness.race(likeness.contestants(given.with_adk), plan.usual, plan.rounds),
     }
     goals = judged(found, plan)
     print(shown(found, goals, plan, enforced=not quick))
     kept = {"quick": quick, **found, "goals": [{**asdict(g), "met": g.met} for g in goals]}
     RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
     return 0 if quick or all(goal.met for goal in goals) else 1
-
-
-# Environments
-
-
-def requirement(name: str) -> str:
-    """The pinned line of peers.txt for this package."""
-    pinned = (HERE / "peers.txt").read_text().split()
-    return next(line for line in pinned if line.startswith(f"{name}=="))
-
-
-def environment(name: str) -> str:
-    """The interpreter of a peer's own environment, made or made anew when the pin has changed."""
-    home = ENVIRONMENTS / name
-    python, stamp = home / "bin" / "python", home / "made-from"
-    made_from = f"{requirement(name)} on {platform.python_version()}"
-    if not stamp.exists() or stamp.read_text() != made_from:
-        progress(f"setting up {made_from}")
-        venv.create(home, clear=True, with_pip=True)
-        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        output([*pip, requirement(name)])
-        stamp.write_text(made_from)
-    return str(python)
 
 
 # Measuring
@@ -148,12 +110,6 @@ def latency(pythons: Mapping[str, str], plan: Plan) -> Figures:
     return {name: figures["wall"] / ideal for name, figures in found.items()}
 
 
-def played(name: str, python: str, *arguments: object) -> Callable[[], Figures]:
-    """A contestant ready to play."""
-    module = f"contestants.{name.replace('-', '_')}"
-    return lambda: json.loads(output([python, "-m", module, *map(str, arguments)]))
-
-
 def start(plan: Plan) -> Figures:
     """CPU seconds to start an interpreter and to import Greenroom in it."""
     python, door = [sys.executable, "-c"], Path(sys.executable).with_name("greenroom")
@@ -175,47 +131,6 @@ def flows(plan: Plan) -> Figures:
     return {name: best([found[name] for found in rounds]) for name in rounds[0]}
 
 
-def in_turns(
-    what: str, entries: Mapping[K, Callable[[], Figures]], rounds: int
-) -> dict[K, Figures]:
-    """Each entry's best figures after so many rounds in which all have their turn."""
-    found: dict[K, list[Figures]] = {key: [] for key in entries}
-    for _ in turns(what, rounds):
-        for key, play in entries.items():
-            found[key].append(play())
-    return {key: best(figures) for key, figures in found.items()}
-
-
-def best(rounds: Sequence[Figures]) -> Figures:
-    """The least of each figure: noise only ever adds."""
-    return {key: min(figures[key] for figures in rounds) for key in rounds[0]}
-
-
-def turns(what: str, rounds: int) -> Iterator[int]:
-    """Count the rounds, and tell a waiting reader."""
-    for number in range(1, rounds + 1):
-        progress(f"{what}: round {number} of {rounds}")
-        yield number
-    progress("")
-
-
-def cpu_of(command: Sequence[object]) -> float:
-    """What a command uses up, from its start to its end."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    output(command)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def output(command: Sequence[object]) -> str:
-    """What a command prints; a failing one ends the run with its own words."""
-    line = [str(part) for part in command]
-    done = subprocess.run(line, cwd=HERE, env=SETTINGS, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(line)} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 # Judging
 
 
@@ -234,6 +149,7 @@ def judged(found: Figures, plan: Plan) -> list[Goal]:
         Goal("import all public names", begun["all public names"] - bare_start, 0.15, "s"),
         Goal("other packages imported with them", len(found["packages"]), 0, ""),
         Goal("greenroom --help", begun["greenroom --help"], 0.3, "s"),
+        *likeness.goals(found["rouge_race"], found["rouge"]),
     ]
     if largest > usual:
         growth = per_case(race, "greenroom", largest) / ours
@@ -253,6 +169,7 @@ def shown(found: Figures, goals: Sequence[Goal], plan: Plan, *, enforced: bool) 
     """Everything on one page."""
     title = f"Python {found['versions']['python']}, {found['versions'][PEER]}"
     parts = [title, *race_lines(found["race"], plan), *flow_lines(found["flows"])]
+    parts += likeness.lines(found["rouge_race"], found["rouge"])
     parts += ["", "Goals" if enforced else "Goals (a short run: shown, not enforced)"]
     parts += [goal_line(goal, enforced) for goal in goals]
     if found["packages"]:
@@ -297,22 +214,6 @@ def flow_lines(flows: Figures) -> list[str]:
     ]
     heads = ["µs/case", "relative", "µs/event", "events", "replies"]
     return ["", row("Greenroom by shape", heads), *lines]
-
-
-def goal_line(goal: Goal, enforced: bool) -> str:
-    verdict = ("met" if goal.met else "MISSED") if enforced else ""
-    number = f"{goal.value:.2f}" if goal.unit else f"{goal.value:.0f}"
-    return row(goal.what, [f"{number} {goal.unit}", f"max {goal.limit:g}", verdict]).rstrip()
-
-
-def row(name: str, cells: Sequence[str]) -> str:
-    return f"  {name:<36}" + "".join(f"{cell:>11}" for cell in cells)
-
-
-def progress(text: str) -> None:
-    """Say what goes on, where somebody is watching."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,14 @@
 A user asks for the weather, the agent calls one tool and answers in forty words. In every ten rows
 one agent asks for the wrong city and one answers something unrelated, so exactly 80 % pass. The
 answers draw on many words, because texts from one template flatter whoever caches.
+
+`compared_rows` are the same, but the answer is to resemble a reference: nine words in ten are those
+of the reference, some in another form. Their 20,000 words are made up, each as likely as the next,
+which is harder on a cache than English is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 
 WRONG_CITY, UNRELATED = 3, 7
@@ -23,6 +28,15 @@ VOCABULARY = (
 )
 WORDS = VOCABULARY.split()
 
+LIKENESS = 0.8
+VARIED = 20_000
+TEXT = 40
+SYLLABLES = [
+    f"{one}{vowel}{two}" for one in "bdfgklmnprstv" for vowel in "aeiou" for two in "lnrst"
+]
+ENDINGS = "s ed ing er ers able ation ations ment ful ness ive ize ized ically ity ous"
+SUFFIXES = ENDINGS.split()
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -35,11 +49,17 @@ class Row:
     expected_text: str
     asked_city: str
     answer: str
+    reference: str = ""
 
 
 def rows(count: int) -> list[Row]:
     """The first `count` rows; always the same ones."""
     return [_row(number) for number in range(count)]
+
+
+def compared_rows(count: int) -> list[Row]:
+    """The first `count` rows with answers that are compared with a reference."""
+    return [_compared(row, number) for number, row in enumerate(rows(count))]
 
 
 def expected_passes(count: int) -> int:
@@ -62,3 +82,29 @@ def _row(number: int) -> Row:
         asked_city="Atlantis" if number % 10 == WRONG_CITY else city,
         answer=" ".join([said, *chance.sample(WORDS, 40 - len(said.split()))]),
     )
+
+
+def _compared(row: Row, number: int) -> Row:
+    chance = Random(number)
+    reference = text(chance)
+    if number % 10 == UNRELATED:
+        return replace(row, reference=reference, answer=text(chance))
+    said = reference.split()
+    said[:4] = chance.sample(varied_words(), 4)
+    said[4:8] = [word + "s" for word in said[4:8]]
+    return replace(row, reference=reference, answer=" ".join(said))
+
+
+def text(chance: Random) -> str:
+    """Forty words by chance."""
+    return " ".join(chance.sample(varied_words(), TEXT))
+
+
+@cache
+def varied_words() -> list[str]:
+    """Made-up words with English endings, all different."""
+    chance = Random(0)
+    made: dict[str, None] = {}
+    while len(made) < VARIED:
+        made["".join(chance.choices(SYLLABLES, k=2)) + chance.choice(["", *SUFFIXES])] = None
+    return list(made)

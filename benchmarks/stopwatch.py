@@ -15,13 +15,13 @@ Play = Callable[[Sequence[Row], float], int]
 WARM_UP = 10
 
 
-def main(play: Play) -> None:
+def main(play: Play, scene: Callable[[int], list[Row]] = rows) -> None:
     """Time one contestant as the command line says, and print its figures as a line of JSON."""
     options = ArgumentParser()
     options.add_argument("count", type=int)
     options.add_argument("--latency", type=float, default=0.0)
     given = options.parse_args()
-    table = rows(given.count + WARM_UP)
+    table = scene(given.count + WARM_UP)
     warm_up = cpu_seconds()
     play(table[given.count :], 0.0)
     warm_up = cpu_seconds() - warm_up

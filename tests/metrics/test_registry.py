@@ -120,3 +120,25 @@ async def test_a_named_metric_measures_like_any_other():
     (outcome,) = found.values()
     assert isinstance(outcome, Score)
     assert outcome.passed
+
+
+async def test_a_reference_is_measured_by_likeness_unless_something_else_is_asked_for():
+    case = Case("c", says="Hi", expect=Expect(reference="a good day to you all"))
+    ledger = run(user("Hi"), agent("good day"))
+    (usual,) = (await score(ledger, case=case)).values()
+    assert isinstance(usual, Score)
+    assert not usual.passed
+    assert usual.threshold == 0.8
+    easy = Criterion("response_match_score", threshold=0.3, options={"mode": "recall"})
+    (asked,) = (await score(ledger, [easy], case)).values()
+    assert isinstance(asked, Score)
+    assert asked.passed
+
+
+async def test_an_expected_way_is_measured_unless_something_else_is_asked_for():
+    case = Case("c", says="Hi", expect=Expect(intermediate=["one moment"]))
+    ledger = run(user("Hi"), agent("One moment, please."), agent("good day"))
+    (usual,) = (await score(ledger, case=case)).values()
+    assert isinstance(usual, Score)
+    assert usual.name == "intermediate_responses"
+    assert usual.passed

@@ -1,14 +1,22 @@
-"""Mongo-style queries over state: what people type to say "this is how it should be"."""
+"""Mongo-style queries over state: what people type to say "this is how it should be".
 
+In Python a function may stand where a value would: it gets what is there and says whether that
+will do. Written down as data it becomes `$live`, which can be told apart but not asked any more.
+"""
+
+import inspect
 import re
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, cast
 
-from greenroom.errors import BadQuery
+from greenroom.errors import BadQuery, BadValue
 from greenroom.ledger.changes import BUILT_IN_SCOPES, State
-from greenroom.ledger.plain import Json, is_array, is_object, same
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 
 Query = Mapping[str, Any]
+Predicate = Callable[[Any], Any]
 
 
 class _Missing:
@@ -35,11 +43,52 @@ def matches_state(state: State, query: Mapping[str, Query]) -> bool:
 def matches(value: Json, query: Any) -> bool:
     """Whether `value` matches a query: operators, dotted paths, or a plain value to equal."""
     if not isinstance(query, Mapping) or not query:
-        return same(value, query)
+        return _equals(value, cast("Any", query))
     asked = cast("Mapping[str, Any]", query)
-    if _has_operators(asked):
+    if has_operators(asked):
         return all(_operate(value, op, operand) for op, operand in asked.items())
-    return all(matches(_at(value, key), wanted) for key, wanted in asked.items())
+    return all(matches(value_at(value, key), wanted) for key, wanted in asked.items())
+
+
+def _equals(value: Json, wanted: Any) -> bool:
+    if callable(wanted):
+        return value is not MISSING and holds(wanted, plain(value))
+    return same(value, wanted)
+
+
+def holds(predicate: Predicate, value: Any) -> bool:
+    """Whether `predicate` is true of `value`; a predicate that would have to be awaited is refused."""
+    found = predicate(value)
+    if inspect.isawaitable(found):
+        # Left alone it would count as true, because every object does.
+        if inspect.iscoroutine(found):
+            found.close()
+        raise BadQuery(f"the predicate {predicate!r} is async; give a plain function.")
+    return bool(found)
+
+
+def plain_query(query: Any, where: str = "query") -> Json:
+    """The query as JSON; a function in it becomes `{"$live": its name and a hash of its source}`."""
+    try:
+        return plain(query, where)
+    except BadValue:
+        # Most queries are data, so functions are looked for only where copying did not work.
+        return plain(_named(query), where)
+
+
+def _named(query: Any) -> Any:
+    if isinstance(query, Mapping):
+        return {key: _named(part) for key, part in cast("Mapping[str, Any]", query).items()}
+    if isinstance(query, list | tuple):
+        return [_named(part) for part in cast("list[Any]", query)]
+    return {"$live": code_identity(query)} if callable(query) else query
+
+
+def holds_code(query: Json) -> bool:
+    """Whether a query that was written down had a function in it."""
+    if is_object(query):
+        return "$live" in query or any(map(holds_code, query.values()))
+    return is_array(query) and any(map(holds_code, query))
 
 
 def check_query(query: Any, where: str = "query") -> None:
@@ -50,7 +99,7 @@ def check_query(query: Any, where: str = "query") -> None:
     if not isinstance(query, Mapping):
         return
     asked = cast("Mapping[str, Any]", query)
-    operators = _has_operators(asked)
+    operators = has_operators(asked)
     for key, operand in asked.items():
         if operators:
             _check_operator(key, operand, where)
@@ -63,6 +112,8 @@ def _check_operator(operator: str, operand: Any, where: str) -> None:
         raise _unknown(operator, where)
     if operator == "$regex":
         _pattern(operand, where)
+    if operator == "$near":
+        _near_what(operand, where)
     wanted, kinds = _OPERANDS.get(operator, ("", object))
     if not isinstance(operand, kinds):
         raise BadQuery(f"{where}: {operator} wants {wanted}, but got {operand!r}.")
@@ -77,17 +128,18 @@ _OPERANDS: dict[str, tuple[str, Any]] = {
 
 
 def _unknown(operator: str, where: str = "the query") -> BadQuery:
-    return BadQuery(f"{where} uses {operator!r}; known operators are {' '.join(_OPERATORS)}.")
+    return BadQuery(f"{where} uses {operator!r}; known operators are {_KNOWN}.")
 
 
-def _has_operators(query: Mapping[Any, Any]) -> bool:
+def has_operators(query: Mapping[Any, Any]) -> bool:
+    """Whether the keys of a query are operators; BadQuery if one is not even a text."""
     for key in query:
         if not isinstance(key, str):
             raise BadQuery(f"a query has the key {key!r}; keys are texts. Use str(key).")
     return any(key.startswith("$") for key in query)
 
 
-def _at(value: Json, dotted: str) -> Json:
+def value_at(value: Json, dotted: str) -> Json:
     """The value at a dotted path; list positions are numbers; nothing there is MISSING."""
     if is_object(value) and dotted in value:
         return value[dotted]
@@ -134,6 +186,33 @@ def _pattern(operand: Any, where: str = "$regex") -> re.Pattern[str]:
         raise BadQuery(f"{where}: $regex {operand!r} is no regular expression: {error}.") from error
 
 
+def _near_what(operand: Any, where: str = "$near") -> tuple[float, float]:
+    """The number and how far from it a value may be."""
+    match operand:
+        case [int() | float() as number, int() | float() as tolerance] if not isinstance(
+            number, bool
+        ) and not isinstance(tolerance, bool):
+            if 0 <= tolerance < inf and -inf < number < inf:
+                return number, tolerance
+        case _:
+            pass
+    raise BadQuery(f"{where}: $near wants [number, tolerance], but got {operand!r}.")
+
+
+def _near(value: Json, operand: Any) -> bool:
+    number, tolerance = _near_what(operand)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value - number) <= tolerance
+
+
+def _was_code(_: Json, operand: Any) -> bool:
+    raise BadQuery(
+        f"the query held the function {operand!r}, which data cannot bring back. Give the case "
+        f"itself: score(ledger, case=...)."
+    )
+
+
 def _all(value: Json, operand: Any) -> bool:
     return isinstance(value, list) and all(_contains(value, wanted) for wanted in operand)
 
@@ -159,4 +238,7 @@ _OPERATORS: dict[str, Callable[[Json, Any], bool]] = {
     "$all": _all,
     "$size": lambda value, operand: is_array(value) and len(value) == operand,
     "$elemMatch": lambda value, operand: isinstance(value, list) and _contains(value, operand),
+    "$near": _near,
+    "$live": _was_code,
 }
+_KNOWN = " ".join(operator for operator in _OPERATORS if operator != "$live")

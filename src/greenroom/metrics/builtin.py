@@ -1,6 +1,7 @@
 """What the built-in metrics share: a name, and a repr that reads like their source."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 from greenroom.errors import BadMetric
@@ -43,9 +44,19 @@ def checked_name(name: object, factory: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, re.Pattern):
         return repr(cast("re.Pattern[str]", value).pattern)
+    return shown_value(value)
+
+
+def shown_value(value: Any) -> str:
+    """A value as it was written, functions inside it by name."""
     if callable(value):
         # A repr with an address would be another one in every process.
         return str(getattr(value, "__name__", type(value).__name__))
+    if isinstance(value, Mapping):
+        items = cast("Mapping[Any, Any]", value).items()
+        return f"{{{', '.join([f'{key!r}: {shown_value(inner)}' for key, inner in items])}}}"
+    if type(value) is list:
+        return f"[{', '.join(map(shown_value, cast('list[Any]', value)))}]"
     return repr(value)
 
 

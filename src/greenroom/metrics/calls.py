@@ -1,6 +1,7 @@
 """Did the agent call a tool, with these arguments, often enough and not too often?"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 from greenroom.cases.case import Case
@@ -8,12 +9,15 @@ from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import Event, ToolCalled
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.query import Predicate, check_query, holds
 from greenroom.ledger.records import record
+from greenroom.metrics.arguments import args_match
 from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.matching import Bounds, Predicate, bounds, holds, times
+from greenroom.metrics.matching import Bounds, bounds, times
+from greenroom.metrics.options import checked_texts
 
-ArgsMatch = Literal["subset", "exact"]
+Match = Literal["subset", "exact"]
 
 
 @record(kw_only=True, repr=False)
@@ -22,7 +26,7 @@ class Called(BuiltIn):
 
     tool: str
     args: Mapping[str, Json] | None
-    match: ArgsMatch
+    match: Match
     where: Predicate | None
     bounds: Bounds
 
@@ -77,7 +81,7 @@ def called(
     tool: str,
     args: Mapping[str, Any] | None = None,
     *,
-    match: ArgsMatch = "subset",
+    match: Match = "subset",
     where: Predicate | None = None,
     at_least: int | None = None,
     at_most: int | None = None,
@@ -86,8 +90,8 @@ def called(
 ) -> Called:
     """The agent called `tool`, at least once unless a bound says otherwise.
 
-    `args` must be among the call's arguments (`match="exact"`: be all of them), `where` must hold
-    for their dict. `at_most` alone allows no call at all; `never=True` demands that.
+    `args` must be among the call's arguments (`match="exact"`: be all of them); operators such as
+    `{"order": {"$gt": 5}}` may stand in it. `where` must hold for their dict. `at_most` alone allows no call at all; `never=True` demands that.
     """
     here = f"called({tool!r}, ...)"
     if not isinstance(tool, str) or not tool:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -97,6 +101,8 @@ def called(
     if match not in ("subset", "exact"):
         raise BadMetric(f"{here} has match={match!r}; give 'subset' or 'exact', or use where=.")
     wanted = None if args is None else cast("dict[str, Json]", plain(args, here))
+    for key, value in (wanted or {}).items():
+        check_query(value, f"{here}: {key}")
     return Called(
         tool=tool,
         args=wanted,
@@ -126,20 +132,51 @@ def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -
     return Bounds(at_most=0)
 
 
+@record(kw_only=True, repr=False)
+class ForbiddenCalls(BuiltIn):
+    """Looks for calls of tools that must not be called."""
+
+    tools: tuple[str, ...]
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+        """1 if there are none; `measured` is how many there are."""
+        made = ledger.trail().called.values()
+        found = [call_text(c.tool, c.args) for c in made if self._forbids(c.tool)]
+        reason = f"forbidden: {', '.join(found)}" if found else "no forbidden call"
+        passed = not found
+        return Score(
+            float(passed),
+            passed,
+            name=self.name,
+            reason=reason,
+            evidence=found,
+            measured=len(found),
+        )
+
+    def _forbids(self, tool: str) -> bool:
+        return any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+
+def forbidden_calls(
+    *given: str, tools: Sequence[str] = (), name: str | None = None
+) -> ForbiddenCalls:
+    """The agent called none of these tools, which may be patterns: `delete_*`.
+
+    `forbidden_calls("a", "b")` and `forbidden_calls(tools=["a", "b"])` are the same.
+    """
+    named = checked_texts(given, "tools", "forbidden_calls")
+    forbidden = (*named, *checked_texts(tools, "tools", "forbidden_calls"))
+    if not forbidden:
+        raise BadMetric(
+            "forbidden_calls() forbids nothing; name tools, or patterns like 'delete_*'."
+        )
+    return ForbiddenCalls(tools=forbidden, **written("forbidden_calls", *forbidden, name=name))
+
+
 def calls_in(events: Iterable[Event]) -> list[ToolCalled]:
     """The agent's tool calls among these events; one issued again after a cut counts once."""
     calls = [e for e in events if type(e) is ToolCalled and e.voice == "agent"]
     return calls if len(calls) < 2 else list({call.call_id: call for call in calls}.values())
-
-
-def args_match(wanted: Mapping[str, Json], args: Mapping[str, Json], match: ArgsMatch) -> bool:
-    """Whether all wanted arguments are there and, for "exact", no others."""
-    if match == "exact" and len(wanted) != len(args):
-        return False
-    for key, value in wanted.items():  # noqa: SIM110 - a loop takes half the time of all(...)
-        if key not in args or not same(value, args[key]):
-            return False
-    return True
 
 
 def call_text(tool: str, args: Mapping[str, Json]) -> str:

@@ -21,9 +21,11 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.query import Predicate, holds
+from greenroom.ledger.questions import turns
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.matching import Bounds, Predicate, bounds, holds
+from greenroom.metrics.matching import Bounds, bounds
 from greenroom.metrics.turns import messages_in
 
 Kinds = tuple[type[Event], ...]
@@ -108,6 +110,30 @@ def event_count(
             name=name,
         ),
     )
+
+
+@record(kw_only=True, repr=False)
+class TurnsWithin(BuiltIn):
+    """Counts the rounds of the user."""
+
+    bounds: Bounds
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+        """1 if the conversation had as many turns as it should; `measured` is their number."""
+        count = turns(ledger)
+        passed = self.bounds.hold(count)
+        found = "1 turn" if count == 1 else f"{count} turns"
+        reason = found if passed else f"{found}; expected {self.bounds}"
+        return Score(float(passed), passed, name=self.name, reason=reason, measured=count)
+
+
+def turns_within(
+    at_most: int | None = None, *, at_least: int | None = None, name: str | None = None
+) -> TurnsWithin:
+    """The conversation took so many turns: messages or rounds of answers of the user."""
+    limits = bounds("turns_within(...)", at_least, at_most)
+    shown = written("turns_within", at_least=at_least, at_most=at_most, name=name)
+    return TurnsWithin(bounds=limits, **shown)
 
 
 def _limits(

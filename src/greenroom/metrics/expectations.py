@@ -14,9 +14,10 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
+from greenroom.metrics.builtin import shown_value
 from greenroom.metrics.calls import call_text
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
-from greenroom.metrics.trajectory import compared, share_in_place, wanted_text
+from greenroom.metrics.trajectory import share_in_place, sides_of
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
 Met = tuple[float, Sequence[str], Sequence[str], Mapping[str, Json]]
@@ -35,6 +36,10 @@ class Expectation:
     __slots__ = ()
     name: str
     field: str
+    covers: tuple[str, ...]
+
+    def __init_subclass__(cls) -> None:
+        cls.covers = (cls.field,)
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
         """The mean over the turns that expect something here."""
@@ -104,9 +109,8 @@ class ExpectedTools(Expectation):
         value = share_in_place(wanted, made)
         if value == 1:
             return 1.0, (), seen, _NOTHING
-        found = compared(wanted, made)
-        problems = found.problems or [f"another order than {', '.join(map(wanted_text, wanted))}"]
-        return value, problems, seen, found.details
+        found = sides_of(wanted, made).difference()
+        return value, found.problems(), seen, found.details
 
 
 class ExpectedResponse(Expectation):
@@ -161,7 +165,7 @@ class ExpectedState(Expectation):
         if matches_state(held, wanted):
             return 1.0, (), (), _NOTHING
         seen = {scope: held.get(scope, {}) for scope in wanted}
-        problem = f"the state is {cut(repr(seen), 300)}; expected {dict(wanted)!r}"
+        problem = f"the state is {cut(repr(seen), 300)}; expected {shown_value(wanted)}"
         return 0.0, (problem,), (), _NOTHING
 
 
@@ -184,4 +188,19 @@ def expectations(case: Case) -> dict[str, Metric]:
             found[_CONTAINS.name] = _CONTAINS
         if expect.state:
             found[_STATE.name] = _STATE
+        if expect.reference or expect.intermediate:
+            _add_likeness(expect, found)
     return found
+
+
+def _add_likeness(expect: Expect, found: dict[str, Metric]) -> None:
+    # Loaded for those who want them: most cases are measured without a word of ROUGE.
+    from greenroom.metrics.intermediate import intermediate_responses
+    from greenroom.metrics.likeness import response_match_score
+
+    for text, usual in (
+        (expect.reference, response_match_score),
+        (expect.intermediate, intermediate_responses),
+    ):
+        if text and usual.__name__ not in found:
+            found[usual.__name__] = usual()

@@ -1,5 +1,6 @@
-"""Was the run cheap and quick enough?"""
+"""Was the run cheap, quick and short enough?"""
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -10,7 +11,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.facts import known_cost
+from greenroom.metrics.facts import known_cost, known_usage
 
 _CUT_SHORT = ("max_turns", "max_seconds", "error")
 
@@ -33,7 +34,7 @@ class CostWithin(BuiltIn):
 
 def cost_within(usd: float, *, name: str | None = None) -> CostWithin:
     """The agent's models cost at most `usd`; the simulated user's are not counted."""
-    if not _is_number(usd) or usd < 0:
+    if not is_number(usd) or usd < 0:
         raise BadMetric(f"cost_within({usd!r}) wants a budget in USD, 0 or more.")
     return CostWithin(usd=usd, **written("cost_within", usd, name=name))
 
@@ -58,10 +59,49 @@ class CompletedWithin(BuiltIn):
 
 def completed_within(seconds: float, *, name: str | None = None) -> CompletedWithin:
     """The run came to its end within `seconds`, the user's time included."""
-    if not _is_number(seconds) or seconds <= 0:
+    if not is_number(seconds) or seconds <= 0:
         raise BadMetric(f"completed_within({seconds!r}) wants seconds, more than 0.")
     return CompletedWithin(seconds=seconds, **written("completed_within", seconds, name=name))
 
 
-def _is_number(value: object) -> bool:
+@record(kw_only=True, repr=False)
+class TokensWithin(BuiltIn):
+    """Compares the tokens of the agent's models with limits."""
+
+    limits: Mapping[str, int]
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """1 within every limit; a reply that does not say what it used leaves it unmeasured."""
+        used = known_usage(ledger)
+        if isinstance(used, Unmeasured):
+            return used
+        counts = {"input": used.input, "output": used.output, "total": used.total}
+        over = [kind for kind, most in self.limits.items() if counts[kind] > most]
+        shown = [f"{counts[kind]} of {most} {kind}" for kind, most in self.limits.items()]
+        reason = f"{', '.join(shown)} tokens"
+        if over:
+            reason = f"{reason}; too many {' and '.join(over)}"
+        return Score(float(not over), not over, name=self.name, reason=reason, measured=counts)
+
+
+def tokens_within(
+    total: int | None = None,
+    *,
+    input: int | None = None,
+    output: int | None = None,
+    name: str | None = None,
+) -> TokensWithin:
+    """The agent's models read and wrote at most so many tokens; the user's are not counted."""
+    given = {"total": total, "input": input, "output": output}
+    limits = {kind: most for kind, most in given.items() if most is not None}
+    if not limits:
+        raise BadMetric("tokens_within() has no limit; give total=, input= or output=.")
+    for kind, most in limits.items():
+        if type(most) is not int or most < 0:
+            raise BadMetric(f"tokens_within({kind}={most!r}) wants a whole number from 0.")
+    return TokensWithin(limits=limits, **written("tokens_within", **limits, name=name))
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number one can compare with."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

@@ -1,24 +1,8 @@
-"""When two JSON values are the same, when a predicate holds, and when a count suffices."""
-
-import inspect
-from collections.abc import Callable
-from typing import Any
+"""When a count suffices."""
 
 from greenroom.errors import BadMetric
+from greenroom.ledger.query import Predicate, holds
 from greenroom.ledger.records import record
-
-Predicate = Callable[[Any], Any]
-
-
-def holds(predicate: Predicate, value: Any) -> bool:
-    """Whether `predicate` is true of `value`; a predicate that would have to be awaited is refused."""
-    found = predicate(value)
-    if inspect.isawaitable(found):
-        # Left alone it would count as true, because every object does.
-        if inspect.iscoroutine(found):
-            found.close()
-        raise BadMetric(f"the predicate {predicate!r} is async; give a plain function.")
-    return bool(found)
 
 
 @record

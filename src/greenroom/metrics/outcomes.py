@@ -63,7 +63,10 @@ def checked_threshold(threshold: object, where: str) -> float:
         and 0 < threshold <= 1
     ):
         return float(threshold)
-    raise BadMetric(f"{where} has the threshold {threshold!r}; give a number above 0, at most 1.")
+    raise BadMetric(
+        f"{where} has the threshold {threshold!r}; give a number above 0, at most 1: scores go from "
+        f"0 to 1."
+    )
 
 
 def _short(value: object) -> str:

@@ -59,18 +59,35 @@ def _points() -> "dict[str, EntryPoint]":
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
+def forget() -> None:
+    """Look again at what is installed when the next name is asked for."""
+    _points.cache_clear()
+
+
 def _is_factory(found: Any) -> bool:
     """Whether it has to be called to give a metric.
 
-    A function is a metric itself if a run fills all that it must be given.
+    A function is a metric itself if a run fills all that it must be given, unless it says that it
+    returns one: `def quick(seconds: float) -> Quick` is told the seconds by the author.
     """
     if isinstance(found, type):
         return True
     if hasattr(found, "measure") or hasattr(found, "evaluate"):
         return False
+    if _gives_metric(found):
+        return True
     parameters = inspect.signature(found).parameters.values()
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
     return not needed or not all(name in KNOWN for name in needed)
+
+
+def _gives_metric(found: Callable[..., Any]) -> bool:
+    """Whether a function is annotated to return an object that measures."""
+    try:
+        hint = inspect.signature(found, eval_str=True).return_annotation
+    except Exception:  # noqa: BLE001 - annotations are the author's and may name what is not there
+        return False
+    return hasattr(hint, "measure") or hasattr(hint, "evaluate")
 
 
 def _with_threshold(found: Any, options: dict[str, Any], name: str) -> Any:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -11,6 +11,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import reference, spoken
+from greenroom.metrics.options import checked_switch, checked_text, checked_texts
 from greenroom.metrics.outcomes import checked_threshold
 
 
@@ -38,7 +39,7 @@ class Exact(BuiltIn):
 def exact(text: str | None = None, *, name: str | None = None) -> Exact:
     """The last response equals `text`, or the case's reference; white space around is ignored."""
     if text is not None:
-        _check_text(text, "exact")
+        checked_text(text, "exact")
     return Exact(text=text, **written("exact", *(() if text is None else (text,)), name=name))
 
 
@@ -59,40 +60,32 @@ class Contains(BuiltIn):
         if isinstance(said, Unmeasured):
             return said
         missing = missing_texts(said, wanted, ignore_case=self.ignore_case)
-        asked = len(wanted)
-        found = asked - len(missing)
-        share = found / asked
-        reason = f"{found} of {asked} texts found"
-        if missing:
-            reason += f"; missing {', '.join(map(quoted, missing))}"
-        return Score(
-            share,
-            share >= self.threshold,
-            threshold=self.threshold,
-            name=self.name,
-            reason=reason,
-            evidence=[said],
-            measured=found,
-        )
+        return share_found(self, said, len(wanted), missing, "texts")
 
 
 def contains(
-    *texts: str, ignore_case: bool = False, threshold: float = 1.0, name: str | None = None
+    *given: str,
+    texts: Sequence[str] = (),
+    ignore_case: bool = False,
+    threshold: float = 1.0,
+    name: str | None = None,
 ) -> Contains:
     """The last response contains these texts; the value is the share found.
 
-    Without texts, those that the case's last turn expects with `Expect(contains=...)`.
+    `contains("a", "b")` and `contains(texts=["a", "b"])` are the same. Without texts, those that
+    the case's last turn expects with `Expect(contains=...)`.
     """
-    for text in texts:
-        _check_text(text, "contains")
+    named = [checked_text(text, "contains") for text in given]
+    wanted = (*named, *checked_texts(texts, "texts", "contains"))
+    checked_switch(ignore_case, "ignore_case", "contains")
     checked_threshold(threshold, "contains(...)")
     return Contains(
-        texts=texts,
+        texts=wanted,
         ignore_case=ignore_case,
         threshold=threshold,
         **written(
             "contains",
-            *texts,
+            *wanted,
             ignore_case=ignore_case or None,
             threshold=None if threshold == 1 else threshold,
             name=name,
@@ -130,9 +123,29 @@ def matches(pattern: str | re.Pattern[str], *, name: str | None = None) -> Match
     return Matches(pattern=compiled, **written("matches", compiled, name=name))
 
 
-def _check_text(text: object, factory: str) -> None:
-    if not isinstance(text, str) or not text.strip():
-        raise BadMetric(f"{factory}(...) looks for {text!r}; give a text that is not empty.")
+class Sharing(Protocol):
+    """A metric whose value is the share found of what it looks for."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def threshold(self) -> float: ...
+
+
+def share_found(metric: Sharing, said: str, asked: int, missing: list[str], noun: str) -> Score:
+    """The share that is not missing, with what is."""
+    found = asked - len(missing)
+    reason = f"{found} of {asked} {noun} found"
+    if missing:
+        reason += f"; missing {', '.join(map(quoted, missing))}"
+    return Score(
+        found / asked,
+        threshold=metric.threshold,
+        name=metric.name,
+        reason=reason,
+        evidence=[said],
+        measured=found,
+    )
 
 
 def _expected_texts(case: Case) -> Sequence[str] | NotApplicable:

@@ -12,6 +12,7 @@ from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.questions import started
 from greenroom.metrics.expectations import Expectation, expectations
 from greenroom.metrics.metric import as_metric
@@ -74,7 +75,26 @@ def only_compares(case: Case, metrics: Sequence[Metric]) -> bool:
     """
     if metrics or case.metrics:
         return False
-    return all(turn.expect is None or turn.expect.state is None for turn in case.script)
+    for turn in case.script:
+        expect = turn.expect
+        if expect is None:
+            continue
+        if expect.state is not None or expect.intermediate or not _of_texts(expect.tools):
+            return False
+    return True
+
+
+def _of_texts(tools: Sequence[ToolCall | str] | None) -> bool:
+    """Whether expected calls hold plain values only: a query can be slow, and a function is code."""
+    for wanted in tools or ():
+        if not isinstance(wanted, str):
+            for value in wanted.args.values():
+                if type(value) not in _PLAIN:
+                    return False
+    return True
+
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def metrics_for(case: Case, given: Iterable[MetricLike] = ()) -> dict[str, Metric]:
@@ -97,7 +117,7 @@ def _uncovered(implied: dict[str, Metric], asked: dict[str, Metric]) -> dict[str
     Who asks for calls in any order does not want them in order as well.
     """
     covered = {field for metric in asked.values() for field in getattr(metric, "covers", ())}
-    return {n: m for n, m in implied.items() if getattr(m, "field", "") not in covered}
+    return {n: m for n, m in implied.items() if covered.isdisjoint(getattr(m, "covers", ()))}
 
 
 def _add(given: Iterable[MetricLike], found: dict[str, Metric], where: str) -> None:

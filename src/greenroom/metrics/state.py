@@ -1,18 +1,30 @@
-"""Is the state at the end as it should be?"""
+"""Is the state as it should be, at the end or after a turn?"""
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, cast
+from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
+from greenroom.ledger.changes import State
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain, same
-from greenroom.ledger.query import MISSING, check_query, matches, matches_state
+from greenroom.ledger.query import (
+    MISSING,
+    Predicate,
+    check_query,
+    has_operators,
+    holds,
+    matches,
+    matches_state,
+    value_at,
+)
+from greenroom.ledger.questions import state_after
 from greenroom.ledger.records import record
-from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.matching import Predicate, holds
+from greenroom.metrics.builtin import BuiltIn, shown_value, written
+from greenroom.metrics.response import cut
+from greenroom.metrics.turns import checked_turn, turn_span
 
 
 @record(kw_only=True, repr=False)
@@ -30,7 +42,8 @@ class StateIs(BuiltIn):
         state = ledger.fold()
         # Asking for nothing still refuses a scope that this run does not know.
         matches_state(state, {self.scope: {}})
-        found = _at(state.get(self.scope, {}), self.key)
+        held = state.get(self.scope, {})
+        found = held if self.key is None else value_at(held, self.key)
         passed = self._fits(found)
         return Score(
             float(passed),
@@ -102,16 +115,73 @@ def _written(
     return written("state_is", *place, value=wanted, name=name)
 
 
-def _at(scope: Json, key: str | None) -> Json:
-    """What lies at a dotted key, or MISSING; list positions are numbers."""
-    found = scope
-    if key is None or (isinstance(scope, dict) and key in scope):
-        return found if key is None else cast("dict[str, Json]", scope)[key]
-    for part in key.split("."):
-        if isinstance(found, dict):
-            found = cast("dict[str, Json]", found).get(part, MISSING)
-        elif isinstance(found, list) and part.isdigit() and int(part) < len(found):  # pyright: ignore[reportUnknownArgumentType]
-            found = cast("list[Json]", found)[int(part)]
-        else:
-            return MISSING
+@record(kw_only=True, repr=False)
+class StateMatches(BuiltIn):
+    """Holds a query against the state at the end of the run or of one turn."""
+
+    query: Mapping[str, Mapping[str, Any]]
+    turn: int | None
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+        """1 if every scope matches; the reason names the places that do not."""
+        state = self._state(case, ledger)
+        if state is None:
+            return Score(0.0, False, name=self.name, reason=f"turn {self.turn}: never reached")
+        passed = matches_state(state, self.query)
+        return Score(
+            float(passed),
+            passed,
+            name=self.name,
+            reason="as expected" if passed else "; ".join(mismatches(state, self.query)),
+            measured={scope: deepcopy(state.get(scope, {})) for scope in self.query},
+        )
+
+    def _state(self, case: Case, ledger: Ledger) -> State | None:
+        if self.turn is None:
+            return ledger.fold()
+        span = turn_span(case, ledger, self.turn)
+        return None if span is None else state_after(ledger, span[1] - 1)
+
+
+def state_matches(
+    query: Mapping[str, Mapping[str, Any]], *, turn: int | None = None, name: str | None = None
+) -> StateMatches:
+    """The state, at the end or after one turn, matches a query by scope.
+
+    In Python a function may stand where a value would: `{"session": {"total": lambda v: v > 3}}`.
+    """
+    if not isinstance(query, Mapping) or not query:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadMetric(
+            f'state_matches({query!r}) wants a query by scope: {{"session": {{"key": ...}}}}.'
+        )
+    for scope, part in query.items():
+        if not isinstance(part, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadMetric(
+                f"state_matches(...) says {scope!r}: {part!r}; group by scope: "
+                f'{{"session": {{"key": ...}}}}.'
+            )
+    check_query(query, "state_matches(...)")
+    shown = written("state_matches", query, turn=turn, name=name)
+    return StateMatches(query=query, turn=checked_turn(turn, "state_matches"), **shown)
+
+
+def mismatches(state: State, query: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The places of the state that do not match, each with what is there and what should be."""
+    found: list[str] = []
+    for scope, part in query.items():
+        held = state.get(scope, {})
+        if matches(held, part):
+            continue
+        if not part or has_operators(part):
+            found.append(_mismatch(scope, held, part))
+            continue
+        for key, wanted in part.items():
+            value = value_at(held, key)
+            if not matches(value, wanted):
+                found.append(_mismatch(f"{scope}.{key}", value, wanted))
     return found
+
+
+def _mismatch(place: str, value: Json, wanted: Any) -> str:
+    seen = "is not set" if value is MISSING else f"is {cut(repr(value), 300)}"
+    return f"{place} {seen}; expected {shown_value(wanted)}"

@@ -1,15 +1,200 @@
-"""Expected calls held against the calls that were made."""
+"""Did the agent make the calls the case expects?"""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, get_args
 
-from greenroom.ledger.events import ToolCalled
-from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, plain
+from greenroom.cases.case import Case
+from greenroom.cases.scores import NotApplicable, Outcome, Score
+from greenroom.ledger.events import ModelReplied, ToolCalled
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.query import plain_query
 from greenroom.ledger.records import record
-from greenroom.metrics.calls import args_match, call_text
+from greenroom.metrics.arguments import ArgsMatch, Arguments, Wanted, args_match, arguments
+from greenroom.metrics.builtin import BuiltIn, shown_value, written
+from greenroom.metrics.calls import call_text
+from greenroom.metrics.comparison import Difference, MatchType, Sides, checked_match
+from greenroom.metrics.facts import expected_calls
+from greenroom.metrics.options import checked_choice
+from greenroom.metrics.outcomes import checked_threshold
+from greenroom.metrics.per_turn import MeasuredTurn, mean_score, never_reached
+from greenroom.metrics.turns import PlayedTurn, played_turns
 
-Wanted = ToolCall | str
-"""A call with exactly these arguments, or a tool's name when any arguments will do."""
+Scope = Literal["turn", "all"]
+
+
+@record(kw_only=True, repr=False)
+class TrajectoryMatch(BuiltIn):
+    """Compares the calls of each turn, or of the whole run, with the expected ones."""
+
+    covers: ClassVar[tuple[str, ...]] = ("tools",)
+    match: MatchType
+    arguments: Arguments
+    scope: Scope
+    threshold: float
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """The mean over the turns that expect calls, or the share of the whole run."""
+        wanted = expected_calls(case)
+        if isinstance(wanted, NotApplicable):
+            return wanted
+        groups = _replies(ledger) if self.match is MatchType.STRICT else {}
+        if self.scope == "all":
+            return self._whole(wanted, list(ledger.trail().called.values()), groups)
+        turns = [turn for turn in played_turns(case, ledger) if turn.expect.tools is not None]
+        found = [self._turn(turn, groups) for turn in turns]
+        lines = [line for turn in found for line in turn.evidence.splitlines()]
+        score = mean_score(found, self.name, self.threshold)
+        return replace(score, evidence=lines, details=self._details(score.details))
+
+    def _turn(self, turn: PlayedTurn, groups: Mapping[str, int]) -> MeasuredTurn:
+        if not turn.reached:
+            return never_reached(turn)
+        found = self._compared(turn.expect.tools or (), turn.calls, groups)
+        lines = [f"turn {turn.number}: {line}" for line in found.lines]
+        return MeasuredTurn(turn.number, found.value, found.reason, "\n".join(lines), found.details)
+
+    def _whole(
+        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[str, int]
+    ) -> Score:
+        found = self._compared(wanted, made, groups)
+        return Score(
+            found.value,
+            threshold=self.threshold,
+            name=self.name,
+            reason=found.reason,
+            evidence=found.lines,
+            details=self._details([{"value": found.value, **found.details}]),
+        )
+
+    def _compared(
+        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[str, int]
+    ) -> "_Compared":
+        together = [groups.get(call.call_id, -1 - n) for n, call in enumerate(made)]
+        sides = sides_of(wanted, made, self.arguments, together if groups else ())
+        return _Compared(sides.share(self.match), self.match, sides.difference(), wanted, made)
+
+    def _details(self, parts: Json) -> dict[str, Json]:
+        return {"match_type": self.match.name, "scope": self.scope, "compared": parts}
+
+
+@record
+class _Compared:
+    """What came of one comparison."""
+
+    value: float
+    match: MatchType
+    difference: Difference
+    wanted: Sequence[Wanted]
+    made: Sequence[ToolCalled]
+
+    @property
+    def reason(self) -> str:
+        if self.value == 1:
+            return "as expected"
+        return "; ".join(self.difference.problems(self.match))
+
+    @property
+    def lines(self) -> list[str]:
+        return self.difference.lines() or ["no calls"]
+
+    @property
+    def details(self) -> dict[str, Json]:
+        return {
+            "expected": [_wanted_data(want) for want in self.wanted],
+            "actual": [{"tool": call.tool, "args": call.args} for call in self.made],
+            **self.difference.details,
+        }
+
+
+def tool_trajectory_avg_score(
+    match_type: MatchType | str = "EXACT",
+    *,
+    args: ArgsMatch = "exact",
+    tool_args: Mapping[str, Any] | None = None,
+    ignore_args: Sequence[str] | Mapping[str, Sequence[str]] = (),
+    tolerance: float = 0.0,
+    scope: Scope = "turn",
+    threshold: float = 1.0,
+    name: str = "tool_trajectory_avg_score",
+) -> TrajectoryMatch:
+    """The calls of each turn are those of its `Expect(tools=[...])`; the value is the mean share.
+
+    `match_type` is one of EXACT, STRICT, ADK, IN_ORDER, ANY_ORDER, UNORDERED, SUPERSET, SUBSET.
+    Arguments are compared by `args`: "exact"; "subset", where the call may have others beside the
+    expected ones; "superset", where it may leave some of them out; "ignore". `tool_args` says so
+    for one tool, or lists the only arguments that count, or is a predicate of the call's arguments
+    (and, if it takes two, of the expected ones). `ignore_args` are left out, for all tools or by
+    tool. Numbers may differ by `tolerance`. `scope="all"` takes the whole run as one row.
+    """
+    return _trajectory(
+        "tool_trajectory_avg_score",
+        match_type,
+        arguments("tool_trajectory_avg_score", args, tool_args, ignore_args, tolerance),
+        scope,
+        threshold,
+        {
+            "args": None if args == "exact" else args,
+            "tool_args": tool_args or None,
+            "ignore_args": ignore_args or None,
+            "tolerance": tolerance or None,
+        },
+        name,
+    )
+
+
+def tool_name_match(
+    match_type: MatchType | str = "EXACT",
+    *,
+    scope: Scope = "turn",
+    threshold: float = 1.0,
+    name: str = "tool_name_match",
+) -> TrajectoryMatch:
+    """The tools called in each turn are those of its `Expect(tools=[...])`, whatever their arguments."""
+    by_name = arguments("tool_name_match", "ignore", None, (), 0.0)
+    return _trajectory("tool_name_match", match_type, by_name, scope, threshold, {}, name)
+
+
+def _trajectory(
+    factory: str,
+    given: MatchType | str,
+    compare: Arguments,
+    scope: Scope,
+    threshold: float,
+    options: Mapping[str, Any],
+    name: str,
+) -> TrajectoryMatch:
+    match = checked_match(given, factory)
+    checked_choice(scope, get_args(Scope), "scope", factory)
+    checked_threshold(threshold, f"{factory}(...)")
+    return TrajectoryMatch(
+        match=match,
+        arguments=compare,
+        scope=scope,
+        threshold=threshold,
+        **written(
+            factory,
+            match.name,
+            **options,
+            scope=None if scope == "turn" else scope,
+            threshold=None if threshold == 1 else threshold,
+            name=name,
+        ),
+    )
+
+
+_EXACTLY = arguments("expected_tools", "exact", None, (), 0.0)
+
+
+def sides_of(
+    wanted: Sequence[Wanted],
+    made: Sequence[ToolCalled],
+    compare: Arguments = _EXACTLY,
+    groups: Sequence[Any] = (),
+) -> Sides[Wanted, ToolCalled]:
+    """Expected and made calls, ready to be compared."""
+    return Sides(wanted, made, compare.fit, _same_tool, wanted_text, _made_text, groups)
 
 
 def share_in_place(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> float:
@@ -17,64 +202,6 @@ def share_in_place(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> floa
     if len(wanted) != len(made):
         return 0.0
     return sum(map(_fits, wanted, made)) / len(wanted) if wanted else 1.0
-
-
-@record
-class Compared:
-    """Expected and made calls, taken apart."""
-
-    missing: list[str]
-    extra: list[str]
-    wrong_arguments: list[str]
-
-    @property
-    def details(self) -> dict[str, Json]:
-        """All three kinds, as JSON."""
-        return {
-            "missing": self.missing,
-            "extra": self.extra,
-            "wrong_arguments": self.wrong_arguments,
-        }
-
-    @property
-    def problems(self) -> list[str]:
-        """What is wrong, kind by kind; nothing if only the order differs."""
-        kinds = {
-            "missing": self.missing,
-            "extra": self.extra,
-            "wrong arguments": self.wrong_arguments,
-        }
-        return [f"{kind} {', '.join(calls)}" for kind, calls in kinds.items() if calls]
-
-
-def compared(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> Compared:
-    """Which expected calls are missing, which are extra, and which differ in their arguments."""
-    left = list(made)
-    unmet = [want for want in wanted if _take(left, want, _fits) is None]
-    missing: list[str] = []
-    wrong: list[str] = []
-    for want in unmet:
-        other = _take(left, want, _same_tool)
-        if other is None:
-            missing.append(wanted_text(want))
-        else:
-            wrong.append(f"{call_text(other.tool, other.args)} instead of {wanted_text(want)}")
-    return Compared(missing, [call_text(call.tool, call.args) for call in left], wrong)
-
-
-def wanted_text(want: Wanted) -> str:
-    """An expected call as one would type it."""
-    return want if isinstance(want, str) else call_text(want.tool, want.args)
-
-
-def _take(
-    left: list[ToolCalled], want: Wanted, fits: Callable[[Wanted, ToolCalled], bool]
-) -> ToolCalled | None:
-    """The first call left that fits, taken out."""
-    for index, call in enumerate(left):
-        if fits(want, call):
-            return left.pop(index)
-    return None
 
 
 def _fits(want: Wanted, made: ToolCalled) -> bool:
@@ -86,11 +213,31 @@ def _fits(want: Wanted, made: ToolCalled) -> bool:
 def _same_args(wanted: Mapping[str, Json], args: Mapping[str, Json]) -> bool:
     for name, value in wanted.items():
         if type(name) is not str or type(value) is not str:
-            # A ledger holds JSON, so what the author wrote is compared as JSON too.
-            return args_match(plain(wanted), args, "exact")
-    # Texts are JSON already, and equal in Python when they are equal in JSON.
+            return args_match(wanted, args)
+    # Texts are equal in Python when they are equal in JSON.
     return args == wanted
+
+
+def wanted_text(want: Wanted) -> str:
+    """An expected call as one would type it."""
+    if isinstance(want, str):
+        return want
+    return f"{want.tool}({', '.join([f'{k}={shown_value(v)}' for k, v in want.args.items()])})"
+
+
+def _made_text(made: ToolCalled) -> str:
+    return call_text(made.tool, made.args)
 
 
 def _same_tool(want: Wanted, made: ToolCalled) -> bool:
     return (want if isinstance(want, str) else want.tool) == made.tool
+
+
+def _wanted_data(want: Wanted) -> Json:
+    return want if isinstance(want, str) else {"tool": want.tool, "args": plain_query(want.args)}
+
+
+def _replies(ledger: Ledger) -> dict[str, int]:
+    """For each call the place of the model reply that asked for it."""
+    replies = ledger.of(ModelReplied)
+    return {call.id: reply.seq for reply in replies for call in reply.calls if call.id}

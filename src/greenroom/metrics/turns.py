@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from greenroom.cases.case import Case, Expect
+from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.trail import Trail
@@ -95,6 +96,18 @@ def _spans(case: Case, ledger: Ledger) -> dict[int, tuple[int, int]]:
     if heard:
         spans[index] = (begin, len(ledger))
     return spans
+
+
+def turn_span(case: Case, ledger: Ledger, number: int) -> tuple[int, int] | None:
+    """Where in the ledger a turn begins and ends, scripted or not; None if it was never reached."""
+    return _spans(case, ledger).get(number - 1)
+
+
+def checked_turn(number: object, factory: str) -> int | None:
+    """The number of a turn, or None for the whole run."""
+    if number is None or (type(number) is int and number > 0):
+        return number
+    raise BadMetric(f"{factory}(...) has turn={number!r}; the first turn is 1.")
 
 
 def messages_in(event: Event) -> int:

@@ -1,0 +1,196 @@
+"""When the arguments of a call are the expected ones."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast, get_args
+
+from greenroom.errors import BadMetric
+from greenroom.ledger.events import ToolCalled
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import Json, is_array, is_object, plain, same
+from greenroom.ledger.query import MISSING, has_operators, holds, matches, value_at
+from greenroom.ledger.records import record
+from greenroom.metrics.options import checked_choice, checked_texts
+
+Wanted = ToolCall | str
+"""A call with these arguments, or a tool's name when any arguments will do."""
+
+ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
+ARGS_MATCHES: tuple[str, ...] = get_args(ArgsMatch)
+
+ArgsRule = ArgsMatch | tuple[str, ...] | Callable[..., Any]
+"""For one tool: a way to match, the only arguments that count, or a predicate."""
+
+
+@record(kw_only=True)
+class Arguments:
+    """How the arguments of calls are compared; what stands for one tool comes before the rest."""
+
+    match: ArgsMatch
+    tools: Mapping[str, ArgsRule]
+    ignored: tuple[str, ...]
+    ignored_of: Mapping[str, tuple[str, ...]]
+    tolerance: float
+
+    def fit(self, wanted: Wanted, made: ToolCalled) -> bool:
+        """Whether the call is the expected one."""
+        tool = wanted if isinstance(wanted, str) else wanted.tool
+        if tool != made.tool:
+            return False
+        rule = self.tools.get(tool, self.match)
+        if callable(rule):
+            return _passes(rule, made, wanted)
+        if isinstance(wanted, str) or rule == "ignore":
+            return True
+        return self._compared(rule, wanted, made.args)
+
+    def _compared(
+        self, rule: ArgsMatch | tuple[str, ...], wanted: ToolCall, made: Mapping[str, Json]
+    ) -> bool:
+        given = wanted.args
+        if isinstance(rule, tuple):
+            places = [(value_at(given, at), value_at(made, at)) for at in rule]
+            return all(_both(want, have, self.tolerance) for want, have in places)
+        ignored = (*self.ignored, *self.ignored_of.get(wanted.tool, ()))
+        if ignored:
+            given, made = without(given, ignored), without(made, ignored)
+        return args_match(given, made, rule, self.tolerance)
+
+
+def _both(wanted: Any, made: Json, tolerance: float) -> bool:
+    if wanted is MISSING:
+        return made is MISSING
+    return value_fits(wanted, made, tolerance)
+
+
+def _passes(predicate: Callable[..., Any], made: ToolCalled, wanted: Wanted) -> bool:
+    """Whether a predicate takes the call's arguments, or takes them for the expected ones."""
+    args = cast("dict[str, Json]", plain(made.args))
+    if not _takes_both(predicate):
+        return holds(predicate, args)
+    given = {} if isinstance(wanted, str) else dict(wanted.args)
+    return holds(lambda have: predicate(have, given), args)
+
+
+def _takes_both(predicate: Callable[..., Any]) -> bool:
+    try:
+        return len(inspect.signature(predicate).parameters) > 1
+    except ValueError:
+        # Some built-in types have no signature that could be read.
+        return False
+
+
+def args_match(
+    wanted: Mapping[str, Any],
+    args: Mapping[str, Json],
+    match: ArgsMatch = "exact",
+    tolerance: float = 0.0,
+) -> bool:
+    """Whether a call's arguments are the wanted ones ("exact"), or hold them all and perhaps others
+    ("subset"), or are none but wanted ones ("superset")."""
+    if match == "superset":
+        return all(
+            name in wanted and value_fits(wanted[name], args[name], tolerance) for name in args
+        )
+    if match == "exact":
+        for name in args:
+            if name not in wanted:
+                return False
+    for name, value in wanted.items():
+        if not value_fits(value, args.get(name, MISSING), tolerance):
+            return False
+    return True
+
+
+_TEXTS = frozenset((str, bool, type(None)))
+
+
+def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
+    """Whether a value is the wanted one.
+
+    Operators (`{"$regex": "^Par"}`) and functions may stand anywhere in what is wanted, `{"$eq":
+    ...}` takes a value by the letter. Numbers may differ by `tolerance`.
+    """
+    kind = cast("type[Any]", type(wanted))
+    if kind in _TEXTS:
+        return type(made) is kind and wanted == made
+    if kind is int or kind is float:
+        return _is_number(made) and (wanted == made or 0 < tolerance >= abs(wanted - made))
+    if kind is list or kind is tuple:
+        return (
+            is_array(made)
+            and len(wanted) == len(made)
+            and all(value_fits(*pair, tolerance) for pair in zip(wanted, made, strict=True))
+        )
+    if isinstance(wanted, Mapping):
+        return _object_fits(cast("Mapping[Any, Any]", wanted), made, tolerance)
+    if callable(wanted):
+        return matches(made, wanted)
+    # A ledger holds JSON, so what the author wrote is compared as JSON too.
+    return same(plain(wanted), made)
+
+
+def _object_fits(wanted: Mapping[Any, Any], made: Json, tolerance: float) -> bool:
+    if any(type(name) is not str for name in wanted):
+        wanted = cast("dict[str, Any]", plain(wanted))
+    if has_operators(wanted):
+        return matches(made, wanted)
+    return is_object(made) and args_match(wanted, made, "exact", tolerance)
+
+
+def _is_number(value: Json) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def without(args: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
+    """The arguments without those at the given dotted names."""
+    kept = dict(args)
+    for dotted in ignored:
+        name, _, rest = dotted.partition(".")
+        if dotted in kept:
+            del kept[dotted]
+        elif rest and isinstance(kept.get(name), Mapping):
+            kept[name] = without(kept[name], (rest,))
+    return kept
+
+
+def arguments(
+    factory: str,
+    match: ArgsMatch,
+    tools: Mapping[str, Any] | None,
+    ignored: Sequence[str] | Mapping[str, Sequence[str]],
+    tolerance: float,
+) -> Arguments:
+    """How to compare arguments, as an author or a file wrote it down; BadMetric if it makes no sense."""
+    checked_choice(match, ARGS_MATCHES, "args", factory)
+    given = _mapping({} if tools is None else tools, "tool_args", factory)
+    by_tool = isinstance(ignored, Mapping)
+    of_tools: Mapping[str, Sequence[str]] = ignored if by_tool else {}
+    if not _is_number(tolerance) or not 0 <= tolerance < float("inf"):
+        raise BadMetric(f"{factory}(...) has tolerance={tolerance!r}; give a number from 0.")
+    return Arguments(
+        match=match,
+        tools={tool: _rule(rule, tool, factory) for tool, rule in given.items()},
+        ignored=() if by_tool else checked_texts(ignored, "ignore_args", factory),
+        ignored_of={
+            tool: checked_texts(names, f"ignore_args[{tool!r}]", factory)
+            for tool, names in of_tools.items()
+        },
+        tolerance=tolerance,
+    )
+
+
+def _mapping(given: object, option: str, factory: str) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return cast("Mapping[str, Any]", given)
+    raise BadMetric(f"{factory}(...) has {option}={given!r}; give a mapping by tool.")
+
+
+def _rule(rule: object, tool: str, factory: str) -> ArgsRule:
+    if callable(rule):
+        return rule
+    option = f"tool_args[{tool!r}]"
+    if isinstance(rule, list | tuple):
+        return checked_texts(cast("list[object]", rule), option, factory)
+    checked_choice(rule, ARGS_MATCHES, option, factory)
+    return cast("ArgsMatch", rule)

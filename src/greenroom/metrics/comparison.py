@@ -1,0 +1,205 @@
+"""What was expected held against what was done: who is missing, extra, misplaced, or different."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from enum import Enum
+from itertools import groupby
+from typing import Any, Generic, TypeVar
+
+from greenroom.errors import BadMetric
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+from greenroom.metrics.pairing import Fitting, Pairs, in_order, most_pairs, pairs_in_order
+
+Want = TypeVar("Want")
+Made = TypeVar("Made")
+
+
+class MatchType(Enum):
+    """When a row of calls is the expected one, and what share of it is."""
+
+    EXACT = "the same calls in the same places; the share of places, 0 if there are more or fewer"
+    STRICT = "as EXACT, but calls that one model reply asked for may stand in any order"
+    ADK = "as EXACT, but only 1 or 0 for each turn"
+    IN_ORDER = "the expected calls in order; others may stand between them"
+    ANY_ORDER = "the expected calls in any order; others may stand between them"
+    UNORDERED = "the expected calls and no others, in any order"
+    SUPERSET = "at least the expected calls"
+    SUBSET = "none but expected calls"
+
+
+def checked_match(given: object, factory: str) -> MatchType:
+    """The match type of this name, in any case."""
+    if isinstance(given, MatchType):
+        return given
+    name = (
+        given.strip().upper().replace("-", "_").replace(" ", "_") if isinstance(given, str) else ""
+    )
+    if name in MatchType.__members__:
+        return MatchType[name]
+    known = ", ".join(MatchType.__members__)
+    raise BadMetric(f"{factory}(...) has match_type={given!r}; it is one of {known}.")
+
+
+@record
+class Sides(Generic[Want, Made]):
+    """The two rows, and how their things are compared and shown."""
+
+    wanted: Sequence[Want]
+    made: Sequence[Made]
+    fits: Callable[[Want, Made], bool]
+    alike: Callable[[Want, Made], bool]
+    """Whether a made thing is a failed try at a wanted one, rather than something else."""
+    show_wanted: Callable[[Want], str]
+    show_made: Callable[[Made], str]
+    groups: Sequence[Any] = ()
+    """For each made thing what it was made together with; empty if each stands alone."""
+
+    def share(self, match: MatchType) -> float:
+        """How far the made row is the wanted one, from 0 to 1. Wanting nothing allows nothing."""
+        wanted, made = len(self.wanted), len(self.made)
+        if not wanted or not made:
+            return float(wanted == made or (wanted > 0 and match is MatchType.SUBSET))
+        match match:
+            case MatchType.EXACT | MatchType.ADK:
+                share = self._in_place() / wanted if wanted == made else 0.0
+                return share if match is MatchType.EXACT else float(share == 1)
+            case MatchType.STRICT:
+                return self._in_groups() / wanted if wanted == made else 0.0
+            case MatchType.IN_ORDER:
+                return len(pairs_in_order(self.fitting(), made)) / wanted
+            case MatchType.ANY_ORDER | MatchType.SUPERSET:
+                return len(most_pairs(self.fitting())) / wanted
+            case MatchType.SUBSET:
+                return len(most_pairs(self.fitting())) / made
+            case MatchType.UNORDERED:
+                return len(most_pairs(self.fitting())) / max(wanted, made)
+
+    def fitting(self) -> Fitting:
+        """For each wanted thing the places of the made things that fit it."""
+        return [
+            [j for j, made in enumerate(self.made) if self.fits(wanted, made)]
+            for wanted in self.wanted
+        ]
+
+    def _in_place(self) -> int:
+        return sum(map(self.fits, self.wanted, self.made))
+
+    def _in_groups(self) -> int:
+        """How many fit when those that were made together may change places."""
+        fitting, count, begin = self.fitting(), 0, 0
+        alone = range(len(self.made))
+        for _, group in groupby(self.groups or alone):
+            end = begin + len(list(group))
+            count += len(
+                most_pairs([[j for j in row if begin <= j < end] for row in fitting[begin:end]])
+            )
+            begin = end
+        return count
+
+    def difference(self) -> "Difference":
+        """What is wrong, whatever the match type makes of it."""
+        fitting = self.fitting()
+        pairs = most_pairs(fitting, pairs_in_order(fitting, len(self.made)))
+        unmet = [i for i in range(len(self.wanted)) if i not in pairs]
+        left = sorted(set(range(len(self.made))) - set(pairs.values()))
+        tried = self._tries(unmet, left)
+        ordered = in_order(pairs)
+        return Difference(
+            wanted=[self.show_wanted(want) for want in self.wanted],
+            made=[self.show_made(made) for made in self.made],
+            ordered={pairs[i]: i for i in ordered},
+            moved={j: i for i, j in pairs.items() if i not in ordered},
+            tried={j: i for i, j in tried.items()},
+        )
+
+    def _tries(self, unmet: list[int], left: list[int]) -> Pairs:
+        """Failed tries at what is unmet, by what they tried."""
+        rows = [[j for j in left if self.alike(self.wanted[i], self.made[j])] for i in unmet]
+        return {unmet[row]: j for row, j in most_pairs(rows).items()}
+
+
+def _none() -> dict[int, int]:
+    return {}
+
+
+@record(kw_only=True)
+class Difference:
+    """The two rows in words, and for places of the made row the wanted place they belong to."""
+
+    wanted: list[str]
+    made: list[str]
+    ordered: dict[int, int] = field(default_factory=_none)
+    """In the right order."""
+    moved: dict[int, int] = field(default_factory=_none)
+    """Expected, but elsewhere."""
+    tried: dict[int, int] = field(default_factory=_none)
+    """Expected with other arguments."""
+
+    @property
+    def missing(self) -> list[str]:
+        """What was expected and not even tried."""
+        return [self.wanted[i] for i in self._missing()]
+
+    def _missing(self) -> list[int]:
+        found = {*self.ordered.values(), *self.moved.values(), *self.tried.values()}
+        return [i for i in range(len(self.wanted)) if i not in found]
+
+    @property
+    def extra(self) -> list[str]:
+        """What nobody expected."""
+        known = {*self.ordered, *self.moved, *self.tried}
+        return [text for j, text in enumerate(self.made) if j not in known]
+
+    @property
+    def misplaced(self) -> list[str]:
+        """What was expected, but earlier or later."""
+        places = sorted(self.moved.items())
+        return [f"{self.made[j]} (place {j + 1}, expected in place {i + 1})" for j, i in places]
+
+    @property
+    def wrong_arguments(self) -> list[str]:
+        """What was called as expected, with other arguments."""
+        places = sorted(self.tried.items())
+        return [f"{self.made[j]} instead of {self.wanted[i]}" for j, i in places]
+
+    @property
+    def details(self) -> dict[str, Json]:
+        """Every kind, as JSON."""
+        return {
+            "missing": self.missing,
+            "extra": self.extra,
+            "misplaced": self.misplaced,
+            "wrong_arguments": self.wrong_arguments,
+        }
+
+    def problems(self, match: MatchType = MatchType.EXACT) -> list[str]:
+        """What is wrong for this match type, kind by kind."""
+        kinds = self.details
+        counted = [kind for kind in kinds if kind not in _FORGIVEN.get(match, ())]
+        if not self.wanted and "extra" not in counted:
+            counted.append("extra")
+        return [
+            f"{kind.replace('_', ' ')} {', '.join(kinds[kind])}" for kind in counted if kinds[kind]
+        ]
+
+    def lines(self) -> list[str]:
+        """The made row as a diff: `-` missing, `+` extra, `>` misplaced, `~` other arguments."""
+        found: list[str] = []
+        missing, last = self._missing(), -1
+        for j, text in enumerate(self.made):
+            if j in self.ordered:
+                found += [f"- {self.wanted[i]}" for i in missing if last < i < self.ordered[j]]
+                last = self.ordered[j]
+            mark = " " if j in self.ordered else ">" if j in self.moved else "~"
+            found.append(f"{mark if mark != '~' or j in self.tried else '+'} {text}")
+        return found + [f"- {self.wanted[i]}" for i in missing if i > last]
+
+
+_FORGIVEN: dict[MatchType, tuple[str, ...]] = {
+    MatchType.IN_ORDER: ("extra",),
+    MatchType.ANY_ORDER: ("extra", "misplaced"),
+    MatchType.SUPERSET: ("extra", "misplaced"),
+    MatchType.UNORDERED: ("misplaced",),
+    MatchType.SUBSET: ("missing", "misplaced"),
+}

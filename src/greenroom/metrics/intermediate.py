@@ -1,0 +1,108 @@
+"""What the agent said on the way to its last words of a turn."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
+from greenroom.ledger.events import AgentSaid, ModelReplied
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.facts import spoken
+from greenroom.metrics.likeness import USUAL_THRESHOLD
+from greenroom.metrics.options import checked_switch
+from greenroom.metrics.outcomes import checked_threshold
+from greenroom.metrics.per_turn import MeasuredTurn, mean_score, never_reached
+from greenroom.metrics.response import quoted
+from greenroom.metrics.rouge import rouge
+from greenroom.metrics.turns import PlayedTurn, played_turns
+
+
+@record(kw_only=True, repr=False)
+class IntermediateResponses(BuiltIn):
+    """Looks for the expected texts, in order, among what was said before the last words."""
+
+    covers: ClassVar[tuple[str, ...]] = ("intermediate",)
+
+    likeness: float
+    stem: bool
+    threshold: float
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """The mean share found, over the turns that expect something on the way."""
+        turns = [turn for turn in played_turns(case, ledger) if turn.expect.intermediate]
+        if not turns:
+            return NotApplicable("no turn of the case has Expect(intermediate=...)")
+        said = spoken(ledger)
+        if isinstance(said, Unmeasured):
+            return said
+        found = [self._measured(turn) if turn.reached else never_reached(turn) for turn in turns]
+        return mean_score(found, self.name, self.threshold)
+
+    def _measured(self, turn: PlayedTurn) -> MeasuredTurn:
+        wanted, said = turn.expect.intermediate or (), said_on_the_way(turn)
+        met = self._met_in_order(wanted, said)
+        missing = [text for index, text in enumerate(wanted) if index not in met]
+        reason = f"{len(met)} of {len(wanted)} texts found in order"
+        if missing:
+            reason += f"; missing {', '.join(map(quoted, missing))}"
+        seen = " / ".join(said) or "nothing before the last words"
+        details = {"reached": True, "missing": missing, "said": said}
+        return MeasuredTurn(turn.number, len(met) / len(wanted), reason, seen, details)
+
+    def _met_in_order(self, wanted: Sequence[str], said: Sequence[str]) -> frozenset[int]:
+        """Which of the wanted texts are met, when as many as possible are, each by a later message."""
+        # best[j]: the wanted texts so far that the first j messages can meet.
+        best: list[frozenset[int]] = [frozenset()] * (len(said) + 1)
+        for index, text in enumerate(wanted):
+            row = [best[0]]
+            for place, message in enumerate(said):
+                choices = [best[place + 1], row[place]]
+                if self._is_like(text, message):
+                    choices.append(best[place] | {index})
+                row.append(max(choices, key=len))
+            best = row
+        return best[-1]
+
+    def _is_like(self, wanted: str, message: str) -> bool:
+        if _folded(wanted) in _folded(message):
+            return True
+        return rouge(wanted, message, "rouge1", self.stem).f1 >= self.likeness
+
+
+def intermediate_responses(
+    threshold: float = 1.0,
+    *,
+    likeness: float = USUAL_THRESHOLD,
+    stem: bool = True,
+    name: str = "intermediate_responses",
+) -> IntermediateResponses:
+    """Before its last words of a turn the agent said what `Expect(intermediate=[...])` lists.
+
+    Other messages may stand between. A text counts as said when a message contains it, whatever
+    its case and spacing, or when the ROUGE-1 F1 of both reaches `likeness`.
+    """
+    checked_threshold(threshold, "intermediate_responses(...)")
+    checked_threshold(likeness, "the likeness of intermediate_responses(...)")
+    checked_switch(stem, "stem", "intermediate_responses")
+    shown = written(
+        "intermediate_responses", threshold=threshold, likeness=likeness, stem=stem, name=name
+    )
+    return IntermediateResponses(likeness=likeness, stem=stem, threshold=threshold, **shown)
+
+
+def said_on_the_way(turn: PlayedTurn) -> list[str]:
+    """The texts of models and messages in this turn, in order, without the last words."""
+    texts: list[str] = []
+    for event in turn.ledger[turn.begin : turn.end]:
+        if not isinstance(event, AgentSaid | ModelReplied) or event.voice != "agent":
+            continue
+        # What a model said is often said on to the user as it is: one message, two events.
+        if event.text.strip() and texts[-1:] != [event.text]:
+            texts.append(event.text)
+    return texts[:-1] if texts[-1:] == [turn.response] else texts
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

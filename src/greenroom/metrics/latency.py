@@ -1,0 +1,109 @@
+"""Was the agent quick enough, turn by turn and model by model?"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.errors import BadMetric
+from greenroom.ledger.events import AgentSaid, Event, ModelReplied, RunEnded, RunResumed
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.limits import is_number
+
+What = Literal["turn", "first answer", "model reply"]
+
+
+@record
+class Wait:
+    """How long one thing took."""
+
+    what: str
+    seconds: float
+
+
+@record(kw_only=True, repr=False)
+class Within(BuiltIn):
+    """Compares the longest wait of its kind with a limit."""
+
+    what: What
+    seconds: float
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """1 if none took longer; `measured` is the longest."""
+        waits = _WAITS[self.what](ledger)
+        if not waits:
+            return Unmeasured(f"the run has no {self.what} whose time could be taken")
+        longest = max(waits, key=lambda wait: wait.seconds)
+        passed = longest.seconds <= self.seconds
+        limit = f"the limit is {self.seconds:g} s"
+        return Score(
+            float(passed),
+            passed,
+            name=self.name,
+            reason=f"the longest, {longest.what}, took {longest.seconds:.3g} s; {limit}",
+            evidence=[f"{wait.what}: {wait.seconds:.3g} s" for wait in waits],
+            measured=longest.seconds,
+        )
+
+
+def turn_within(seconds: float, *, name: str | None = None) -> Within:
+    """Each time the user had spoken or answered, the agent was done within `seconds`."""
+    return _within("turn_within", "turn", seconds, name)
+
+
+def first_answer_within(seconds: float, *, name: str | None = None) -> Within:
+    """Each time the user had spoken or answered, the agent's first words came within `seconds`.
+
+    Turns in which it said nothing have no first words, and do not count.
+    """
+    return _within("first_answer_within", "first answer", seconds, name)
+
+
+def model_within(seconds: float, *, name: str | None = None) -> Within:
+    """Each reply of the agent's models came within `seconds`; those from a recording do not count."""
+    return _within("model_within", "model reply", seconds, name)
+
+
+def _within(factory: str, what: What, seconds: float, name: str | None) -> Within:
+    if not is_number(seconds) or seconds <= 0:
+        raise BadMetric(f"{factory}({seconds!r}) wants seconds, more than 0.")
+    return Within(what=what, seconds=seconds, **written(factory, seconds, name=name))
+
+
+def _turns(ledger: Ledger) -> list[Wait]:
+    rounds = _rounds(ledger)
+    return [Wait(f"turn {n}", _worked(events)) for n, events in enumerate(rounds, 1)]
+
+
+def _first_answers(ledger: Ledger) -> list[Wait]:
+    found: list[Wait] = []
+    for number, events in enumerate(_rounds(ledger), 1):
+        said = [index for index, event in enumerate(events) if isinstance(event, AgentSaid)]
+        if said:
+            found.append(Wait(f"turn {number}", _worked(events[: said[0] + 1])))
+    return found
+
+
+def _models(ledger: Ledger) -> list[Wait]:
+    replies = [reply for reply in ledger.of(ModelReplied) if reply.source == "live"]
+    return [Wait(f"reply {n} of {r.model}", r.seconds) for n, r in enumerate(replies, 1)]
+
+
+_WAITS = {"turn": _turns, "first answer": _first_answers, "model reply": _models}
+
+
+def _rounds(ledger: Ledger) -> list[Sequence[Event]]:
+    """What the agent did after each message or round of answers of the user, that one included."""
+    heard = [event.seq for event in ledger.trail().rounds]
+    spans = pairwise([*heard, len(ledger)])
+    rounds = [[e for e in ledger[begin:end] if e.voice == "agent"] for begin, end in spans]
+    return [[event for event in events if not isinstance(event, RunEnded)] for events in rounds]
+
+
+def _worked(events: Sequence[Event]) -> float:
+    """From the first to the last event; the time between a cut and its resumption does not count."""
+    spans = [b.at - a.at for a, b in pairwise(events) if not isinstance(b, RunResumed)]
+    return sum(max(0.0, span) for span in spans)

@@ -1,0 +1,116 @@
+"""How near the agent's words come to a reference: ROUGE, turn by turn."""
+
+from typing import Any, ClassVar, Literal, get_args
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.facts import reference_of, spoken
+from greenroom.metrics.options import checked_choice, checked_switch
+from greenroom.metrics.outcomes import checked_threshold
+from greenroom.metrics.per_turn import MeasuredTurn, mean_score, never_reached
+from greenroom.metrics.response import quoted
+from greenroom.metrics.rouge import KINDS, RougeKind, rouge, words_in
+from greenroom.metrics.turns import PlayedTurn, played_turns
+
+RougeMode = Literal["f1", "recall", "precision"]
+MODES: tuple[str, ...] = get_args(RougeMode)
+
+USUAL_THRESHOLD = 0.8
+
+
+@record(kw_only=True, repr=False)
+class ResponseMatch(BuiltIn):
+    """Compares the last response of each turn with that turn's reference."""
+
+    covers: ClassVar[tuple[str, ...]] = ("reference",)
+
+    kind: RougeKind
+    mode: RougeMode
+    stem: bool
+    threshold: float
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """The mean over the turns that have a reference."""
+        turns = [turn for turn in played_turns(case, ledger) if reference_of(turn.expect)]
+        if not turns:
+            return NotApplicable("no turn of the case has Expect(reference=...)")
+        said = spoken(ledger)
+        if isinstance(said, Unmeasured):
+            return said
+        found: list[MeasuredTurn] = []
+        for turn in turns:
+            one = self._measured(turn) if turn.reached else never_reached(turn)
+            if isinstance(one, Unmeasured):
+                return one
+            found.append(one)
+        return mean_score(found, self.name, self.threshold)
+
+    def _measured(self, turn: PlayedTurn) -> MeasuredTurn | Unmeasured:
+        wanted, said = reference_of(turn.expect) or "", turn.response
+        if not said.strip():
+            return Unmeasured(f"the agent's response is empty in turn {turn.number}")
+        figures = rouge(wanted, said, self.kind, self.stem)
+        if not figures.f1 and (blind := unreadable(wanted, self.kind)):
+            return Unmeasured(f"the reference of turn {turn.number} {blind}")
+        value: float = getattr(figures, self.mode)
+        precision, recall, f1 = figures
+        details = {"reached": True, "precision": precision, "recall": recall, "f1": f1}
+        reason = (
+            f"{self.kind} precision {precision:.2f}, recall {recall:.2f}, f1 {f1:.2f}; "
+            f"{self.mode} is to reach {self.threshold:g}"
+        )
+        return MeasuredTurn(turn.number, value, reason, said, details)
+
+
+def response_match_score(
+    threshold: float = USUAL_THRESHOLD,
+    *,
+    kind: RougeKind = "rouge1",
+    mode: RougeMode = "f1",
+    stem: bool = True,
+    name: str = "response_match_score",
+) -> ResponseMatch:
+    """Each turn's last response resembles the turn's reference; the value is the mean of ROUGE.
+
+    The reference is `Expect(reference=...)`, else `Expect(response=...)`. `mode` says what of ROUGE
+    counts: how much of the reference was said ("recall"), how much of what was said was asked for
+    ("precision"), or both ("f1"). All three are in the details.
+    """
+    return _response_match("response_match_score", threshold, kind, mode, stem, name)
+
+
+def reference_recall(
+    threshold: float = USUAL_THRESHOLD,
+    *,
+    kind: RougeKind = "rouge1",
+    mode: RougeMode = "recall",
+    stem: bool = True,
+    name: str = "reference_recall",
+) -> ResponseMatch:
+    """How much of the reference the response says, whatever else it says: for partial references."""
+    return _response_match("reference_recall", threshold, kind, mode, stem, name)
+
+
+def _response_match(
+    factory: str, threshold: float, kind: RougeKind, mode: RougeMode, stem: bool, name: str
+) -> ResponseMatch:
+    checked_threshold(threshold, f"{factory}(...)")
+    checked_choice(kind, KINDS, "kind", factory)
+    checked_choice(mode, MODES, "mode", factory)
+    checked_switch(stem, "stem", factory)
+    shown = written(factory, threshold=threshold, kind=kind, mode=mode, stem=stem, name=name)
+    return ResponseMatch(kind=kind, mode=mode, stem=stem, threshold=threshold, **shown)
+
+
+def unreadable(reference: str, kind: RougeKind) -> str:
+    """Why ROUGE cannot compare anything with this reference; nothing if it can."""
+    words, least = len(words_in(reference, stem=False)), 2 if kind == "rouge2" else 1
+    if words >= least:
+        return ""
+    return (
+        f"is {quoted(reference)}, in which ROUGE sees {words} of the {least} words it needs: it "
+        f"reads a-z and 0-9 only. Use contains(...), exact(...) or a judge."
+    )

@@ -1,0 +1,56 @@
+"""Turns measured one by one, and the mean over them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from greenroom.cases.scores import Score
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+from greenroom.metrics.turns import PlayedTurn
+
+# Binary fractions: the mean of 0.7, 0.7 and 0.7 is a hair below 0.7.
+_HAIR = 1e-9
+
+
+def _nothing() -> dict[str, Json]:
+    return {}
+
+
+@record
+class MeasuredTurn:
+    """How one turn did, in a number and in words."""
+
+    number: int
+    value: float
+    reason: str
+    evidence: str = ""
+    details: Mapping[str, Json] = field(default_factory=_nothing)
+
+
+def never_reached(turn: PlayedTurn) -> MeasuredTurn:
+    """A turn that the run did not come to: nothing of what it expects was met."""
+    return MeasuredTurn(turn.number, 0.0, "never reached", details={"reached": False})
+
+
+def mean_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
+    """The mean over the turns, of which there is at least one, with what was found in each."""
+    total = 0.0
+    reasons: list[str] = []
+    evidence: list[str] = []
+    details: list[Json] = []
+    for turn in turns:
+        total += turn.value
+        reasons.append(f"turn {turn.number}: {turn.reason}")
+        details.append({"turn": turn.number, "value": turn.value, **turn.details})
+        if turn.evidence:
+            evidence.append(f"turn {turn.number}: {turn.evidence}")
+    mean = total / len(turns)
+    return Score(
+        mean,
+        mean >= threshold - _HAIR,
+        threshold=threshold,
+        name=name,
+        reason=". ".join(reasons),
+        evidence=evidence,
+        details=details,
+    )

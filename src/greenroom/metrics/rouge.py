@@ -1,0 +1,107 @@
+"""ROUGE: how many words, pairs of words or words in order two texts share.
+
+The figures are those of the rouge-score package to the last digit. Words are runs of a-z and 0-9 in
+the lower-cased text, so a text in another script has none; `words_in` shows what ROUGE can see.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple, get_args
+
+from greenroom.errors import BadMetric
+from greenroom.metrics.stemming import stem as stem_of
+
+RougeKind = Literal["rouge1", "rouge2", "rougeL"]
+KINDS: tuple[RougeKind, ...] = get_args(RougeKind)
+
+_MOST_STEMS = 50_000
+_LONGEST_BARE = 3
+_WORDS = b"abcdefghijklmnopqrstuvwxyz0123456789"
+_ONLY_WORDS = bytes(byte if byte in _WORDS else ord(" ") for byte in range(256))
+
+
+class Rouge(NamedTuple):
+    """What part of the prediction was asked for, what part of the target was given, and both."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def rouge(target: str, prediction: str, kind: RougeKind = "rouge1", stem: bool = True) -> Rouge:
+    """Compare a prediction with the text it should resemble.
+
+    `rouge1` counts common words, `rouge2` common pairs of neighbours, and `rougeL` takes the longest
+    run of words that both have in the same order, with gaps. `stem` takes forms of a word as one.
+    """
+    wanted, said = words_in(target, stem), words_in(prediction, stem)
+    if kind == "rouge1":
+        return _figures(_shared(wanted, said), len(wanted), len(said))
+    if kind == "rougeL":
+        return _figures(_in_order(wanted, said), len(wanted), len(said))
+    if kind == "rouge2":
+        shared = _shared(pairwise(wanted), pairwise(said))
+        return _figures(shared, len(wanted) - 1, len(said) - 1)
+    raise BadMetric(f"ROUGE knows no kind {kind!r}; it knows {', '.join(KINDS)}.")
+
+
+def words_in(text: str, stem: bool = True) -> list[str]:
+    """The words of a text as ROUGE sees them; `stem` shortens those of four letters and more."""
+    # Bytes through a table take a third of the time of a regular expression. What is not ASCII
+    # after lower-casing (the Kelvin sign is) becomes a question mark, and that no word.
+    letters = text.lower().encode("ascii", "replace").translate(_ONLY_WORDS)
+    found = letters.decode("ascii").split()
+    return list(map(_stems.__getitem__, found)) if stem else found
+
+
+class _Stems(dict[str, str]):
+    """Stems of the words seen so far; texts repeat themselves, and stemming is the dear part."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_STEMS:
+            self.clear()
+        found = self[word] = stem_of(word) if len(word) > _LONGEST_BARE else word
+        return found
+
+
+_stems = _Stems()
+
+
+def _figures(shared: int, wanted: int, said: int) -> Rouge:
+    if not shared:
+        return _NOTHING
+    precision, recall = shared / said, shared / wanted
+    return Rouge(precision, recall, 2 * precision * recall / (precision + recall))
+
+
+_NOTHING = Rouge(0.0, 0.0, 0.0)
+
+
+def _shared(wanted: Iterable[Hashable], said: Iterable[Hashable]) -> int:
+    """How many items both have; one that is there twice counts twice only if both have it twice."""
+    # For texts of usual length a plain loop takes half the time of two counters.
+    left: dict[Hashable, int] = {}
+    for item in wanted:
+        left[item] = left[item] + 1 if item in left else 1
+    shared = 0
+    for item in said:
+        if left.get(item):
+            left[item] -= 1
+            shared += 1
+    return shared
+
+
+def _in_order(wanted: Sequence[str], said: Sequence[str]) -> int:
+    """The length of the longest common subsequence.
+
+    One bit for every wanted word, all rows of the usual table at once (Crochemore, Iliopoulos,
+    Pinzon and Reid, 2001): a bit that has gone out is a word of the subsequence.
+    """
+    places: dict[str, int] = {}
+    for index, word in enumerate(wanted):
+        places[word] = places.get(word, 0) | 1 << index
+    unmatched = everything = (1 << len(wanted)) - 1
+    for word in said:
+        if here := places.get(word, 0) & unmatched:
+            unmatched = (unmatched + here) | (unmatched - here)
+    return len(wanted) - (unmatched & everything).bit_count()

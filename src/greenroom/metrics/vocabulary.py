@@ -1,0 +1,143 @@
+"""Words the agent should use, and words it had better not."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.errors import BadMetric
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import responses
+from greenroom.ledger.records import record
+from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.facts import spoken
+from greenroom.metrics.likeness import USUAL_THRESHOLD
+from greenroom.metrics.options import checked_switch, checked_text, checked_texts
+from greenroom.metrics.outcomes import checked_threshold
+from greenroom.metrics.response import share_found
+
+NEGATIVE_WORDS = ("sorry", "unfortunately", "can't")
+_STEPS = 10
+"""Each negative word takes a tenth off the tone."""
+
+
+@record(kw_only=True, repr=False)
+class Keywords(BuiltIn):
+    """Looks for whole words in the last response."""
+
+    words: tuple[str, ...]
+    ignore_case: bool
+    threshold: float
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """The share of the words that is found."""
+        said = spoken(ledger)
+        if isinstance(said, Unmeasured):
+            return said
+        found = words_found(said, self.words, ignore_case=self.ignore_case)
+        missing = [word for word in self.words if word not in found]
+        return share_found(self, said, len(self.words), missing, "keywords")
+
+
+def keywords(
+    *given: str,
+    words: Sequence[str] = (),
+    ignore_case: bool = True,
+    threshold: float = 1.0,
+    name: str | None = None,
+) -> Keywords:
+    """The last response has these words, each as a whole word; the value is the share found.
+
+    `keywords("refund", "credit card")` and `keywords(words=["refund", "credit card"])` are the same.
+    """
+    named = [checked_text(word, "keywords") for word in given]
+    wanted = _some([*named, *checked_texts(words, "words", "keywords")], "keywords")
+    checked_switch(ignore_case, "ignore_case", "keywords")
+    checked_threshold(threshold, "keywords(...)")
+    return Keywords(
+        words=wanted,
+        ignore_case=ignore_case,
+        threshold=threshold,
+        **written(
+            "keywords",
+            *wanted,
+            ignore_case=None if ignore_case else False,
+            threshold=None if threshold == 1 else threshold,
+            name=name,
+        ),
+    )
+
+
+@record(kw_only=True, repr=False)
+class Tone(BuiltIn):
+    """Looks for negative words in everything the agent said."""
+
+    negative_words: tuple[str, ...]
+    threshold: float
+
+    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+        """1.0, less 0.1 for every listed word that was said, but not below 0."""
+        said = spoken(ledger)
+        if isinstance(said, Unmeasured):
+            return said
+        texts = responses(ledger)
+        found = words_found("\n".join(texts), self.negative_words)
+        return Score(
+            _tone(len(found)),
+            threshold=self.threshold,
+            name=self.name,
+            reason=f"said {', '.join(map(repr, found))}" if found else "no negative words",
+            evidence=[text for text in texts if words_found(text, found)],
+            details={"found": found},
+            measured=len(found),
+        )
+
+
+def tone(
+    negative_words: Sequence[str] = NEGATIVE_WORDS,
+    *,
+    threshold: float = USUAL_THRESHOLD,
+    name: str = "tone",
+) -> Tone:
+    """The agent avoids these words: 1.0, less 0.1 for each of them it says in any response."""
+    listed = _some(checked_texts(negative_words, "negative_words", "tone"), "tone")
+    checked_threshold(threshold, "tone(...)")
+    if _tone(len(listed)) >= threshold:
+        raise BadMetric(
+            f"tone(...) lists {len(listed)} words and could never fall below its threshold "
+            f"{threshold!r}; list more words, or raise the threshold."
+        )
+    return Tone(
+        negative_words=listed,
+        threshold=threshold,
+        **written("tone", list(listed), threshold=threshold, name=name),
+    )
+
+
+def _tone(count: int) -> float:
+    return max(0, _STEPS - count) / _STEPS
+
+
+def words_found(text: str, words: Sequence[str], *, ignore_case: bool = True) -> list[str]:
+    """Those of the words, or groups of words, that stand in the text as whole words."""
+    searched = _spelled(text, ignore_case)
+    return [word for word in words if _whole(_spelled(word, ignore_case)).search(searched)]
+
+
+def _spelled(text: str, ignore_case: bool) -> str:
+    text = text.replace("’", "'")
+    return text.casefold() if ignore_case else text
+
+
+def _whole(word: str) -> re.Pattern[str]:
+    # Not \b: a word may begin or end with a sign, as C++ does.
+    parts = r"\s+".join(map(re.escape, word.split()))
+    return re.compile(rf"(?<!\w){parts}(?!\w)")
+
+
+def _some(words: Sequence[str], factory: str) -> tuple[str, ...]:
+    """The words, each once, if there are any."""
+    if not words:
+        raise BadMetric(f"{factory}(...) has no words to look for; list at least one.")
+    return tuple(dict.fromkeys(words))
