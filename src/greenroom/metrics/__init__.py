@@ -1,24 +1,81 @@
-"""Case and ledger in, score out: metrics of one's own, the built-in ones, and judges."""
+"""Case and ledger in, score out: metrics of one's own, the built-in ones, and judges.
+
+The names below load their files when first used, so that a run pays for the metrics it names.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.parts import Metric
-from greenroom.metrics.calls import called, forbidden_calls
-from greenroom.metrics.comparison import MatchType
-from greenroom.metrics.counts import event_count, turns_within
+
+# A file called like the name it holds would stand in its place if it were loaded later.
 from greenroom.metrics.efficiency import efficiency
-from greenroom.metrics.intermediate import intermediate_responses
-from greenroom.metrics.judges.prompted import judge
-from greenroom.metrics.latency import first_answer_within, model_within, turn_within
-from greenroom.metrics.likeness import reference_recall, response_match_score
-from greenroom.metrics.limits import completed_within, cost_within, tokens_within
 from greenroom.metrics.metric import as_metric, metric
-from greenroom.metrics.nodes import node_sequence
-from greenroom.metrics.response import contains, exact, matches
 from greenroom.metrics.rouge import Rouge, rouge
-from greenroom.metrics.scoring import score
-from greenroom.metrics.state import state_is, state_matches
-from greenroom.metrics.structured import json_schema
-from greenroom.metrics.trajectory import tool_name_match, tool_trajectory_avg_score
-from greenroom.metrics.vocabulary import keywords, tone
+
+if TYPE_CHECKING:
+    from greenroom.metrics.calls import called, forbidden_calls
+    from greenroom.metrics.comparison import MatchType
+    from greenroom.metrics.counts import event_count, turns_within
+    from greenroom.metrics.goals import goals_achieved
+    from greenroom.metrics.intermediate import intermediate_responses
+    from greenroom.metrics.judges import (
+        factual_accuracy,
+        final_response_match_v2,
+        hallucinations_v1,
+        judge,
+        jury,
+        llm_judge,
+        response_evaluation_score,
+        rubric_based_final_response_quality_v1,
+        rubric_based_tool_use_quality_v1,
+        safety_v1,
+    )
+    from greenroom.metrics.latency import first_answer_within, model_within, turn_within
+    from greenroom.metrics.likeness import reference_recall, response_match_score
+    from greenroom.metrics.limits import completed_within, cost_within, tokens_within
+    from greenroom.metrics.nodes import node_sequence
+    from greenroom.metrics.registry import criterion_names
+    from greenroom.metrics.response import contains, exact, matches
+    from greenroom.metrics.scoring import score
+    from greenroom.metrics.simulator import simulator_quality
+    from greenroom.metrics.state import state_is, state_matches
+    from greenroom.metrics.structured import json_schema
+    from greenroom.metrics.trajectory import tool_name_match, tool_trajectory_avg_score
+    from greenroom.metrics.vocabulary import keywords, tone
+
+_FILES = {
+    "calls": ("called", "forbidden_calls"),
+    "comparison": ("MatchType",),
+    "counts": ("event_count", "turns_within"),
+    "goals": ("goals_achieved",),
+    "intermediate": ("intermediate_responses",),
+    "judges": (
+        "factual_accuracy",
+        "final_response_match_v2",
+        "hallucinations_v1",
+        "judge",
+        "jury",
+        "llm_judge",
+        "response_evaluation_score",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "safety_v1",
+    ),
+    "latency": ("first_answer_within", "model_within", "turn_within"),
+    "likeness": ("reference_recall", "response_match_score"),
+    "limits": ("completed_within", "cost_within", "tokens_within"),
+    "nodes": ("node_sequence",),
+    "registry": ("criterion_names",),
+    "response": ("contains", "exact", "matches"),
+    "scoring": ("score",),
+    "simulator": ("simulator_quality",),
+    "state": ("state_is", "state_matches"),
+    "structured": ("json_schema",),
+    "trajectory": ("tool_name_match", "tool_trajectory_avg_score"),
+    "vocabulary": ("keywords", "tone"),
+}
+_FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 
 __all__ = [
     "MatchType",
@@ -29,23 +86,35 @@ __all__ = [
     "completed_within",
     "contains",
     "cost_within",
+    "criterion_names",
     "efficiency",
     "event_count",
     "exact",
+    "factual_accuracy",
+    "final_response_match_v2",
     "first_answer_within",
     "forbidden_calls",
+    "goals_achieved",
+    "hallucinations_v1",
     "intermediate_responses",
     "json_schema",
     "judge",
+    "jury",
     "keywords",
+    "llm_judge",
     "matches",
     "metric",
     "model_within",
     "node_sequence",
     "reference_recall",
+    "response_evaluation_score",
     "response_match_score",
     "rouge",
+    "rubric_based_final_response_quality_v1",
+    "rubric_based_tool_use_quality_v1",
+    "safety_v1",
     "score",
+    "simulator_quality",
     "state_is",
     "state_matches",
     "tokens_within",
@@ -55,3 +124,16 @@ __all__ = [
     "turn_within",
     "turns_within",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    file = _FILE_OF.get(name)
+    if file is None:
+        raise AttributeError(f"module 'greenroom.metrics' has no attribute {name!r}")
+    value = getattr(import_module(f"greenroom.metrics.{file}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

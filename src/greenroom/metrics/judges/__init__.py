@@ -1,0 +1,106 @@
+"""Models as judges: one engine, and the criteria that ask through it.
+
+The names below load their files when first used, so that a run without judges pays for none.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict, Question
+    from greenroom.metrics.judges.breaker import Breaker
+    from greenroom.metrics.judges.correctness import factual_accuracy, response_evaluation_score
+    from greenroom.metrics.judges.evidence import gathered
+    from greenroom.metrics.judges.forms import (
+        Better,
+        Boolean,
+        Claims,
+        Form,
+        Grade,
+        Labels,
+        Sheet,
+        Verdict,
+    )
+    from greenroom.metrics.judges.grounding import hallucinations_v1
+    from greenroom.metrics.judges.judged import Judged
+    from greenroom.metrics.judges.juries import jury
+    from greenroom.metrics.judges.matching import final_response_match_v2
+    from greenroom.metrics.judges.options import bench_from
+    from greenroom.metrics.judges.parsing import NotAnAnswer
+    from greenroom.metrics.judges.poll import Item, Poll, Votes
+    from greenroom.metrics.judges.prompted import judge, llm_judge
+    from greenroom.metrics.judges.rubric import Rubric, rubric_template
+    from greenroom.metrics.judges.rubrics import (
+        rubric_based_final_response_quality_v1,
+        rubric_based_tool_use_quality_v1,
+    )
+    from greenroom.metrics.judges.safety import Category, safety_v1
+
+_FILES = {
+    "bench": ("Bench", "Hearing", "NoVerdict", "Question"),
+    "breaker": ("Breaker",),
+    "correctness": ("factual_accuracy", "response_evaluation_score"),
+    "evidence": ("gathered",),
+    "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "Sheet", "Verdict"),
+    "grounding": ("hallucinations_v1",),
+    "prompted": ("judge", "llm_judge"),
+    "judged": ("Judged",),
+    "matching": ("final_response_match_v2",),
+    "juries": ("jury",),
+    "options": ("bench_from",),
+    "parsing": ("NotAnAnswer",),
+    "poll": ("Item", "Poll", "Votes"),
+    "rubric": ("Rubric", "rubric_template"),
+    "rubrics": ("rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1"),
+    "safety": ("Category", "safety_v1"),
+}
+_FILE_OF = {name: file for file, names in _FILES.items() for name in names}
+
+__all__ = [
+    "Bench",
+    "Better",
+    "Boolean",
+    "Breaker",
+    "Category",
+    "Claims",
+    "Form",
+    "Grade",
+    "Hearing",
+    "Item",
+    "Judged",
+    "Labels",
+    "NoVerdict",
+    "NotAnAnswer",
+    "Poll",
+    "Question",
+    "Rubric",
+    "Sheet",
+    "Verdict",
+    "Votes",
+    "bench_from",
+    "factual_accuracy",
+    "final_response_match_v2",
+    "gathered",
+    "hallucinations_v1",
+    "judge",
+    "jury",
+    "llm_judge",
+    "response_evaluation_score",
+    "rubric_based_final_response_quality_v1",
+    "rubric_based_tool_use_quality_v1",
+    "rubric_template",
+    "safety_v1",
+]
+
+
+def __getattr__(name: str) -> Any:
+    file = _FILE_OF.get(name)
+    if file is None:
+        raise AttributeError(f"module 'greenroom.metrics.judges' has no attribute {name!r}")
+    value = getattr(import_module(f"greenroom.metrics.judges.{file}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

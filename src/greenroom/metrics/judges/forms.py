@@ -1,0 +1,254 @@
+"""The forms in which a judge may answer: what to ask for, the schema, and the strict reading of it.
+
+Every verdict has a value from 0 to 1, whatever scale its form uses.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeVar
+
+from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.records import record
+from greenroom.metrics.judges.parsing import NotAnAnswer, one_object, text_at, with_keys
+
+Answer_co = TypeVar("Answer_co", covariant=True)
+Side = Literal["A", "B"]
+
+_TEXT: Json = {"type": "string"}
+
+
+@record
+class Verdict:
+    """What a judge concluded: as it was given, and as a number from 0 to 1."""
+
+    reasoning: str
+    given: Json
+    value: float
+
+
+class Form(Protocol[Answer_co]):
+    """How an answer must look."""
+
+    def words(self) -> str:
+        """The form, told to the judge."""
+        ...
+
+    def schema(self) -> dict[str, Json]:
+        """The form as JSON schema, for models that can be held to one."""
+        ...
+
+    def parse(self, text: str) -> Answer_co:
+        """The answer in `text`, which must hold it and nothing else; NotAnAnswer otherwise."""
+        ...
+
+
+class VerdictForm(Form[Verdict], Protocol):
+    """A form of one verdict, which can also stand in a sheet of several."""
+
+    def properties(self) -> dict[str, Json]:
+        """The schema of its keys."""
+        ...
+
+    def shown(self) -> str:
+        """Its keys, as an example writes them."""
+        ...
+
+    def read(self, answer: Mapping[str, Json]) -> Verdict:
+        """The verdict in an object; NotAnAnswer if it is none."""
+        ...
+
+
+class _Verdicts:
+    """What the forms of one verdict share."""
+
+    __slots__ = ()
+
+    def words(self: VerdictForm) -> str:
+        """An example of the object."""
+        return f"{{{self.shown()}}}"
+
+    def schema(self: VerdictForm) -> dict[str, Json]:
+        """An object with these keys and no others."""
+        return closed(self.properties())
+
+    def parse(self: VerdictForm, text: str) -> Verdict:
+        """The verdict in `text`."""
+        return self.read(one_object(text))
+
+
+@record
+class Boolean(_Verdicts):
+    """True or false."""
+
+    key: str = "verdict"
+
+    def properties(self) -> dict[str, Json]:
+        """A reason and a bool."""
+        return {"reasoning": _TEXT, self.key: {"type": "boolean"}}
+
+    def shown(self) -> str:
+        """Its two keys."""
+        return f'"reasoning": "<why>", "{self.key}": <true or false>'
+
+    def read(self, answer: Mapping[str, Json]) -> Verdict:
+        """1 for true, 0 for false; the texts "true" and "yes" are neither."""
+        given = with_keys(answer, ("reasoning", self.key))[self.key]
+        if given is not True and given is not False:
+            raise NotAnAnswer(f"`{self.key}` must be true or false")
+        return Verdict(text_at(answer, "reasoning"), given, float(given))
+
+
+@record
+class Grade(_Verdicts):
+    """A whole number on a scale."""
+
+    low: int = 0
+    high: int = 10
+
+    def properties(self) -> dict[str, Json]:
+        """A reason and a number."""
+        number: Json = {"type": "integer", "minimum": self.low, "maximum": self.high}
+        return {"reasoning": _TEXT, "score": number}
+
+    def shown(self) -> str:
+        """Its two keys."""
+        return f'"reasoning": "<why>", "score": <whole number from {self.low} to {self.high}>'
+
+    def read(self, answer: Mapping[str, Json]) -> Verdict:
+        """The lowest grade is 0, the highest 1."""
+        given = with_keys(answer, ("reasoning", "score"))["score"]
+        if type(given) is not int or not self.low <= given <= self.high:
+            raise NotAnAnswer(f"`score` must be a whole number from {self.low} to {self.high}")
+        return Verdict(text_at(answer, "reasoning"), given, self.value(given))
+
+    def value(self, given: float) -> float:
+        """A number of the scale as one from 0 to 1."""
+        return (given - self.low) / (self.high - self.low)
+
+
+@record
+class Labels(_Verdicts):
+    """One of several labels, each worth a number from 0 to 1."""
+
+    values: Mapping[str, float]
+
+    def properties(self) -> dict[str, Json]:
+        """A reason and a label."""
+        return {"reasoning": _TEXT, "label": {"type": "string", "enum": list(self.values)}}
+
+    def shown(self) -> str:
+        """Its two keys."""
+        return f'"reasoning": "<why>", "label": <one of {self._listed()}>'
+
+    def read(self, answer: Mapping[str, Json]) -> Verdict:
+        """What the label is worth; it must be written exactly as given."""
+        given = with_keys(answer, ("reasoning", "label"))["label"]
+        if not isinstance(given, str) or given not in self.values:
+            raise NotAnAnswer(f"`label` must be one of {self._listed()}")
+        return Verdict(text_at(answer, "reasoning"), given, self.values[given])
+
+    def _listed(self) -> str:
+        return ", ".join(f'"{label}"' for label in self.values)
+
+
+@record
+class Better(_Verdicts):
+    """Which of two is better; `ours` says under which letter the agent's was shown."""
+
+    ours: Side = "A"
+
+    def properties(self) -> dict[str, Json]:
+        """A reason and a letter."""
+        return {"reasoning": _TEXT, "better": {"type": "string", "enum": ["A", "B", "tie"]}}
+
+    def shown(self) -> str:
+        """Its two keys."""
+        return '"reasoning": "<why>", "better": <"A", "B" or "tie">'
+
+    def read(self, answer: Mapping[str, Json]) -> Verdict:
+        """1 if the agent's is better, 0 if the other is, 0.5 for a tie."""
+        given = with_keys(answer, ("reasoning", "better"))["better"]
+        if given not in ("A", "B", "tie"):
+            raise NotAnAnswer('`better` must be "A", "B" or "tie"')
+        value = 0.5 if given == "tie" else float(given == self.ours)
+        # The letters were swapped for some samples, so they are told apart by whose they were.
+        meant = "tie" if given == "tie" else ("ours" if value else "theirs")
+        return Verdict(text_at(answer, "reasoning"), meant, value)
+
+
+@record
+class Claims:
+    """The statements found in a text."""
+
+    at_most: int = 100
+
+    def words(self) -> str:
+        """An example of the object."""
+        return '{"claims": ["<one statement>", "<another>"]} with an empty list if there is none'
+
+    def schema(self) -> dict[str, Json]:
+        """A list of texts."""
+        listed: Json = {"type": "array", "items": _TEXT, "maxItems": self.at_most}
+        return closed({"claims": listed})
+
+    def parse(self, text: str) -> list[str]:
+        """The claims, each once."""
+        found = with_keys(one_object(text), ("claims",))["claims"]
+        if not is_array(found) or len(found) > self.at_most:
+            raise NotAnAnswer(f"`claims` must be a list of at most {self.at_most} texts")
+        claims = [text_at({"claims": claim}, "claims").strip() for claim in found]
+        return list(dict.fromkeys(claim for claim in claims if claim))
+
+
+@record
+class Sheet:
+    """Verdicts on several items in one answer, told apart by their ids."""
+
+    ids: tuple[str, ...]
+    form: VerdictForm
+
+    def words(self) -> str:
+        """An example of the object."""
+        entry = f'{{"id": "<its id>", {self.form.shown()}}}'
+        listed = ", ".join(self.ids)
+        return f'{{"answers": [{entry}, ...]}} with one entry for each of the ids {listed}'
+
+    def schema(self) -> dict[str, Json]:
+        """A list with an entry for each id."""
+        entry = closed({"id": {"type": "string", "enum": list(self.ids)}, **self.form.properties()})
+        return closed({"answers": {"type": "array", "items": entry}})
+
+    def parse(self, text: str) -> dict[str, Verdict]:
+        """The verdicts that can be told apart; an id that is missing, twice or garbled has none."""
+        listed = with_keys(one_object(text), ("answers",))["answers"]
+        if not is_array(listed):
+            raise NotAnAnswer("`answers` must be a list")
+        entries = [entry for entry in listed if is_object(entry)]
+        named = [entry.get("id") for entry in entries]
+        found: dict[str, Verdict] = {}
+        for entry in entries:
+            given = entry.get("id")
+            if isinstance(given, str) and given in self.ids and named.count(given) == 1:
+                self._add(given, entry, found)
+        return found
+
+    def _add(self, given: str, entry: Mapping[str, Json], found: dict[str, Verdict]) -> None:
+        try:
+            found[given] = self.form.read({k: v for k, v in entry.items() if k != "id"})
+        except NotAnAnswer:
+            # It is asked for by itself.
+            return
+
+
+def closed(properties: Mapping[str, Json]) -> dict[str, Json]:
+    """The schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def listed(items: Sequence[tuple[str, str]]) -> str:
+    """Ids and their texts, as the instructions of a sheet list them."""
+    return "\n".join(f"- {item}: {words}" for item, words in items)

@@ -1,0 +1,114 @@
+"""What every judging metric shares: a bench, a threshold, and how votes become a score."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.ledger import questions
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+from greenroom.metrics.builtin import BuiltIn, checked_name, written
+from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict
+from greenroom.metrics.judges.poll import Item, Votes, deciding, reaches
+from greenroom.models.model import model_name
+from greenroom.world.world import World
+
+
+@record(kw_only=True, repr=False)
+class Judged(BuiltIn):
+    """A metric that asks a model; without a usable answer it is unmeasured, never a number."""
+
+    bench: Bench
+    threshold: float
+
+    async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
+        """What the model concludes of this run."""
+        if not anything_done(ledger):
+            return Unmeasured("the agent neither spoke nor called a tool: nothing to judge")
+        try:
+            return await self.hear(case, ledger, self.bench.open(world, self.name))
+        except NoVerdict as none:
+            return Unmeasured(str(none))
+
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
+        """Put the questions, and draw the conclusion."""
+        raise NotImplementedError
+
+
+def anything_done(ledger: Ledger) -> bool:
+    """Whether the agent said or did anything that could be judged."""
+    return any(text.strip() for text in questions.responses(ledger)) or bool(
+        questions.tool_calls(ledger)
+    )
+
+
+def titled(factory: str, name: str | None, bench: Bench, **options: Any) -> dict[str, str]:
+    """The name of a criterion (its own unless another is given), and how it was written."""
+    shown = written(factory, name=name, model=model_name(bench.model), **told(bench), **options)
+    return {
+        "name": factory if name is None else checked_name(name, factory),
+        "shown": shown["shown"],
+    }
+
+
+def told(bench: Bench) -> dict[str, Any]:
+    """How a bench differs from the usual one, for whoever reads the metric."""
+    return {
+        "samples": bench.samples if bench.samples > 1 else None,
+        "aggregate": bench.aggregate if bench.aggregate != "mean" else None,
+        "batch": bench.batch or None,
+    }
+
+
+def verdict_score(metric: Judged, item: Item, votes: Votes, hearing: Hearing) -> Score:
+    """The score of a metric that votes on one thing."""
+    value = votes.values()[item.id]
+    verdicts = votes.by_item[item.id]
+    passed = reaches(value, metric.threshold)
+    reasoning = deciding(verdicts, item.bar, passed)
+    return Score(
+        value,
+        passed,
+        threshold=metric.threshold,
+        name=metric.name,
+        reason=_tally(item, votes) + reasoning,
+        details={
+            "reasoning": reasoning,
+            "votes": [v.given for v in verdicts],
+            "reasonings": [v.reasoning for v in verdicts],
+            "agreement": votes.agreement(),
+            "samples": votes.samples,
+            **hearing.spent(),
+        },
+        measured=verdicts[0].given if votes.samples == 1 else _yes(item, votes),
+    )
+
+
+def _tally(item: Item, votes: Votes) -> str:
+    return "" if votes.samples == 1 else f"{_yes(item, votes)} of {votes.cast} votes pass: "
+
+
+def _yes(item: Item, votes: Votes) -> int:
+    return sum(reaches(v.value, item.bar) for v in votes.by_item[item.id])
+
+
+def item_details(
+    items: Sequence[Item], votes: Votes, extra: Mapping[str, Mapping[str, Json]] | None = None
+) -> dict[str, Json]:
+    """Each item's value, votes and reasoning, by its id."""
+    values = votes.values()
+    return {
+        item.id: {
+            "value": values[item.id],
+            "passed": reaches(values[item.id], item.bar),
+            "reasoning": deciding(
+                votes.by_item[item.id], item.bar, reaches(values[item.id], item.bar)
+            ),
+            "votes": [v.given for v in votes.by_item[item.id]],
+            "agreement": votes.agreement_on(item),
+            **(extra or {}).get(item.id, {}),
+        }
+        for item in items
+    }

@@ -1,0 +1,158 @@
+"""The options every judge takes, from Python or from a file; checked once, here."""
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, ParamSpec, TypedDict, TypeVar, cast
+
+from greenroom.errors import BadAgent, BadMetric
+from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
+from greenroom.metrics.judges.evidence import LIMIT
+from greenroom.models.model import Model
+from greenroom.world.answers import AnswerCache
+
+MODEL = "openai:gpt-4o-mini"
+JUDGE, RUBRIC, SAFETY, CUSTOM = 0.8, 0.8, 1.0, 0.5
+"""Thresholds unless told otherwise."""
+VOTES = 5
+"""Samples of the criteria that vote."""
+
+_MOST_SAMPLES = 100
+_LEAST_EVIDENCE = 1000
+_AGGREGATES = ("mean", "majority")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """How a judge asks; `judge_model` and `num_samples` are other names for two of them."""
+
+    model: Model | str | None
+    judge_model: Model | str | None
+    samples: int | None
+    num_samples: int | None
+    aggregate: Aggregate
+    retries: int
+    batch: int
+    cache: AnswerCache | str | Path | bool | None
+    limit: int
+
+
+def takes_options(factory: Callable[P, T]) -> Callable[P, T]:
+    """Write the common options into a factory's signature, where a registry looks for them."""
+    return _signed(factory, list(Options.__annotations__))
+
+
+def takes_options_of(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Write the options of another factory into one that hands them on."""
+    parameters = inspect.signature(other).parameters.values()
+    options = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    return lambda factory: _signed(factory, options)
+
+
+def _signed(factory: Callable[P, T], options: list[str]) -> Callable[P, T]:
+    own = inspect.signature(factory)
+    named = {p.name: p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD}
+    for name in options:
+        further = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        named.setdefault(name, further)
+    cast(Any, factory).__signature__ = own.replace(parameters=list(named.values()))
+    return factory
+
+
+def bench_from(given: Options, where: str, samples: int = 1) -> Bench:
+    """The bench these options describe."""
+    options = cast("dict[str, Any]", given)
+    for name in options:
+        if name not in Options.__annotations__:
+            near = get_close_matches(name, Options.__annotations__, 1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise BadMetric(f"{where} has no option {name!r}.{meant}")
+    return Bench(
+        model=_model(_either(options, "model", "judge_model", where), where),
+        samples=_whole(
+            _either(options, "samples", "num_samples", where),
+            samples,
+            (1, _MOST_SAMPLES),
+            f"{where}: samples",
+        ),
+        aggregate=_aggregate(options.get("aggregate"), where),
+        retries=_whole(options.get("retries"), RETRIES, (0, RETRIES), f"{where}: retries"),
+        batch=_whole(options.get("batch"), 0, (0, 1000), f"{where}: batch"),
+        cache=_cache(options.get("cache"), where),
+        limit=_whole(options.get("limit"), LIMIT, (_LEAST_EVIDENCE, 10**9), f"{where}: limit"),
+    )
+
+
+def checked_threshold(threshold: object, default: float, where: str) -> float:
+    """The threshold, on the scale from 0 to 1."""
+    if threshold is None:
+        return default
+    number = type(threshold) is int or type(threshold) is float
+    if number and 0 < cast(float, threshold) <= 1:
+        return float(cast(float, threshold))
+    raise BadMetric(
+        f"{where} has threshold={threshold!r}; its scale is 0 to 1: give a number above 0, at most 1."
+    )
+
+
+def checked_grade(threshold: object, default: int, top: int, where: str) -> int:
+    """The grade that passes, on a scale of whole numbers."""
+    if threshold is None:
+        return default
+    if type(threshold) is int and 1 <= threshold <= top:
+        return threshold
+    raise BadMetric(
+        f"{where} has threshold={threshold!r}; its scale is 0 to {top}: give a whole number from 1 "
+        f"to {top}."
+    )
+
+
+def checked_text(text: object, option: str, where: str) -> str:
+    """The text, if there is one."""
+    if isinstance(text, str) and text.strip():
+        return text
+    raise BadMetric(f"{where} has {option}={text!r}; give a text.")
+
+
+def _either(options: dict[str, Any], name: str, alias: str, where: str) -> Any:
+    one, other = options.get(name), options.get(alias)
+    if one is not None and other is not None:
+        raise BadMetric(f"{where} has both `{name}` and `{alias}`, which are one option.")
+    return other if one is None else one
+
+
+def _model(given: Any, where: str) -> Model:
+    from greenroom.models.named import as_model  # most runs name no provider
+
+    try:
+        return as_model(MODEL if given is None else given, where)
+    except BadAgent as error:
+        raise BadMetric(str(error)) from error
+
+
+def _aggregate(given: Any, where: str) -> Aggregate:
+    if given is None or given in _AGGREGATES:
+        return given or "mean"
+    raise BadMetric(f"{where} has aggregate={given!r}; give one of {list(_AGGREGATES)}.")
+
+
+def _whole(given: Any, default: int, bounds: tuple[int, int], what: str) -> int:
+    low, high = bounds
+    if given is None:
+        return default
+    if type(given) is int and low <= given <= high:
+        return given
+    raise BadMetric(f"{what} is {given!r}; give a whole number from {low} to {high}.")
+
+
+def _cache(given: Any, where: str) -> AnswerCache | bool | None:
+    if given is None or given is False or isinstance(given, AnswerCache):
+        return given
+    if given is True:
+        return AnswerCache()
+    if isinstance(given, str | Path) and str(given).strip():
+        return AnswerCache(given)
+    raise BadMetric(f"{where} has cache={given!r}; give true, false or a folder.")

@@ -1,0 +1,142 @@
+"""Votes: items asked about several times, until the verdict cannot change any more."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+from greenroom.metrics.judges.bench import Aggregate, Hearing, Question, together
+from greenroom.metrics.judges.forms import Verdict
+
+Values = Mapping[str, float]
+Decide = Callable[[Values], bool]
+"""Whether these values pass. It must be monotone: a higher value never makes it fail."""
+
+_HAIR = 1e-9
+
+
+@record
+class Item:
+    """One thing to vote on: the author's words about it, and the evidence that is its own."""
+
+    id: str
+    words: str = ""
+    evidence: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    bar: float = 0.5
+    """The value at which a single vote is a yes."""
+
+
+AskOne = Callable[[Item, int], Question[Verdict]]
+AskSeveral = Callable[[Sequence[Item], int], Question[dict[str, Verdict]]]
+
+
+@record(kw_only=True)
+class Poll:
+    """What is voted on, and when it passes; `stride` samples belong together and are not torn."""
+
+    items: Sequence[Item]
+    question: AskOne
+    decide: Decide
+    sheet: AskSeveral | None = None
+    stride: int = 1
+
+    async def held(self, hearing: Hearing) -> "Votes":
+        """Ask until all samples are taken, or further votes could not change the verdict."""
+        votes = Votes(self.items, hearing.bench.samples, hearing.bench.aggregate)
+        # Even a verdict that is certain beforehand gets one vote: a value is measured, or there is none.
+        while not votes.cast or not votes.decided(self.decide):
+            # As many at once as will surely be needed, whatever they say.
+            needed = -(-votes.needed(self.decide) // self.stride) * self.stride
+            due = range(votes.cast, min(votes.cast + needed, votes.samples))
+            rounds = [self._round(hearing, sample) for sample in due]
+            for verdicts in await together(*rounds):
+                votes.add(verdicts)
+        return votes
+
+    async def _round(self, hearing: Hearing, sample: int) -> dict[str, Verdict]:
+        found = await self._by_sheets(hearing, sample)
+        rest = [item for item in self.items if item.id not in found]
+        if rest:
+            asked = [hearing.ask(self.question(item, sample), sample) for item in rest]
+            found |= {
+                i.id: verdict for i, verdict in zip(rest, await together(*asked), strict=True)
+            }
+        return found
+
+    async def _by_sheets(self, hearing: Hearing, sample: int) -> dict[str, Verdict]:
+        """What can be had by asking about several items at once; the rest is asked for singly."""
+        size = hearing.bench.batch
+        if self.sheet is None or size < 2 or len(self.items) < 2:
+            return {}
+        parts = [self.items[at : at + size] for at in range(0, len(self.items), size)]
+        asked = [hearing.ask(self.sheet(part, sample), sample) for part in parts]
+        return {key: found for sheet in await together(*asked) for key, found in sheet.items()}
+
+
+class Votes:
+    """The votes cast so far on each item."""
+
+    def __init__(self, items: Sequence[Item], samples: int, aggregate: Aggregate) -> None:
+        self.items = items
+        self.samples = samples
+        self.aggregate: Aggregate = aggregate
+        self.cast = 0
+        self.by_item: dict[str, list[Verdict]] = {item.id: [] for item in items}
+
+    def add(self, verdicts: Mapping[str, Verdict]) -> None:
+        """One more vote on every item."""
+        self.cast += 1
+        for item, verdict in verdicts.items():
+            self.by_item[item].append(verdict)
+
+    def values(self) -> dict[str, float]:
+        """What the votes cast say of each item."""
+        return {item.id: self._value(item, 0.0, self.cast) for item in self.items}
+
+    def decided(self, decide: Decide, more: int = 0, each: float = 0.0) -> bool:
+        """Whether nothing can change the verdict, once `more` votes of `each` have come in."""
+        left = self.samples - self.cast - more
+        return left <= 0 or decide(self._bound(more, each, 0.0, left)) == decide(
+            self._bound(more, each, 1.0, left)
+        )
+
+    def needed(self, decide: Decide) -> int:
+        """How many votes must come in at the least before the verdict is certain."""
+        for more in range(1, self.samples - self.cast):
+            if self.decided(decide, more, 0.0) or self.decided(decide, more, 1.0):
+                return more
+        return self.samples - self.cast
+
+    def _bound(self, more: int, each: float, rest: float, left: int) -> Values:
+        """The values, if `more` votes of `each` and then only votes of `rest` were to come."""
+        extra = more * each + left * rest
+        return {item.id: self._value(item, extra, self.samples) for item in self.items}
+
+    def _value(self, item: Item, extra: float, total: int) -> float:
+        """The value of an item, with further votes that sum up to `extra`."""
+        verdicts = self.by_item[item.id]
+        if self.aggregate == "mean":
+            return (sum(v.value for v in verdicts) + extra) / total
+        # Further votes are all 0 or all 1, so they sum up to the number of yeses among them.
+        yes = sum(reaches(v.value, item.bar) for v in verdicts) + extra
+        return float(2 * yes > total)
+
+    def agreement(self) -> float:
+        """The share of votes on the stronger side, on average over the items."""
+        return sum(map(self.agreement_on, self.items)) / len(self.items)
+
+    def agreement_on(self, item: Item) -> float:
+        """The share of the votes on this item that are on the stronger side."""
+        yes = sum(reaches(v.value, item.bar) for v in self.by_item[item.id])
+        return max(yes, self.cast - yes) / self.cast
+
+
+def reaches(value: float, threshold: float) -> bool:
+    """Whether a value is at least the threshold; sums of fractions may miss it by a hair."""
+    return value >= threshold - _HAIR
+
+
+def deciding(verdicts: Sequence[Verdict], bar: float, passed: bool) -> str:
+    """The reasoning of the first vote on the side that won."""
+    sided = [v for v in verdicts if reaches(v.value, bar) == passed]
+    return (sided or verdicts)[0].reasoning

@@ -1,0 +1,257 @@
+"""Answers of models, kept on disk and given again when the very same question is asked.
+
+    cache = AnswerCache(".greenroom/judges")
+    world = CachedWorld(world, cache)
+
+The key is a digest of the whole request and of how often it was asked before, so that five votes
+stay five. Each answer is a file of its own that appears at once or not at all, so any number of
+processes may share a folder. A file that is torn, foreign or altered counts as absent.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from stat import S_ISREG
+from threading import get_ident
+from typing import Any, TypeVar, cast
+
+from greenroom.ledger.events import Event
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Usage, Voice
+from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.recording import answer_model
+from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest, World
+
+E = TypeVar("E", bound=Event)
+Accepts = Callable[[ModelReply], bool]
+
+PLACE = ".greenroom/judges"
+PLACE_VARIABLE = "GREENROOM_JUDGES"
+_FORMAT = 1
+_LARGEST = 4_000_000
+
+
+class AnswerCache:
+    """A folder of answers. Without a path: `$GREENROOM_JUDGES`, else `.greenroom/judges`."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = Path(path or os.environ.get(PLACE_VARIABLE) or PLACE)
+
+    def get(self, key: str) -> ModelReply | None:
+        """The answer kept under `key`; None if there is none, or none that can be read."""
+        try:
+            place = self._place(key)
+            about = place.stat()
+            if not S_ISREG(about.st_mode) or about.st_size > _LARGEST:
+                return None
+            return _reply(json.loads(place.read_text(encoding="utf-8")), key)
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    def put(self, key: str, reply: ModelReply) -> bool:
+        """Keep an answer; False if the folder cannot be written to, which harms nobody."""
+        place = self._place(key)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _write(place, json.dumps(_data(reply, key)))
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def clear(self) -> int:
+        """Forget every answer, and say how many there were; other files are left alone."""
+        places = list(self._places())
+        for place in (*places, *self.path.glob("??/*.tmp")):
+            place.unlink(missing_ok=True)
+        return len(places)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._places())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"AnswerCache({str(self.path)!r})"
+
+    def _place(self, key: str) -> Path:
+        return self.path / key[:2] / f"{key}.json"
+
+    def _places(self) -> Iterator[Path]:
+        return (p for p in self.path.glob("??/*.json") if _is_key(p.stem, p.parent.name))
+
+
+class CachedWorld:
+    """A world whose models are asked once: what was answered before is given again.
+
+    Only replies that pass `accepts` are kept, and those found are asked for again unless they pass
+    it too. `key` is for one question that may need several requests; without it each request has a
+    key of its own.
+    """
+
+    __slots__ = ("_accepts", "_key", "answered", "answers", "inner")
+
+    def __init__(
+        self,
+        inner: World,
+        answers: AnswerCache,
+        *,
+        key: str = "",
+        accepts: Accepts | None = None,
+    ) -> None:
+        self.inner = uncached(inner)
+        self.answers = answers
+        self.answered = 0
+        self._key = key
+        self._accepts = accepts
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """The answer given before, labelled `cached`; else the model's, which is kept."""
+        found = self._found(request)
+        if found is not None:
+            self.answered += 1
+            return await answer_model(self.inner, request, _again(found), on_delta, "cached")
+        reply = await self.inner.call_model(request, body, on_delta)
+        if self._is_accepted(reply):
+            self.answers.put(self._key_of(request), reply)
+        return reply
+
+    def knows(self, request: ModelRequest) -> bool:
+        """Whether an answer to this is kept."""
+        return self._found(request) is not None
+
+    def _found(self, request: ModelRequest) -> ModelReply | None:
+        found = self.answers.get(self._key_of(request))
+        return found if found is not None and self._is_accepted(found) else None
+
+    def _key_of(self, request: ModelRequest) -> str:
+        return self._key or key_of(request, request.n)
+
+    def _is_accepted(self, reply: ModelReply) -> bool:
+        # A wish to call tools belongs to one run; given in another it would be out of place.
+        return not reply.calls and (self._accepts is None or self._accepts(reply))
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the world inside."""
+        return self.inner.ledger
+
+    @property
+    def voice(self) -> Voice:
+        """The voice of the world inside."""
+        return self.inner.voice
+
+    @property
+    def run_id(self) -> str:
+        """The run of the world inside."""
+        return self.inner.run_id
+
+    @property
+    def deadline(self) -> float | None:
+        """The deadline of the world inside."""
+        return self.inner.deadline
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
+        """Tools are never answered from a cache."""
+        return await self.inner.call_tool(request, body)
+
+    def record(self, event: E) -> E:
+        """Write an event down in the world inside."""
+        return self.inner.record(event)
+
+    def now(self) -> float:
+        """The time in the world inside."""
+        return self.inner.now()
+
+    def new_id(self, *parts: object) -> str:
+        """An id of the world inside."""
+        return self.inner.new_id(*parts)
+
+
+def answers_of(world: World) -> AnswerCache | None:
+    """The cache a world answers from, if it has one."""
+    return world.answers if isinstance(world, CachedWorld) else None
+
+
+def uncached(world: World) -> World:
+    """The world without its cache, for those who want every answer anew."""
+    return world.inner if isinstance(world, CachedWorld) else world
+
+
+def key_of(request: ModelRequest, number: int, extra: str = "") -> str:
+    """The digest of all that an answer depends on.
+
+    `number` tells apart askings of one question that should each have an answer of their own;
+    `extra` is what the request does not say, such as the model's options.
+    """
+    tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
+    whole: list[Any] = [
+        _FORMAT,
+        request.model,
+        extra,
+        request.agent,
+        request.node,
+        request.path,
+        request.instructions,
+        plain(request.messages),
+        plain(tools),
+        plain(request.output_schema),
+        number,
+    ]
+    return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def _again(reply: ModelReply) -> ModelBody:
+    """The kept reply; given again it takes no tokens and no money."""
+
+    async def body(_: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        if on_delta and reply.text:
+            on_delta(reply.text)
+        return ModelReply(reply.text, (), Usage(), 0.0, "cached", reply.model)
+
+    return body
+
+
+def _data(reply: ModelReply, key: str) -> Json:
+    used = reply.usage
+    return {
+        "format": _FORMAT,
+        "key": key,
+        "text": reply.text,
+        "model": reply.model,
+        "usage": None if used is None else [used.input, used.output],
+        "cost": reply.cost,
+    }
+
+
+def _reply(data: Any, key: str) -> ModelReply | None:
+    """The reply in a file, if the file is what it says it is."""
+    if not is_object(data) or data.get("format") != _FORMAT or data.get("key") != key:
+        return None
+    kept = cast("Mapping[str, Any]", data)
+    text, model = kept.get("text"), kept.get("model")
+    if not isinstance(text, str) or not isinstance(model, str):
+        return None
+    return ModelReply(text, (), None, None, "", model)
+
+
+def _write(place: Path, text: str) -> None:
+    """Put a file in its place at once: readers see all of it or nothing."""
+    draft = place.with_name(f"{place.stem}.{os.getpid()}.{get_ident()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(place)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _is_key(name: str, folder: str) -> bool:
+    return len(name) == 64 and name[:2] == folder and not name.strip("0123456789abcdef")
