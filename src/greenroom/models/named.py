@@ -1,4 +1,7 @@
-"""Models by name: `openai:gpt-4o-mini` is the provider's prefix and the provider's own name."""
+"""Models by name: `openai:gpt-4o-mini` is the provider's prefix and the provider's own name.
+
+The best-known families may be named without their provider: `gpt-4o-mini`, `claude-…`, `gemini-…`.
+"""
 
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -10,11 +13,14 @@ if TYPE_CHECKING:
 
 GROUP = "greenroom.models"
 
-# Only a hint in an error: where a bare name of these families is most likely at home.
-_FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai"} | {
-    "claude": "anthropic",
-    "gemini": "google",
-    "deepseek": "deepseek",
+# Other tools' configs name these without a provider, and nobody else has models called so.
+_FAMILIES = {
+    "gpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+    "gemini-": "google",
 }
 _USE = "Use Scripted(...), a name such as 'openai:gpt-4o-mini', or an object with `name` and `async respond(request)`."
 
@@ -70,9 +76,19 @@ def provider_model(
 
 def _opened(name: str, options: dict[str, Any], whose: str) -> Model:
     provider, colon, rest = name.partition(":")
-    if not colon or not provider or not rest.strip():
-        raise BadAgent(f"{_has(whose)} {name!r}, but a model's name is {_likely(name)}.")
+    if not colon and (home := _home_of(name)):
+        provider, rest = home, name
+    elif not colon or not provider or not rest.strip():
+        raise BadAgent(
+            f"{_has(whose)} {name!r}, but a model's name is 'provider:model', such as "
+            f"'openai:gpt-4o-mini'."
+        )
     return _provider(provider, name, whose)(rest, **options)
+
+
+def _home_of(name: str) -> str:
+    """The provider of a family of models that is known by its name alone, or nothing."""
+    return next((home for family, home in _FAMILIES.items() if name.startswith(family)), "")
 
 
 _found: dict[str, OpenModel] = {}
@@ -102,14 +118,6 @@ def _near(provider: str, known: list[str]) -> str:
     near = get_close_matches(provider.lower(), known, n=2, cutoff=0.5)
     asked = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
     return f"{asked}Known: {', '.join(known)}. An OpenAI-compatible endpoint is 'openai:…' with base_url=…"
-
-
-def _likely(name: str) -> str:
-    bare = name.strip().strip(":").lower()
-    family = next((family for family in _FAMILIES if bare.startswith(family)), None)
-    if family is None:
-        return "'provider:model', such as 'openai:gpt-4o-mini'"
-    return f"'provider:model': write '{_FAMILIES[family]}:{bare}'"
 
 
 def _has(whose: str) -> str:
