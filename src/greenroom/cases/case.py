@@ -62,6 +62,14 @@ def _check_scopes(query: Mapping[str, Any], where: str) -> None:
     check_query(query, where)
 
 
+def _check_args(wanted: ToolCall) -> None:
+    """Refuse an expected argument with an operator that nobody knows."""
+    for name, value in wanted.args.items():
+        if type(value) not in _LEAVES:
+            check_query(value, f"Expect(tools=[...]): {name} of {wanted.tool!r}")
+
+
+_LEAVES = frozenset((str, int, float, bool, _NOTHING))
 _QUERY = ((Mapping, _NOTHING), 'a query by scope: {"session": {"key": ...}}')
 _EXTRA = ((Mapping, _NOTHING), "a mapping")
 _EXPECT = _Shapes(
@@ -83,9 +91,10 @@ class Expect:
     """What one turn should bring. None says nothing; `tools=[]` says that no tool may be called.
 
     `tools` holds calls in order: `call("refund", order=7)`, or a bare name when any arguments will
-    do. `response` is the whole text, word for word; `reference` one that a good response resembles;
-    `contains` one text or several that it holds; `intermediate` what the agent says on the way to
-    it. `state` is a query by scope. `extra` keeps what a file said beyond that.
+    do; an argument may be a query such as `{"$gt": 5}`. `response` is the whole text, word for
+    word; `reference` one that a good response resembles; `contains` one text or several that it
+    holds; `intermediate` what the agent says on the way to it. `state` is a query by scope. `extra`
+    keeps what a file said beyond that.
     """
 
     tools: Sequence[ToolCall | str] | None = None
@@ -103,6 +112,8 @@ class Expect:
                 raise BadCase(
                     f"an expected tool call is {wanted!r}; use call('name', arg=...) or 'name'."
                 )
+            if not isinstance(wanted, str):
+                _check_args(wanted)
         for text in () if isinstance(self.contains, str) else self.contains or ():
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(f"Expect(contains=...) holds {text!r}; write it as a text.")

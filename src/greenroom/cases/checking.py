@@ -1,0 +1,251 @@
+"""Everything that is wrong with a set of cases, at once and with its place."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.criteria import Criterion
+from greenroom.cases.data import case_data
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.ids import id_trouble
+from greenroom.cases.matching import near_words
+from greenroom.cases.parts import MetricLike
+from greenroom.cases.problems import Problem
+from greenroom.cases.templates import BLANK
+from greenroom.errors import BadValue
+from greenroom.ledger.changes import BUILT_IN_SCOPES
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import Json, is_array, is_object
+
+MetricCheck = Callable[[MetricLike], str | None]
+"""What is wrong with a metric, or None; who knows the metrics gives one to `check`."""
+
+
+def check(
+    cases: EvalSet | Iterable[Case], *, metric_problem: MetricCheck | None = None
+) -> list[Problem]:
+    """All problems of these cases: what cannot be played, met or measured as it is written.
+
+    `metric_problem` tells what is wrong with a metric that is asked for by name.
+    """
+    found: list[Problem] = []
+    shared: Sequence[MetricLike] = ()
+    if isinstance(cases, EvalSet):
+        shared = cases.metrics
+        found += _id_problems(cases.id, "id")
+        found += _metric_problems(cases.metrics, "metrics", metric_problem)
+    first: dict[str, int] = {}
+    for index, case in enumerate(cases):
+        where = f"cases[{index}]"
+        if first.setdefault(case.id, index) != index:
+            told = f"the id {case.id!r} is also that of cases[{first[case.id]}]"
+            found.append(Problem(f"{where}.id", told, "Rename one"))
+        found += _case_problems(case, where, shared)
+        found += _metric_problems(case.metrics, f"{where}.metrics", metric_problem)
+    return found
+
+
+def _case_problems(case: Case, where: str, shared: Sequence[MetricLike]) -> Iterator[Problem]:
+    yield from _id_problems(case.id, f"{where}.id")
+    yield from _tag_problems(case, where)
+    yield from _script_problems(case, where)
+    for turn, place in _places(case, where):
+        if turn.expect is not None:
+            yield from _expect_problems(turn.expect, f"{place}.expect")
+    yield from _tool_problems(case, where)
+    yield from _scope_problems(case.state, f"{where}.state")
+    yield from _scope_problems(case.stop.state_matches or {}, f"{where}.stop.state_matches")
+    yield from _blanks(case, where)
+    if not case.metrics and not shared and not any(_expects(turn) for turn in case.script):
+        told = "the case has neither metrics nor expectations, so nothing can be evaluated"
+        yield Problem(where, told, "Add `expect` or `metrics`, or give the run metrics", hint=True)
+
+
+def _places(case: Case, where: str) -> Iterator[tuple[Turn, str]]:
+    """Each scripted turn and where it is written."""
+    for index, turn in enumerate(case.script):
+        yield turn, f"{where}.turns[{index}]" if case.turns else where
+
+
+def _expects(turn: Turn) -> bool:
+    expect = turn.expect
+    if expect is None:
+        return False
+    return expect.tools is not None or any((expect.response, expect.contains, expect.state))
+
+
+# Ids and tags
+
+
+def _id_problems(name: str, where: str) -> Iterator[Problem]:
+    if trouble := id_trouble(name):
+        yield Problem(where, trouble, "Give it a plain name, such as 'refund-twice'")
+
+
+def _tag_problems(case: Case, where: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, tag in enumerate(cast("Sequence[object]", case.tags)):
+        place = f"{where}.tags[{index}]"
+        if not isinstance(tag, str):
+            yield Problem(place, f"the tag {tag!r} is no text", f"Write {str(tag)!r}")
+        elif not tag.strip() or tag != tag.strip():
+            yield Problem(place, f"the tag {tag!r} is blank or has blanks around it", "Trim it")
+        elif tag in seen:
+            yield Problem(place, f"the tag {tag!r} is given twice", "Leave one out")
+        else:
+            seen.add(tag)
+
+
+# What is said
+
+
+def _script_problems(case: Case, where: str) -> Iterator[Problem]:
+    if not case.script and case.user is None:
+        fix = 'Give `says`, `turns` or a `user`; turns=[Turn("")] lets the agent speak first'
+        yield Problem(where, "the conversation is empty: nobody says anything", fix)
+    for turn, place in _places(case, where):
+        if turn.says and not turn.says.strip():
+            told = f"the user says {turn.says!r}, which is nothing"
+            yield Problem(f"{place}.says", told, "Write what they say, or drop the turn")
+    messages = sum(bool(turn.says) for turn in case.script)
+    if messages > case.stop.max_turns:
+        told = f"the script has {messages} messages, but the run is cut after {case.stop.max_turns}"
+        yield Problem(f"{where}.stop.max_turns", told, f"Set it to {messages} or more")
+
+
+def _blanks(case: Case, where: str) -> Iterator[Problem]:
+    """The places that a template left for the author to fill in."""
+    try:
+        data = case_data(case)
+    except BadValue as error:
+        yield Problem(where, str(error))
+        return
+    for path, text in _texts(data, where):
+        if blank := BLANK.search(text):
+            yield Problem(path, f"{blank.group()!r} is still to be filled in", "Fill it in")
+
+
+def _texts(data: Json, where: str) -> Iterator[tuple[str, str]]:
+    if isinstance(data, str):
+        yield where, data
+    elif is_object(data):
+        for key, value in data.items():
+            yield from _texts(key, where)
+            yield from _texts(value, f"{where}.{key}")
+    elif is_array(data):
+        for index, value in enumerate(data):
+            yield from _texts(value, f"{where}[{index}]")
+
+
+# What is expected
+
+
+def _expect_problems(expect: Expect, where: str) -> Iterator[Problem]:
+    if expect == Expect():
+        yield Problem(where, "the expectation is empty", "Say what is expected, or leave it out")
+    for name in ("response", "reference", "contains"):
+        if (given := getattr(expect, name)) is not None and not _said(given):
+            told = f"the expected `{name}` is {given!r}, which asks for nothing"
+            yield Problem(f"{where}.{name}", told, "Write the text, or leave it out")
+    yield from _contradictions(expect, where)
+    yield from _call_problems(expect.tools or (), f"{where}.tools")
+    yield from _scope_problems(expect.state or {}, f"{where}.state")
+
+
+def _said(given: str | Sequence[str]) -> bool:
+    texts = [given] if isinstance(given, str) else given
+    return bool(texts) and all(text.strip() for text in texts)
+
+
+def _contradictions(expect: Expect, where: str) -> Iterator[Problem]:
+    if not expect.response or not expect.contains:
+        return
+    for text in [expect.contains] if isinstance(expect.contains, str) else expect.contains:
+        if text.casefold() not in expect.response.casefold():
+            told = f"`contains` asks for {text!r}, which the expected `response` does not contain"
+            yield Problem(f"{where}.contains", told, "No answer can meet both: drop one")
+
+
+def _call_problems(calls: Sequence[ToolCall | str], where: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, wanted in enumerate(calls):
+        name, key = (wanted, "") if isinstance(wanted, str) else (wanted.tool, wanted.id)
+        place = f"{where}[{index}]"
+        if not name.strip():
+            yield Problem(place, "an expected call names no tool", "Name it")
+        if key and key in seen:
+            yield Problem(place, f"two expected calls have the id {key!r}", "Leave the ids out")
+        seen.add(key)
+
+
+def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
+    answered = _answered_tools(case)
+    if answered is not None:
+        for turn, place in _places(case, where):
+            for index, wanted in enumerate((turn.expect and turn.expect.tools) or ()):
+                name = wanted if isinstance(wanted, str) else wanted.tool
+                if name.strip() and name not in answered:
+                    yield _unmocked(name, f"{place}.expect.tools[{index}]")
+    barred = bool(case.script) and all(t.expect and t.expect.tools == [] for t in case.script)
+    for index, metric in enumerate(case.metrics) if barred and case.user is None else ():
+        if (tool := _wanted_tool(metric)) is not None:
+            told = f"the metric wants {tool!r} to be called, but every turn expects no calls at all"
+            fix = "No run can meet both: drop one"
+            yield Problem(f"{where}.metrics[{index}]", told, fix)
+
+
+def _unmocked(name: str, place: str) -> Problem:
+    told = f"the tool {name!r} is expected, but has no mock and is not allowed to run"
+    fix = f"Add it to `mocks`: {name}: {{value: ...}}, or allow it for the run"
+    return Problem(place, told, fix, hint=True)
+
+
+def _answered_tools(case: Case) -> set[str] | None:
+    """The tools that get an answer in a rehearsal; None if that is for code to say."""
+    allowed = [getattr(tool, "name", getattr(tool, "__name__", tool)) for tool in case.allow_tools]
+    waits = getattr(case.user, "tools", {})
+    if not isinstance(waits, Mapping) or not all(isinstance(name, str) for name in allowed):
+        return None
+    return {*case.mocks, *allowed, *cast("Mapping[str, Any]", waits)}
+
+
+def _wanted_tool(metric: MetricLike) -> str | None:
+    """The tool that a `called` asks for at least once, be it made in code or named in a file."""
+    if isinstance(metric, Criterion):
+        given = metric.options
+        least = given.get("at_least", 0 if "at_most" in given or given.get("never") else 1)
+        tool = given.get("tool") if metric.name == "called" else None
+    else:
+        tool = getattr(metric, "tool", None)
+        least = getattr(getattr(metric, "bounds", None), "at_least", 0)
+    return tool if isinstance(tool, str) and least else None
+
+
+# Scopes and metrics
+
+
+def _scope_problems(state: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    # Scopes are open, so a strange one may be meant; one that nearly is ours hardly ever is.
+    for scope in state:
+        near = near_words([scope], BUILT_IN_SCOPES) if scope not in BUILT_IN_SCOPES else []
+        if near:
+            told = f"the scope {scope!r} is none of {', '.join(BUILT_IN_SCOPES)}"
+            yield Problem(f"{where}.{scope}", told, f"Did you mean {near[0]!r}?", hint=True)
+
+
+def _metric_problems(
+    metrics: Sequence[MetricLike], where: str, problem: MetricCheck | None
+) -> Iterator[Problem]:
+    for index, metric in enumerate(metrics):
+        place = f"{where}[{index}]"
+        if isinstance(metric, Criterion) and not _is_threshold(metric.threshold):
+            told = f"the threshold of {metric.name!r} is {metric.threshold!r}"
+            yield Problem(f"{place}.threshold", told, "Give a number from 0 to 1")
+        elif problem is not None and (told := problem(metric)):
+            yield Problem(place, told)
+
+
+def _is_threshold(given: object) -> bool:
+    if given is None:
+        return True
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1

@@ -1,0 +1,302 @@
+"""How an eval set is judged, kept in a file beside it: criteria, and who plays the users.
+
+Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as AgentFlow and ADK's
+`test_config.json` write it. Nothing in a config can name code to be run.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+
+from greenroom.cases.criteria import Criterion, criterion_data
+from greenroom.cases.files.documents import Document, parsed, parsed_text
+from greenroom.cases.files.fields import Fields, Gathering
+from greenroom.cases.files.saving import json_or_yaml, save_text
+from greenroom.cases.files.shapes import CASE_LISTS
+from greenroom.cases.places import at, problems_of, put, shown, wrong
+from greenroom.cases.problems import listed
+from greenroom.cases.reading import extra_of, metrics_from
+from greenroom.errors import BadFile, BadInput, BadMetric
+from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.records import record
+
+VERSION = 1
+MAX_INVOCATIONS = 10
+_MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
+_JUDGE = ("judge_model", "num_samples")
+_CRITERION = ("threshold", "judge_model_options", "match_type", "ignore_args", "rubrics")
+
+
+@record(kw_only=True)
+class UserSimulator:
+    """Who plays the users of scenarios: a model's name, and how often they may speak."""
+
+    model: str = ""
+    max_allowed_invocations: int = MAX_INVOCATIONS
+    extra: Mapping[str, Json] | None = None
+
+
+@record(kw_only=True)
+class EvalConfig:
+    """How cases are judged. A criterion without a threshold has its metric's own.
+
+    `shape` says what kind of file it was read from, `extra` keeps what that said beyond all this.
+    """
+
+    criteria: Sequence[Criterion] = ()
+    user_simulator: UserSimulator | None = None
+    parallel_criteria: bool = True
+    fail_fast: bool = False
+    extra: Mapping[str, Json] | None = None
+    shape: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "criteria", tuple(self.criteria))
+        names = [criterion.name for criterion in self.criteria]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")
+
+    @classmethod
+    def default(cls) -> "EvalConfig":
+        """Calls as expected, and responses that resemble their reference."""
+        return cls(
+            criteria=[Criterion("tool_trajectory_avg_score"), Criterion("response_match_score")]
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> "EvalConfig":
+        """The config in a file."""
+        return read_config(path)
+
+
+def read_config(path: str | Path) -> EvalConfig:
+    """The config in a JSON or YAML file of any known shape."""
+    document = parsed(Path(path))
+    shape = _shape_of(document)
+    try:
+        return _read(document.data, shape)
+    except BadInput as error:
+        problems = document.located(problems_of(error, ""))
+        told = listed(problems) if len(problems) > 1 else str(problems[0])
+        raise BadFile(f"{path} (taken for a config, {shape}): {told}", problems) from error
+
+
+def _shape_of(document: Document) -> str:
+    data, source = document.data, document.source
+    if is_object(data) and is_object(data.get("criteria")):
+        return "adk" if _is_adk(data) else "agentflow"
+    if is_object(data) and (sign := next((name for name in CASE_LISTS if name in data), None)):
+        raise BadFile(f"{source} is an eval set, no config: it has `{sign}`. Give it as the cases.")
+    if is_object(data) and "version" in data:
+        return "greenroom"
+    raise BadFile(
+        f"{source} is no config. Looked for:\n- greenroom: a mapping with `version` and `metrics`\n"
+        f"- agentflow, adk: a mapping with `criteria`, itself a mapping of names"
+    )
+
+
+def _is_adk(data: dict[str, Json]) -> bool:
+    if any(name in data for name in ("custom_metrics", "customMetrics", "live_model_config")):
+        return True
+    simulator = data.get("user_simulator_config")
+    if is_object(simulator) and ("type" in simulator or "model_configuration" in simulator):
+        return True
+    settings = data["criteria"].values()
+    return any(not is_object(one) or "judge_model_options" in one for one in settings)
+
+
+def _read(data: Json, shape: str) -> EvalConfig:
+    found = _read_own(data) if shape == "greenroom" else _read_criteria(data)
+    return replace(found, shape=shape)
+
+
+# Our own
+
+
+OWN_FIELDS = ("version", "metrics", "user_simulator", "parallel_criteria", "fail_fast", "extra")
+
+
+def _read_own(data: Json) -> EvalConfig:
+    extra = extra_of(data, OWN_FIELDS, "")
+    if data["version"] != VERSION:
+        raise wrong("version", f"{shown(data['version'])} is not read; this reads {VERSION}")
+    fields = Fields(data, "")
+    metrics = fields.items("metrics") or []
+    simulator = None
+    if fields.has("user_simulator"):
+        simulator = _simulator(fields.inner("user_simulator"))
+    return EvalConfig(
+        criteria=metrics_from(metrics, "metrics"),
+        user_simulator=simulator,
+        parallel_criteria=_flag(fields, "parallel_criteria", True),
+        fail_fast=_flag(fields, "fail_fast", False),
+        extra=extra or None,
+    )
+
+
+def _flag(fields: Fields, name: str, usual: bool) -> bool:
+    value = fields.take(name, usual)
+    if not isinstance(value, bool):
+        raise wrong(name, f"{shown(value)} should be true or false")
+    return value
+
+
+def _simulator(fields: Fields) -> UserSimulator:
+    model = fields.text("model")
+    limit = fields.whole("max_allowed_invocations", MAX_INVOCATIONS)
+    if limit < 1:
+        raise wrong(fields.at("max_allowed_invocations"), f"{limit} should be 1 or more")
+    given = fields.mapping("extra")
+    extra = {**given, **fields.rest()}
+    return UserSimulator(model=model, max_allowed_invocations=limit, extra=extra or None)
+
+
+def _own_data(config: EvalConfig) -> Json:
+    data: dict[str, Json] = {"version": VERSION}
+    data["metrics"] = [criterion_data(criterion) for criterion in config.criteria]
+    if config.user_simulator is not None:
+        data["user_simulator"] = _simulator_data(config.user_simulator)
+    data |= _flags_data(config)
+    if config.extra:
+        data["extra"] = plain(config.extra)
+    return data
+
+
+def _simulator_data(simulator: UserSimulator) -> dict[str, Json]:
+    data: dict[str, Json] = {"model": simulator.model} if simulator.model else {}
+    data["max_allowed_invocations"] = simulator.max_allowed_invocations
+    for place, value in (simulator.extra or {}).items():
+        put(data, place, value)
+    return data
+
+
+def _flags_data(config: EvalConfig) -> dict[str, Json]:
+    usual = EvalConfig()
+    flags = {name: getattr(config, name) for name in ("parallel_criteria", "fail_fast")}
+    return {name: value for name, value in flags.items() if value != getattr(usual, name)}
+
+
+# A map of criteria
+
+
+def _read_criteria(data: Json) -> EvalConfig:
+    known = ("criteria", "user_simulator_config", "parallel_criteria", "fail_fast")
+    fields = Fields(data, "", (*known, "custom_metrics", "live_model_config"))
+    gathering = Gathering()
+    criteria = [
+        gathering.part(at("criteria", name), lambda n=name, g=given: _criterion(n, g), None)
+        for name, given in fields.mapping("criteria").items()
+    ]
+    simulator = None
+    if fields.has("user_simulator_config"):
+        inner = fields.inner("user_simulator_config", ("model", "max_allowed_invocations"))
+        simulator = gathering.part(inner.place, lambda: _simulator(inner), None)
+    parallel = gathering.part("", lambda: _flag(fields, "parallel_criteria", True), True)
+    fail_fast = gathering.part("", lambda: _flag(fields, "fail_fast", False), False)
+    gathering.settle()
+    return EvalConfig(
+        criteria=[criterion for criterion in criteria if criterion is not None],
+        user_simulator=simulator,
+        parallel_criteria=parallel,
+        fail_fast=fail_fast,
+        extra=fields.rest() or None,
+    )
+
+
+def _criterion(name: str, given: Json) -> Criterion:
+    """A criterion from a bare threshold, or from a mapping; judges may have options apart."""
+    place = at("criteria", name)
+    if not is_object(given):
+        return Criterion(name, threshold=_threshold(given, place))
+    fields = Fields(given, place, _CRITERION)
+    threshold = fields.take("threshold")
+    judge = fields.inner("judge_model_options", ("judge_model", "num_samples"))
+    options = {name: value for name in _JUDGE if (value := judge.take(name)) is not None}
+    if rest := judge.rest():
+        options["judge_model_options"] = rest
+    if fields.has("match_type"):
+        options["match_type"] = _match_type(fields.take("match_type"), place)
+    if isinstance(ignored := fields.take("ignore_args"), bool):
+        options |= {"args": "ignore"} if ignored else {}
+    elif ignored is not None:
+        options["ignore_args"] = ignored
+    for key, value in fields.rest().items():
+        if key in options:
+            raise wrong(at(place, key), "it is given twice, the other time for the judge")
+        options[key] = value
+    checked = None if threshold is None else _threshold(threshold, at(place, "threshold"))
+    return Criterion(name, threshold=checked, options=options)
+
+
+def _threshold(value: Json, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong(place, f"{shown(value)} should be a number, or a mapping with `threshold`")
+    return value
+
+
+def _match_type(given: Json, place: str) -> str:
+    """The name of a way to match; ADK also counts its three."""
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_MATCH_TYPES):
+        return _MATCH_TYPES[given]
+    if isinstance(given, str):
+        return given
+    told = f"{shown(given)} should be a name, such as {', '.join(_MATCH_TYPES)}"
+    raise wrong(at(place, "match_type"), told)
+
+
+def _agentflow_data(config: EvalConfig) -> Json:
+    return _criteria_data(config, "agentflow")
+
+
+def _adk_data(config: EvalConfig) -> Json:
+    return _criteria_data(config, "adk")
+
+
+def _criteria_data(config: EvalConfig, shape: str) -> Json:
+    criteria = {c.name: _criterion_data(c, shape) for c in config.criteria}
+    data: dict[str, Json] = {"criteria": criteria, **_flags_data(config)}
+    if config.user_simulator is not None:
+        data["user_simulator_config"] = _simulator_data(config.user_simulator)
+    for place, value in (config.extra or {}).items():
+        put(data, place, value)
+    return data
+
+
+def _criterion_data(criterion: Criterion, shape: str) -> Json:
+    options: dict[str, Json] = dict(plain(criterion.options))
+    if shape == "adk":
+        if not options and criterion.threshold is not None:
+            return criterion.threshold
+        judge = {name: options.pop(name) for name in _JUDGE if name in options}
+        if options.get("args") == "ignore":
+            options = {key: value for key, value in options.items() if key != "args"}
+            options["ignore_args"] = True
+        if judge:
+            judge |= options.get("judge_model_options") or {}
+            options["judge_model_options"] = judge
+    threshold = {} if criterion.threshold is None else {"threshold": criterion.threshold}
+    return {**threshold, **options}
+
+
+# Writing
+
+
+_WRITERS: dict[str, Callable[[EvalConfig], Json]] = {
+    "greenroom": _own_data,
+    "agentflow": _agentflow_data,
+    "adk": _adk_data,
+}
+
+
+def write_config(config: EvalConfig, path: str | Path, *, shape: str = "greenroom") -> None:
+    """Write a config in our own shape or in another; what would not come back is refused."""
+    if shape not in _WRITERS:
+        raise BadFile(f"there is no shape {shape!r} of configs; known: {', '.join(_WRITERS)}.")
+    target = Path(path)
+    data = plain(_WRITERS[shape](config), str(target))
+    text = json_or_yaml(data, target)
+    document = parsed_text(target, text)
+    again = _read(document.data, shape)
+    if _own_data(again) != plain(_own_data(config)):
+        raise BadFile(f"{target} would lose some of the config, written as {shape}.")
+    save_text(text, target)

@@ -1,0 +1,366 @@
+"""Google ADK's eval sets: `.evalset.json` and `.test.json` since version 1.0.
+
+What ADK has no field for stands under `greenroom`, on the set and on a case: ADK keeps or ignores it
+there, and can run the file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.data import written_data
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.fields import Fields, Gathering, without_nulls
+from greenroom.cases.files.ids import foreign_id
+from greenroom.cases.files.kept import (
+    Calls,
+    message_text,
+    reference_in,
+    steps_in,
+    with_extra,
+)
+from greenroom.cases.files.own import evalset_data
+from greenroom.cases.files.shapes import Shape
+from greenroom.cases.places import at, put, wrong
+from greenroom.cases.reading import case_from, metrics_from
+from greenroom.cases.scenarios import scenario_case
+from greenroom.cases.users import SimulatedUser
+from greenroom.ledger.plain import Json, is_array, is_object, plain
+
+OURS = "greenroom"
+_SET = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")
+_CASE = (
+    "eval_id",
+    "conversation",
+    "conversation_scenario",
+    "session_input",
+    "creation_timestamp",
+    "rubrics",
+    "final_session_state",
+)
+_TURN = (
+    "invocation_id",
+    "user_content",
+    "final_response",
+    "intermediate_data",
+    "creation_timestamp",
+    "rubrics",
+    "app_details",
+)
+_SCENARIO = ("starting_prompt", "conversation_plan", "user_persona")
+_SESSION = ("app_name", "user_id", "session_id", "state")
+_SIGNS = ("final_response", "intermediate_data", "finalResponse", "intermediateData")
+_PREFIXES = {"user:": "user", "app:": "app", "temp:": "temp"}
+_APP, _USER = "greenroom", "user"
+_BESIDES = ("name", "description", "tags", "metadata", "mocks", "allow_tools", "stop", "metrics")
+_ON_CASE = (*_BESIDES, "now", "target")
+_ON_SET = ("metadata", "metrics", "trials")
+
+
+# Reading
+
+
+def _recognises(data: Json) -> str | None:
+    if not is_object(data) or not is_array(data.get("eval_cases")):
+        return None
+    cases = [case for case in data["eval_cases"] if is_object(case)]
+    if any("conversation_scenario" in case or "conversationScenario" in case for case in cases):
+        return "it has `eval_cases` with a `conversation_scenario`"
+    if not cases:
+        return "it has `eval_cases`, which are empty"
+    for turn in turns_of(cases):
+        content = turn.get("user_content", turn.get("userContent"))
+        if (is_object(content) and "parts" in content) or any(sign in turn for sign in _SIGNS):
+            return "it has `eval_cases` whose messages have `parts`"
+    return None
+
+
+def turns_of(cases: list[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Every entry of the cases' conversations that is a mapping."""
+    found: list[dict[str, Json]] = []
+    for case in cases:
+        conversation = case.get("conversation")
+        found += (
+            [turn for turn in conversation if is_object(turn)] if is_array(conversation) else []
+        )
+    return found
+
+
+def _read(data: Json, stem: str) -> EvalSet:
+    gathering = Gathering()
+    fields = Fields(data, "", _SET)
+    listed = fields.cases("eval_cases")
+    cases = gathering.each(listed, "eval_cases", _case)
+    gathering.unique((case.id, at("eval_cases", i, "eval_id")) for i, case in enumerate(cases))
+    given = fields.text("eval_set_id", stem)
+    set_id, was = gathering.part(
+        "eval_set_id", lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (given, {})
+    )
+    ours = gathering.part(OURS, lambda: _on_set(fields.inner(OURS)), {})
+    told = {
+        name: gathering.part(name, lambda name=name: fields.text(name), "")
+        for name in ("name", "description")
+    }
+    gathering.settle()
+    extra = {**was, **fields.rest()}
+    return EvalSet(set_id, cases, extra=extra or None, **told, **ours)
+
+
+def _on_set(fields: Fields) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if metrics := fields.items("metrics"):
+        found["metrics"] = metrics_from(metrics, fields.at("metrics"))
+    if metadata := fields.mapping("metadata"):
+        found["metadata"] = metadata
+    found["trials"] = fields.whole("trials", 1)
+    return found
+
+
+def _case(data: Json, place: str) -> Case:
+    fields = Fields(data, place, _CASE)
+    case_id, was = foreign_id(fields.text("eval_id"), fields.at("eval_id"))
+    scenario, conversation = (
+        fields.inner("conversation_scenario", _SCENARIO),
+        fields.items("conversation"),
+    )
+    ours = fields.mapping(OURS)
+    session = fields.inner("session_input", _SESSION)
+    state = _scopes(session.mapping("state"))
+    base = case_from({**ours, "id": case_id, "user": None}, at(place, OURS))
+    extra = {**was, **session_extra(session)}
+    if conversation is not None and scenario.rest():
+        raise wrong(place, "it has both `conversation` and `conversation_scenario`", "Keep one")
+    if conversation is None:
+        base, extra = _improvised(base, scenario, ours, extra)
+    else:
+        turns = [_turn(turn, at(place, "conversation", i)) for i, turn in enumerate(conversation)]
+        user = case_from({"id": case_id, "user": ours.get("user")}, at(place, OURS)).user
+        base = replace(base, turns=turns, user=user)
+    extra = {**(base.extra or {}), **extra, **fields.rest()}
+    return replace(base, state=_joined(base.state, state), extra=extra or None)
+
+
+def session_extra(session: Fields) -> dict[str, Json]:
+    """What a session says beside its state; the names we write ourselves say nothing."""
+    usual = {"session_input.app_name": _APP, "session_input.user_id": _USER}
+    rest = session.rest("session_input")
+    return {} if rest == usual else rest
+
+
+def _scopes(state: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
+    """State by scope, from keys with the prefixes of ADK's scopes."""
+    found: dict[str, dict[str, Json]] = {}
+    for name, value in state.items():
+        prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+        scope = _PREFIXES.get(prefix, "session")
+        found.setdefault(scope, {})[name.removeprefix(prefix)] = value
+    return found
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {**one, **other}
+
+
+def _improvised(
+    base: Case, scenario: Fields, ours: Mapping[str, Json], extra: dict[str, Json]
+) -> tuple[Case, dict[str, Json]]:
+    """A case whose user follows a scenario."""
+    if not scenario.rest():
+        raise wrong(scenario.place, "the case has neither `conversation` nor a scenario")
+    told = {name: scenario.take(name) for name in _SCENARIO}
+    played = scenario_case({**told, "scenario_id": base.id}, scenario.place)
+    person = {**_person(played.user), **_mapping(ours.get("user"))}
+    user = case_from({"id": base.id, "user": person}, scenario.place).user
+    extra |= scenario.rest("conversation_scenario")
+    if told["user_persona"] not in (None, _persona(played.user.persona)):
+        extra["conversation_scenario.user_persona"] = told["user_persona"]
+    return replace(base, says=played.says, user=user), extra
+
+
+def _mapping(data: Json) -> dict[str, Json]:
+    return data if is_object(data) else {}
+
+
+def _person(user: SimulatedUser) -> dict[str, Json]:
+    return {"persona": user.persona, "plan": plain(user.plan)}
+
+
+def _turn(data: Json, place: str) -> Turn:
+    fields = Fields(data, place, _TURN)
+    content = without_nulls(fields.take("user_content"))
+    if content is None:
+        raise wrong(at(place, "user_content"), "it is missing: the user says nothing")
+    says = message_text(content, at(place, "user_content"))
+    if not says.strip():
+        raise wrong(at(place, "user_content"), "it has no text for the user to say")
+    expect = _expect(fields)
+    kept = None if content in (_content(says, "user"), _content(says)) else content
+    return Turn(says, expect, with_extra(fields.rest(), user_content=kept))
+
+
+def _expect(fields: Fields) -> Expect | None:
+    response = without_nulls(fields.take("final_response"))
+    steps = without_nulls(fields.take("intermediate_data"))
+    if response is None and steps is None:
+        return None
+    reference = None
+    if response is not None:
+        reference = reference_in(response, fields.at("final_response"))
+    tools, said = (None, []) if steps is None else steps_in(steps, fields.at("intermediate_data"))
+    usual = (_content(reference or "", "model"), _content(reference or ""))
+    return Expect(
+        tools=tools,
+        reference=reference,
+        intermediate=said or None,
+        extra=with_extra(
+            {},
+            final_response=None if response in usual and reference else response,
+            intermediate_data=None if _lean(steps) == _steps(tools, said) else steps,
+        ),
+    )
+
+
+def _lean(steps: Json) -> Json:
+    """The steps on the way to a response without lists that are empty."""
+    if not is_object(steps):
+        return steps
+    return {"tool_uses": [], **{key: value for key, value in steps.items() if value != []}}
+
+
+# Writing
+
+
+def _write(evalset: EvalSet) -> Json:
+    extra = dict(evalset.extra or {})
+    data: dict[str, Json] = {"eval_set_id": extra.pop("eval_set_id", evalset.id)}
+    if evalset.name:
+        data["name"] = evalset.name
+    if evalset.description:
+        data["description"] = evalset.description
+    data["eval_cases"] = [_case_data(case) for case in evalset.cases]
+    whole = evalset_data(replace(evalset, cases=()))
+    if ours := {name: whole[name] for name in _ON_SET if name in whole}:
+        data[OURS] = ours
+    put_back(data, extra)
+    return data
+
+
+def put_back(data: dict[str, Json], extra: Mapping[str, Json] | None) -> None:
+    """Put what a file said beyond a case back where it stood."""
+    for place, value in (extra or {}).items():
+        put(data, place, value)
+
+
+def _case_data(case: Case) -> dict[str, Json]:
+    extra = dict(case.extra or {})
+    whole = written_data(case)
+    ours = {name: whole[name] for name in _ON_CASE if name in whole}
+    data: dict[str, Json] = {"eval_id": extra.pop("eval_id", case.id)}
+    if isinstance(case.user, SimulatedUser) and not case.turns and not case.expect:
+        data["conversation_scenario"] = _scenario_data(case, extra)
+        person = _mapping(whole.get("user"))
+        person = {k: v for k, v in person.items() if k not in ("persona", "plan")}
+        ours |= {"user": person} if person else {}
+    else:
+        data["conversation"] = [turn_data(turn) for turn in case.script]
+        ours |= {"user": whole["user"]} if "user" in whole else {}
+    state, others = _prefixed(case.state)
+    data |= session_data(state, extra)
+    ours |= {"state": plain(others)} if others else {}
+    if ours:
+        data[OURS] = ours
+    put_back(data, extra)
+    return data
+
+
+def session_data(state: Mapping[str, Json], extra: dict[str, Json]) -> dict[str, Json]:
+    """A session with its state, if the case has any; the names ADK insists on are made up."""
+    if not state:
+        return {}
+    session: dict[str, Json] = {"state": plain(state)}
+    if "session_input.app_name" not in extra:
+        session |= {"app_name": _APP, "user_id": _USER}
+    return {"session_input": session}
+
+
+def _scenario_data(case: Case, extra: dict[str, Json]) -> dict[str, Json]:
+    user: SimulatedUser = case.user
+    plan = user.plan if isinstance(user.plan, str) else "\n".join(user.plan)
+    data: dict[str, Json] = {"starting_prompt": case.says, "conversation_plan": plan}
+    kept = extra.pop("conversation_scenario.user_persona", None)
+    if kept is not None:
+        again = scenario_case({"scenario_id": "a", "user_persona": kept}).user
+        if again.persona == user.persona:
+            data["user_persona"] = kept
+    if user.persona and "user_persona" not in data:
+        data["user_persona"] = _persona(user.persona)
+    return data
+
+
+def _persona(persona: str) -> dict[str, Json]:
+    return {"id": "custom", "description": persona, "behaviors": []}
+
+
+def _prefixed(state: Mapping[str, Any]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """State as ADK's prefixed keys, and the scopes that it does not know."""
+    prefixes = {"session": "", **{scope: prefix for prefix, scope in _PREFIXES.items()}}
+    known = {
+        f"{prefixes[scope]}{key}": value
+        for scope, content in state.items()
+        if scope in prefixes
+        for key, value in content.items()
+    }
+    return known, {scope: content for scope, content in state.items() if scope not in prefixes}
+
+
+def turn_data(turn: Turn) -> dict[str, Json]:
+    """A turn as ADK's invocation."""
+    extra = dict(turn.extra or {})
+    data: dict[str, Json] = {}
+    if "invocation_id" in extra:
+        data["invocation_id"] = extra.pop("invocation_id")
+    data["user_content"] = extra.pop("user_content", None) or _content(turn.says, "user")
+    if turn.expect is not None:
+        data |= _expect_data(turn.expect)
+    put_back(data, extra)
+    return data
+
+
+def _expect_data(expect: Expect) -> dict[str, Json]:
+    extra = dict(expect.extra or {})
+    data: dict[str, Json] = {}
+    if "final_response" in extra:
+        data["final_response"] = extra.pop("final_response")
+    elif expect.reference is not None:
+        data["final_response"] = _content(expect.reference, "model")
+    if "intermediate_data" in extra:
+        data["intermediate_data"] = extra.pop("intermediate_data")
+    elif expect.tools is not None:
+        data["intermediate_data"] = _steps(expect.tools, expect.intermediate or ())
+    return data
+
+
+def _content(text: str, role: str = "") -> dict[str, Json]:
+    content: dict[str, Json] = {"parts": [{"text": text}]}
+    return {**content, "role": role} if role else content
+
+
+def _steps(tools: Calls | None, said: Any) -> dict[str, Json]:
+    uses = [
+        {"name": use} if isinstance(use, str) else {"name": use.tool, "args": plain(use.args)}
+        for use in tools or ()
+    ]
+    answers = {"intermediate_responses": [["agent", [{"text": text}]] for text in said]}
+    return {"tool_uses": uses, **(answers if said else {})}
+
+
+SHAPES = (
+    Shape(
+        "adk",
+        "a mapping with `eval_cases` whose `user_content` has `parts`, or with scenarios",
+        _recognises,
+        _read,
+        _write,
+    ),
+)

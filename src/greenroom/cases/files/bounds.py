@@ -1,0 +1,87 @@
+"""How much a file may hold: what is deeper, longer or more than this is refused, never tried."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from greenroom.cases.places import Key, at, wrong
+from greenroom.ledger.plain import Json
+
+MAX_DEPTH = 60
+MAX_TEXT = 4 * 1024 * 1024
+MAX_KEY = 1000
+MAX_PARTS = 1_000_000
+"""Values, keys and brackets of a YAML file."""
+MAX_CASES = 50_000
+
+_HALF = re.compile(r"[\ud800-\udfff]")
+_ESCAPED_HALF = re.compile(r"\\[uU]0*[dD][89a-fA-F]")
+
+
+class Unreadable(ValueError):
+    """Text that is no JSON or YAML, or more than is read; `line` is where, if that is known."""
+
+    def __init__(self, why: str, line: int | None = None) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+def has_halves(text: str) -> bool:
+    """Whether a JSON or YAML text may hold lone surrogates, written as escapes."""
+    return _ESCAPED_HALF.search(text) is not None
+
+
+def check_bounds(data: Json, text: str, place: str = "") -> None:
+    """Refuse values that are nested too deeply, too long, or no text that can be written."""
+    keys = _beyond([data], 0, has_halves(text))
+    if keys is None:
+        return
+    value: Any = data
+    for key in keys[1:]:
+        if isinstance(key, str):
+            check_key(key, place)
+        place, value = at(place, key), value[key]
+    if isinstance(value, str):
+        check_text(value, place)
+    raise wrong(place, f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def _beyond(holder: Any, depth: int, halves: bool) -> list[Key] | None:
+    """The way to the first value in a container that goes beyond the bounds."""
+    pairs: Any = cast(Any, holder.items() if type(holder) is dict else enumerate(holder))
+    for key, item in cast("Iterable[tuple[Key, Any]]", pairs):
+        kind = cast("type[Any]", type(item))
+        if kind is str:
+            if len(item) > MAX_TEXT or (halves and _HALF.search(item)):
+                return [key]
+        elif kind is dict or kind is list:
+            if depth == MAX_DEPTH:
+                return [key]
+            if (found := _beyond(item, depth + 1, halves)) is not None:
+                return [key, *found]
+            if kind is dict and (bad := _bad_key(item, halves)) is not None:
+                return [key, bad]
+    return None
+
+
+def _bad_key(item: dict[str, Any], halves: bool) -> str | None:
+    for key in item:
+        if len(key) > MAX_KEY or (halves and _HALF.search(key)):
+            return key
+    return None
+
+
+def check_text(text: str, place: str) -> None:
+    """Refuse a text that is too long, or cannot be written down."""
+    if len(text) > MAX_TEXT:
+        raise wrong(place, f"a text of {len(text)} letters is too long; the limit is {MAX_TEXT}")
+    if _HALF.search(text):
+        raise wrong(place, "the text holds half a character (a lone surrogate)")
+
+
+def check_key(key: str, place: str) -> None:
+    """Refuse a key that is too long, or cannot be written down."""
+    if len(key) > MAX_KEY:
+        raise wrong(place, f"a key of {len(key)} letters is too long; the limit is {MAX_KEY}")
+    if _HALF.search(key):
+        raise wrong(place, "a key holds half a character (a lone surrogate)")

@@ -1,0 +1,198 @@
+"""Fluent eval suites: cases with `input`, and what is expected of the last turn.
+
+With `scope: all` the expected trajectory is that of the whole conversation.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.criteria import Criterion
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.adk import put_back
+from greenroom.cases.files.criteria import listed_metrics, metric_lists
+from greenroom.cases.files.fields import Fields, Gathering
+from greenroom.cases.files.ids import checked_id
+from greenroom.cases.files.queries import named, names
+from greenroom.cases.files.shapes import Shape
+from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.users import SimulatedUser, user_data
+from greenroom.ledger.plain import JSON_TYPES, Json, is_array, is_object, plain
+
+_TRAJECTORY = "tool_trajectory_avg_score"
+_SIMULATION = ("model", "persona", "success_criteria", "stop_signal", "max_turns")
+
+
+def _recognises(data: Json) -> str | None:
+    if not is_object(data) or "version" in data or not is_array(data.get("cases")):
+        return None
+    if any(is_object(case) and "input" in case for case in data["cases"]):
+        return "it has `cases` with an `input` each"
+    settings = [name for name in ("num_runs", "thresholds") if name in data]
+    return f"it has `cases` and `{settings[0]}`" if settings else None
+
+
+def _read(data: Json, stem: str) -> EvalSet:
+    gathering = Gathering()
+    fields = Fields(data, "")
+    user = gathering.part("simulation", lambda: _user(fields), None)
+    metrics = gathering.part("metrics", lambda: listed_metrics(fields), [])
+    whole = _of_whole(metrics)
+    cases = gathering.each(
+        fields.cases("cases"), "cases", lambda item, place: _case(item, place, user, whole)
+    )
+    gathering.unique((case.id, at("cases", i)) for i, case in enumerate(cases))
+    set_id, name = gathering.part("name", lambda: named(fields, stem), ("", ""))
+    description = gathering.part("description", lambda: fields.text("description"), "")
+    trials = gathering.part("num_runs", lambda: _runs(fields), 1)
+    gathering.settle()
+    told: dict[str, Any] = {"name": name, "description": description, "trials": trials}
+    return EvalSet(set_id, cases, metrics=metrics, extra=fields.rest() or None, **told)
+
+
+def _of_whole(metrics: Sequence[Any]) -> Criterion:
+    """The suite's criterion of trajectories, for the calls of a whole conversation."""
+    asked = [m for m in metrics if isinstance(m, Criterion) and m.name == _TRAJECTORY]
+    threshold = asked[0].threshold if asked else None
+    return Criterion(_TRAJECTORY, threshold=threshold, options={"scope": "all"})
+
+
+def _runs(fields: Fields) -> int:
+    runs = fields.whole("num_runs", 1)
+    if runs < 1:
+        raise wrong("num_runs", f"{runs} should be 1 or more")
+    return runs
+
+
+def _user(fields: Fields) -> SimulatedUser | None:
+    if not fields.has("simulation"):
+        return None
+    given = fields.inner("simulation")
+    told = {name: value for name in _SIMULATION if (value := given.take(name)) is not None}
+    if beyond := given.rest():
+        raise wrong(given.at(next(iter(beyond))), f"it is none of {', '.join(_SIMULATION)}")
+    return SimulatedUser(goal=told.pop("success_criteria", ""), **told)
+
+
+def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) -> Case:
+    fields = Fields(data, place)
+    metadata = dict(fields.mapping("metadata"))
+    number = int(place.rpartition("[")[2].rstrip("]")) + 1
+    case_id = _id(metadata.pop("id", None), number, at(place, "metadata", "id"))
+    asked, expect = fields.take("input"), _expect(fields)
+    told: dict[str, Any] = {
+        "mocks": fields.mapping("mock_tool_outputs"),
+        "tags": fields.texts("tags") or (),
+        "target": fields.text("target_node"),
+        "metadata": metadata,
+        "user": user,
+    }
+    if state := fields.mapping("initial_state"):
+        told["state"] = {"session": state}
+    scope = fields.take("scope", "last")
+    if scope not in ("last", "all"):
+        raise wrong(at(place, "scope"), f"{shown(scope)} should be 'last' or 'all'")
+    if scope == "all" and expect is not None and expect.tools is not None:
+        told["metrics"] = [whole]
+    extra = fields.rest() or None
+    match asked:
+        case str() if asked.strip():
+            return Case(case_id, asked, expect=expect, extra=extra, **told)
+        case [*inputs] if inputs and all(isinstance(i, str) and i.strip() for i in inputs):
+            turns = [*(Turn(says) for says in inputs[:-1]), Turn(inputs[-1], expect)]
+            return Case(case_id, turns=turns, extra=extra, **told)
+        case _:
+            raise wrong(at(place, "input"), f"{shown(asked)} should be a text or a list of texts")
+
+
+def _id(given: Json, number: int, place: str) -> str:
+    if given is None:
+        return f"case_{number}"
+    if not isinstance(given, str):
+        raise wrong(place, f"{shown(given)} should be a text")
+    return checked_id(given, place)
+
+
+def _expect(fields: Fields) -> Expect | None:
+    tools, contains = fields.texts("expected_trajectory"), fields.take("expected_response_contains")
+    reference, state = fields.maybe_text("reference_response"), fields.mapping("state_assertions")
+    if tools is None and contains is None and reference is None and not state:
+        return None
+    return Expect(
+        tools=tools,
+        contains=contains,
+        reference=reference,
+        state={"session": state} if state else None,
+    )
+
+
+# Writing
+
+
+def _write(evalset: EvalSet) -> Json:
+    data = names(evalset)
+    if evalset.description:
+        data["description"] = evalset.description
+    data |= metric_lists(evalset.metrics)
+    if evalset.trials != 1:
+        data["num_runs"] = evalset.trials
+    users = [case.user for case in evalset.cases]
+    if users and isinstance(users[0], SimulatedUser) and all(user == users[0] for user in users):
+        data["simulation"] = _simulation_data(users[0])
+    whole = _of_whole(evalset.metrics)
+    data["cases"] = [_case_data(case, i + 1, whole) for i, case in enumerate(evalset.cases)]
+    put_back(data, evalset.extra)
+    return data
+
+
+def _simulation_data(user: SimulatedUser) -> Json:
+    told: Mapping[str, Json] = user_data(user) or {}
+    named_so = {"goal": "success_criteria"}
+    return {named_so.get(key, key): value for key, value in told.items() if value != ""}
+
+
+def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:
+    says = [turn.says for turn in case.script]
+    data: dict[str, Json] = {"input": says if case.turns else case.says}
+    expect = (case.script[-1].expect if case.script else None) or Expect()
+    data |= _expect_data(expect)
+    if list(case.metrics) == [whole]:
+        data["scope"] = "all"
+    if case.mocks:
+        constants = {t: mock for t, mock in case.mocks.items() if type(mock) in JSON_TYPES}
+        data["mock_tool_outputs"] = plain(constants)
+    if case.state.get("session"):
+        data["initial_state"] = plain(case.state["session"])
+    if case.tags:
+        data["tags"] = list(case.tags)
+    if case.target:
+        data["target_node"] = case.target
+    metadata = {**({} if case.id == f"case_{number}" else {"id": case.id}), **plain(case.metadata)}
+    if metadata:
+        data["metadata"] = metadata
+    put_back(data, case.extra)
+    return data
+
+
+def _expect_data(expect: Expect) -> dict[str, Json]:
+    data: dict[str, Json] = {}
+    if expect.tools is not None:
+        data["expected_trajectory"] = [c if isinstance(c, str) else c.tool for c in expect.tools]
+    if expect.contains is not None:
+        data["expected_response_contains"] = plain(expect.contains)
+    if expect.reference is not None:
+        data["reference_response"] = expect.reference
+    if expect.state is not None and expect.state.get("session"):
+        data["state_assertions"] = plain(expect.state["session"])
+    return data
+
+
+SHAPES = (
+    Shape(
+        "fluent",
+        "a mapping with `cases` that have an `input`, and no `version`",
+        _recognises,
+        _read,
+        _write,
+    ),
+)

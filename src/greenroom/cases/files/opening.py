@@ -1,0 +1,69 @@
+"""A file's text, or the reason why there is none: nothing but a plain UTF-8 file is read."""
+
+import codecs
+import os
+import re
+import stat
+from pathlib import Path
+
+from greenroom.errors import BadFile
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_DECODED = 77 * 1024 * 1024
+"""Python keeps a text with a single emoji in four bytes a letter."""
+
+_OTHER_ENCODINGS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+_WIDE = re.compile(rb"[\xf0-\xf7]")
+
+
+def text_of(source: Path) -> str:
+    """The text of a plain file; a byte-order mark of UTF-8 is not part of it."""
+    try:
+        return _decoded(_bytes_of(source), source)
+    except FileNotFoundError as error:
+        raise BadFile(f"File not found: {source}.") from error
+    except OSError as error:
+        raise BadFile(f"cannot read {source}: {error.strerror}.") from error
+    except ValueError as error:
+        raise BadFile(f"cannot read {source}: {error}.") from error
+
+
+def _bytes_of(source: Path) -> bytes:
+    # Without O_NONBLOCK a pipe that nobody writes to would be waited for forever.
+    handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    kind = stat.S_IFMT(os.fstat(handle).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(handle)
+        raise BadFile(f"cannot read {source}: it is {_KINDS.get(kind, 'no file')}.")
+    with os.fdopen(handle, "rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise BadFile(f"{source} is larger than {MAX_BYTES >> 20} MB; split it.")
+    return raw
+
+
+def _decoded(raw: bytes, source: Path) -> str:
+    for mark, name in _OTHER_ENCODINGS.items():
+        if raw.startswith(mark):
+            raise BadFile(f"cannot read {source}: it is {name}; save it as UTF-8.")
+    if (at := raw.find(b"\0")) >= 0:
+        raise BadFile(f"cannot read {source}: it is binary (a zero byte at {at}), no text.")
+    if not raw.isascii() and len(raw) * (4 if _WIDE.search(raw) else 2) > MAX_DECODED:
+        raise BadFile(f"{source} is too large for a text beyond ASCII; split it.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"cannot read {source}: line {line} is no UTF-8 ({error.reason}).") from error

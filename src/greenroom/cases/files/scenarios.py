@@ -1,0 +1,103 @@
+"""Scenario files: a list of conversations to be improvised by a simulated user."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.adk import put_back
+from greenroom.cases.files.fields import Fields, Gathering
+from greenroom.cases.files.ids import checked_id
+from greenroom.cases.files.shapes import Shape
+from greenroom.cases.places import at
+from greenroom.cases.scenarios import scenario_case
+from greenroom.cases.users import SimulatedUser, user_data
+from greenroom.ledger.plain import Json, is_array, is_object, plain
+
+_SIGNS = ("starting_prompt", "startingPrompt", "conversation_plan", "conversationPlan")
+_PERSON = {"plan": "conversation_plan"}
+_FIELDS = (
+    "scenario_id",
+    "name",
+    "description",
+    "starting_prompt",
+    "conversation_plan",
+    "goals",
+    "goal",
+    "persona",
+    "user_persona",
+    "model",
+    "stop_signal",
+    "max_turns",
+    "tags",
+    "metadata",
+)
+
+
+def _listed(data: Json) -> Json:
+    return data.get("scenarios") if is_object(data) and len(data) == 1 else data
+
+
+def _recognises(data: Json) -> str | None:
+    listed = _listed(data)
+    if is_array(listed) and any(is_object(i) and any(s in i for s in _SIGNS) for i in listed):
+        return "it is a list of mappings with `starting_prompt` or `conversation_plan`"
+    return None
+
+
+def _read(data: Json, stem: str) -> EvalSet:
+    gathering = Gathering()
+    place = "" if is_array(data) else "scenarios"
+    cases = gathering.each(_listed(data), place, _case)
+    gathering.unique((case.id, at(place, i, "scenario_id")) for i, case in enumerate(cases))
+    gathering.settle()
+    return EvalSet(stem, cases)
+
+
+def _case(data: Json, place: str) -> Case:
+    fields = Fields(data, place, _FIELDS)
+    given = {name: fields.take(name) for name in _FIELDS if fields.has(name)}
+    number = int(place.rpartition("[")[2].rstrip("]")) + 1
+    given.setdefault("scenario_id", f"scenario-{number}")
+    case = scenario_case(given, place)
+    checked_id(case.id, at(place, "scenario_id"))
+    extra = fields.rest()
+    return _with_extra(case, extra) if extra else case
+
+
+def _with_extra(case: Case, extra: Mapping[str, Json]) -> Case:
+    return replace(case, extra=extra)
+
+
+def _write(evalset: EvalSet) -> Json:
+    return [_case_data(case) for case in evalset.cases]
+
+
+def _case_data(case: Case) -> dict[str, Json]:
+    data: dict[str, Json] = {"scenario_id": case.id}
+    told: dict[str, Json] = {
+        "name": case.name,
+        "description": case.description,
+        "starting_prompt": case.says,
+        "tags": list(case.tags),
+        "metadata": plain(case.metadata),
+    }
+    data |= {name: value for name, value in told.items() if value}
+    if isinstance(case.user, SimulatedUser):
+        person: Mapping[str, Json] = user_data(case.user) or {}
+        data |= {_PERSON.get(name, name): value for name, value in person.items() if value != ""}
+        data["max_turns"] = case.stop.max_turns
+    data.setdefault("starting_prompt", "")
+    put_back(data, case.extra)
+    return data
+
+
+SHAPES = (
+    Shape(
+        "scenarios",
+        "a list of mappings with `starting_prompt` and `conversation_plan`",
+        _recognises,
+        _read,
+        _write,
+    ),
+)

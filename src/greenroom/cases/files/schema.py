@@ -1,0 +1,142 @@
+"""The JSON schema of our own shape, made from the types that are read from it."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, get_type_hints
+
+from greenroom.cases.case import Case, Expect, Stop, Turn
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.ids import MAX_ID
+from greenroom.cases.files.own import VERSION
+from greenroom.cases.reading import FAULT_FIELDS
+from greenroom.cases.users import SimulatedUser
+from greenroom.ledger.plain import Json
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Json]
+
+_TEXT: Schema = {"type": "string"}
+_OBJECT: Schema = {"type": "object"}
+_ID: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_ID}
+_CODE = ("bridge", "agent")
+
+
+def evalset_schema() -> Schema:
+    """A JSON schema (2020-12) that every file of our own shape fits.
+
+    Unknown fields are allowed, as they are when a file is read; misspelt ones are found there.
+    """
+    return {
+        "$schema": DIALECT,
+        "title": "Greenroom eval set",
+        **_record(EvalSet, {"version": {"const": VERSION}, **_SET}, without=("shape",)),
+        "required": ["version", "cases"],
+        "$defs": {
+            "case": _record(Case, _CASE, without=("script", *_CODE)),
+            "turn": _record(Turn, {"expect": _ref("expect")}),
+            "expect": _record(Expect, _EXPECT),
+            "stop": _record(Stop, {"state_matches": _by_scope()}),
+            "call": _call(),
+            "mock": _mock(),
+            "criterion": _criterion(),
+            "user": {"anyOf": [_lines(), _ref("person")]},
+            "person": _record(SimulatedUser, {"model": _TEXT}),
+        },
+    }
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _list(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def _by_scope() -> Schema:
+    return {"type": "object", "additionalProperties": _OBJECT}
+
+
+_SET: dict[str, Schema] = {
+    "id": _ID,
+    "trials": {"type": "integer", "minimum": 1},
+    "cases": _list(_ref("case")),
+    "metrics": _list(_ref("criterion")),
+}
+_CASE: dict[str, Schema] = {
+    "id": _ID,
+    "expect": {"anyOf": [_ref("expect"), {"type": "null"}]},
+    "turns": _list(_ref("turn")),
+    "mocks": {"type": "object", "additionalProperties": _ref("mock")},
+    "allow_tools": _list(_TEXT),
+    "state": _by_scope(),
+    "stop": _ref("stop"),
+    "metrics": _list(_ref("criterion")),
+    "user": _ref("user"),
+}
+_EXPECT: dict[str, Schema] = {
+    "tools": {"anyOf": [_list({"anyOf": [_TEXT, _ref("call")]}), {"type": "null"}]},
+    "state": {"anyOf": [_by_scope(), {"type": "null"}]},
+}
+
+
+def _record(
+    kind: type[Any], special: Mapping[str, Schema], without: tuple[str, ...] = ()
+) -> Schema:
+    """The schema of a record: its fields by their types, but for those said specially."""
+    hints = get_type_hints(kind)
+    parts = [part for part in fields(kind) if part.init and part.name not in without]
+    properties = {name: special[name] for name in special if name not in hints}
+    for part in parts:
+        known = special.get(part.name)
+        properties[part.name] = _of_type(hints[part.name]) if known is None else known
+    needed = [p.name for p in parts if p.default is MISSING and p.default_factory is MISSING]
+    return {"type": "object", "properties": properties, **({"required": needed} if needed else {})}
+
+
+def _of_type(hint: Any) -> Schema:
+    from pydantic import TypeAdapter  # heavy, and only a schema needs it
+
+    return TypeAdapter(hint).json_schema()
+
+
+def _call() -> Schema:
+    properties: Schema = {"tool": {"type": "string", "minLength": 1}, "args": _OBJECT}
+    return {"type": "object", "properties": properties, "required": ["tool"]}
+
+
+def _criterion() -> Schema:
+    properties: Schema = {"criterion": _TEXT, "threshold": {"type": "number"}}
+    named = {"type": "object", "properties": properties, "required": ["criterion"]}
+    return {"anyOf": [_TEXT, named]}
+
+
+def _lines() -> Schema:
+    return _only({"lines": {"type": "array"}, "then": {}}, "lines")
+
+
+def _only(properties: Schema, *required: str) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _mock() -> Schema:
+    pair: Schema = {
+        "type": "array",
+        "prefixItems": [_OBJECT, _ref("mock")],
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    faults: Schema = {name: {} for name in FAULT_FIELDS}
+    return {
+        "oneOf": [
+            _only({"value": {}, "changes": _list(_OBJECT)}, "value"),
+            _only({"in_turn": {**_list(_ref("mock")), "minItems": 1}}, "in_turn"),
+            _only({"by_args": _list(pair), "otherwise": _ref("mock")}, "by_args"),
+            _only({"fault": _only(faults)}, "fault"),
+        ]
+    }

@@ -1,0 +1,168 @@
+"""Tables: a case in each row of a CSV file or each line of a JSONL file.
+
+A column is a path into our own shape: `says`, `expect.reference`, `state.user.name`. The usual names
+of such columns are known; others are mapped by whoever reads the file, or kept in `extra`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from greenroom.cases.case import Case
+from greenroom.cases.data import written_data
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.bounds import Unreadable
+from greenroom.cases.files.fields import Gathering
+from greenroom.cases.files.json_text import parsed_json
+from greenroom.cases.files.own import read_case
+from greenroom.cases.files.shapes import TABLE, Shape
+from greenroom.cases.places import at, keys_of, mapping_at, put, shown, wrong
+from greenroom.cases.reading import CASE_FIELDS, EXPECT_FIELDS
+from greenroom.errors import BadFile
+from greenroom.ledger.plain import Json, is_array, is_object
+
+Columns = Mapping[str, str]
+"""The names of columns by the path they fill."""
+
+USUAL: dict[str, tuple[str, ...]] = {
+    "id": ("id", "case_id", "eval_id"),
+    "says": ("says", "question", "query", "input", "prompt"),
+    "expect.reference": ("reference", "answer", "reference_answer", "expected", "expected_output"),
+    "expect.contains": ("contains", "expected_response_contains"),
+    "expect.tools": ("tools", "expected_tools", "expected_tool_calls", "expected_trajectory"),
+    "tags": ("tags",),
+}
+"""The names under which a column is known without being mapped, the first match in each line."""
+
+_TEXTS = frozenset(
+    ("id", "says", "name", "description", "target", "expect.response", "expect.reference")
+)
+_LISTS = frozenset(("tags", "allow_tools", "expect.tools", "expect.intermediate"))
+
+
+def table_shape(columns: Columns | None = None) -> Shape:
+    """The shape of tables with these columns."""
+    given = dict(columns or {})
+    for path in given:
+        if not _is_path(path):
+            raise BadFile(f"columns={{{path!r}: ...}}: {path!r} is no place in a case.")
+
+    def read(data: Json, stem: str) -> EvalSet:
+        return _read(data, stem, given)
+
+    return Shape(TABLE, "rows with a column for what the user says", _recognises, read, _write)
+
+
+def _is_path(path: str) -> bool:
+    match keys_of(path):
+        case ["expect", str(field)]:
+            return field in EXPECT_FIELDS
+        case [str(field), *_]:
+            return field in CASE_FIELDS
+        case _:
+            return False
+
+
+def _recognises(data: Json) -> str | None:  # noqa: ARG001
+    """Nothing in a list of mappings shows that it is a table; the file's ending does."""
+    return None
+
+
+def _read(data: Json, stem: str, columns: Columns) -> EvalSet:
+    if not is_array(data):
+        raise wrong("", f"{shown(data)} should be a list of rows")
+    names = list(dict.fromkeys(name for row in data if is_object(row) for name in row))
+    paths = _paths(names, columns)
+    gathering = Gathering()
+    cases = gathering.each(data, "", lambda row, place: _case(row, place, paths))
+    gathering.unique((case.id, at("", i, "id")) for i, case in enumerate(cases))
+    gathering.settle()
+    return EvalSet(stem, cases)
+
+
+def _paths(names: list[str], columns: Columns) -> dict[str, str]:
+    """The path that each column fills; those that fill none are not among them."""
+    for path, name in columns.items():
+        if names and name not in names:
+            raise wrong("", f"there is no column {name!r} for `{path}`", f"There are {names[:20]}")
+    paths = {name: path for path, name in columns.items()}
+    filled = {*paths.values(), *(name for name in names if _is_path(name) and name not in paths)}
+    for path, usual in USUAL.items():
+        known = [name for name in usual if name in names and name not in paths]
+        if path not in filled and known:
+            paths[known[0]] = path
+    paths |= {name: name for name in names if name not in paths and _is_path(name)}
+    if names and not any(keys_of(path)[0] in ("says", "turns", "user") for path in paths.values()):
+        fix = f"Name it: columns={{'says': {names[0]!r}}}"
+        raise wrong("", f"none of the columns {names[:20]} is what the user says", fix)
+    return paths
+
+
+def _case(row: Json, place: str, paths: Mapping[str, str]) -> Case:
+    data: dict[str, Json] = {}
+    beyond: dict[str, Json] = {}
+    for name, value in mapping_at(place, row).items():
+        path = paths.get(name)
+        if path is None:
+            beyond[name] = value
+        elif not put(data, path, _value(path, value, at(place, name))):
+            raise wrong(at(place, name), f"`{path}` is filled twice, or stands in the way")
+    number = int(place.strip("[]")) + 1
+    data.setdefault("id", f"case_{number}")
+    if beyond:
+        data["extra"] = {**mapping_at(at(place, "extra"), data.get("extra") or {}), **beyond}
+    return read_case(data, place)
+
+
+def _value(path: str, value: Json, place: str) -> Json:
+    """A cell as what its path wants; what is not a text is written as JSON."""
+    if not isinstance(value, str) or path in _TEXTS:
+        return value
+    if path in _LISTS:
+        return _list(value, place)
+    if path == "expect.contains":
+        return _json(value) if value.startswith("[") else value
+    return _json(value)
+
+
+def _list(cell: str, place: str) -> list[Json]:
+    if not cell.lstrip().startswith("["):
+        return [word.strip() for word in cell.split(",") if word.strip()]
+    try:
+        return cast("list[Json]", parsed_json(cell))
+    except Unreadable as error:
+        raise wrong(place, f"{shown(cell)} is no list in JSON ({error})") from error
+
+
+def _json(cell: str) -> Json:
+    try:
+        return parsed_json(cell)
+    except Unreadable:
+        return cell
+
+
+def _write(evalset: EvalSet) -> Json:
+    return [written_data(case) for case in evalset.cases]
+
+
+def as_rows(cases: list[dict[str, Json]]) -> list[Mapping[str, str]]:
+    """Cases as rows of a CSV file: a column for each place, what is no text in JSON."""
+    return [dict(_cells(case)) for case in cases]
+
+
+def _cells(case: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    for name, value in case.items():
+        if name == "expect" and is_object(value):
+            for field, inner in value.items():
+                yield f"expect.{field}", _cell(f"expect.{field}", inner)
+        else:
+            yield name, _cell(name, value)
+
+
+def _cell(path: str, value: Json) -> str:
+    if isinstance(value, str) and (path in _TEXTS or path == "expect.contains"):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+SHAPES = (table_shape(),)

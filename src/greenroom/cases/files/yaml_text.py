@@ -1,0 +1,265 @@
+"""YAML read strictly: as JSON with fewer quotes, and nothing that two readers would read in two ways.
+
+The parser's events are read one by one, never a tree of nodes: aliases, tags and merge keys are
+refused where they stand, and a file costs about what it holds.
+"""
+
+import re
+from collections.abc import Iterator
+from math import inf, isfinite
+from typing import Any, cast
+
+from greenroom.cases.files.bounds import (
+    MAX_DEPTH,
+    MAX_KEY,
+    MAX_PARTS,
+    Unreadable,
+    check_key,
+    check_text,
+    has_halves,
+)
+from greenroom.cases.files.lines import Branches, Found
+from greenroom.cases.places import Key, at, shown, wrong
+from greenroom.ledger.plain import Json
+
+MAX_SLOWLY = 4 * 1024 * 1024
+"""Letters that are read without the C parser, which takes seconds for each million."""
+
+MAX_LETTERS = 32 * 1024 * 1024
+"""The parser holds a text up to four times."""
+
+_WORDS: dict[str, Json] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_MAYBE = frozenset(
+    form for word in ("yes", "no", "on", "off") for form in (word, word.title(), word.upper())
+)
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+# What some version of YAML takes for a number and JSON does not.
+_SOME_NUMBER = re.compile(
+    r"[-+]?(?:0b[01_]+|0o[0-7]+|0x[0-9a-fA-F_]+"
+    r"|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?"
+    r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
+    r"|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
+    r"|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
+)
+_SUSPECT = frozenset("+-.0123456789~nNtTfFyYoO")
+_MISSING: Any = object()
+
+
+def parsed_yaml(text: str) -> Json:
+    """What the one document in the text says, as JSON."""
+    return _Building().build(text)
+
+
+def yaml_lines(text: str, branches: Branches) -> Found:
+    """The lines of the places that `branches` lead to, as far as the text goes along with them."""
+    building = _Building(branches)
+    building.build(text)
+    return building.found
+
+
+def surely_text(text: str) -> bool:
+    """Whether a plain scalar of these letters is a text and nothing else."""
+    if not text or text[0] not in _SUSPECT:
+        return bool(text)
+    return text not in _WORDS and text not in _MAYBE and not _SOME_NUMBER.fullmatch(text)
+
+
+def _events(text: str) -> Iterator[Any]:
+    import yaml
+
+    quick = cast("type[Any] | None", getattr(yaml, "CSafeLoader", None))
+    if quick is None and len(text) > MAX_SLOWLY:
+        raise Unreadable("it is too large for a PyYAML without libyaml; write it as JSON")
+    if len(text) > MAX_LETTERS:
+        raise Unreadable("it is too large for YAML; write it as JSON, or split it")
+    loader: Any = (quick or yaml.SafeLoader)(text)
+    try:
+        while (event := loader.get_event()) is not None:
+            yield event
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise Unreadable(_told(error), mark.line + 1 if mark else None) from error
+    except yaml.YAMLError as error:
+        raise Unreadable(str(error).replace("\n", " ")) from error
+    finally:
+        loader.dispose()
+
+
+def _told(error: Any) -> str:
+    parts = [part for part in (error.context, error.problem) if part]
+    return ", ".join(parts) or "it cannot be parsed"
+
+
+class _Building:
+    """The document, built from events.
+
+    `holders` are the open containers, `way` leads to the innermost, `keys` says where in each of
+    them the next value goes.
+    """
+
+    def __init__(self, branches: Branches | None = None) -> None:
+        self.holders: list[Any] = []
+        self.way: list[Key] = []
+        self.keys: list[Any] = []
+        self.known: set[str] = set()
+        self.halves = False
+        self.wanted: list[Branches | None] = [branches]
+        self.found: Found = {}
+        self.root: Json = _MISSING
+
+    def build(self, text: str) -> Json:
+        """What all events come to."""
+        self.halves = has_halves(text)
+        # Hundreds of thousands of events go through here, so they are told apart by one look-up.
+        steps = {
+            "ScalarEvent": self._scalar,
+            "MappingStartEvent": self._open_mapping,
+            "SequenceStartEvent": self._open_list,
+            "MappingEndEvent": self._close,
+            "SequenceEndEvent": self._close,
+            "AliasEvent": self._alias,
+            "DocumentStartEvent": self._document,
+        }
+        for count, event in enumerate(_events(text)):
+            if count > MAX_PARTS:
+                raise Unreadable("it holds more values than are read at once; split it")
+            if step := steps.get(type(event).__name__):
+                step(event)
+        return None if self.root is _MISSING else self.root
+
+    def _document(self, event: Any) -> None:
+        if self.root is not _MISSING:
+            raise Unreadable("it holds more than one document", event.start_mark.line + 1)
+
+    def _alias(self, event: Any) -> None:
+        raise self._wrong(event, "YAML aliases (*name) are refused; write the value out")
+
+    def _open_mapping(self, event: Any) -> None:
+        self._open({}, event)
+
+    def _open_list(self, event: Any) -> None:
+        self._open([], event)
+
+    def _close(self, event: Any) -> None:  # noqa: ARG002
+        self.holders.pop()
+        self.keys.pop()
+        self.wanted.pop()
+        if self.way:
+            self.way.pop()
+
+    def _scalar(self, event: Any) -> None:
+        if self.keys and self.keys[-1] is _MISSING:
+            self.keys[-1] = self._key(event)
+            return
+        value = event.value
+        if event.tag is not None and event.tag != "!":
+            raise self._wrong(event, f"YAML tags are refused, but this has {shown(event.tag)}")
+        if event.implicit[0]:
+            value = self._resolved(value, event)
+        elif self.halves or len(value) > MAX_KEY:
+            check_text(value, self._place())
+        self._put(value, event)
+
+    def _open(self, holder: Any, event: Any) -> None:
+        if event.tag is not None:
+            raise self._wrong(event, f"YAML tags are refused, but this has {shown(event.tag)}")
+        if self.keys and self.keys[-1] is _MISSING:
+            raise self._wrong(event, "a key should be a text, but this is a list or mapping")
+        if len(self.holders) >= MAX_DEPTH:
+            raise self._wrong(event, f"it is nested deeper than {MAX_DEPTH} levels")
+        if self.holders:
+            self.way.append(self.keys[-1])
+        self.wanted.append(self._put(holder, event, opens=True))
+        self.holders.append(holder)
+        self.keys.append(0 if isinstance(holder, list) else _MISSING)
+
+    def _put(self, value: Json, event: Any, *, opens: bool = False) -> Branches | None:
+        """Put a value where it belongs; what is still wanted inside it."""
+        if not self.holders:
+            self.root = value
+            self._mark((), event)
+            return self.wanted[-1]
+        holder, key = self.holders[-1], self.keys[-1]
+        wanted = self.wanted[-1]
+        inner = wanted.get(key) if wanted else None
+        if inner is not None:
+            way = self.way if opens else [*self.way, key]
+            self._mark(tuple(way), event)
+        if type(holder) is list:
+            cast("list[Any]", holder).append(value)
+            self.keys[-1] = key + 1
+        else:
+            holder[key] = value
+            self.keys[-1] = _MISSING
+        return inner
+
+    def _mark(self, way: tuple[Key, ...], event: Any) -> None:
+        self.found[way] = event.start_mark.line + 1
+
+    def _key(self, event: Any) -> str:
+        key = event.value
+        if key in self.holders[-1]:
+            raise self._wrong(event, f"the key {shown(key)} is given twice")
+        if key in self.known and event.implicit[0]:
+            return key
+        if event.implicit[0] and key == "<<":
+            raise self._wrong(event, "YAML merge keys (<<) are refused; write the fields out")
+        if event.implicit[0] and not surely_text(key):
+            raise self._wrong(
+                event, f"the key {shown(key)} is not surely a text; write it in quotes"
+            )
+        if event.tag is not None and event.tag != "!":
+            raise self._wrong(event, f"YAML tags are refused, but this has {shown(event.tag)}")
+        if self.halves or len(key) > MAX_KEY:
+            check_key(key, self._place())
+        if event.implicit[0]:
+            self.known.add(key)
+        return key
+
+    def _resolved(self, text: str, event: Any) -> Json:
+        """What a scalar without quotes means; one that YAML readers disagree about is refused."""
+        if text and text[0] not in _SUSPECT:
+            if len(text) > MAX_KEY:
+                check_text(text, self._place())
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if text in _MAYBE:
+            raise self._wrong(
+                event,
+                f"{text} is a text to some readers of YAML and true or false to others",
+                f"Write '{text}' in quotes, or true or false",
+            )
+        if number := _JSON_NUMBER.fullmatch(text):
+            return self._number(number, event)
+        if _SOME_NUMBER.fullmatch(text):
+            raise self._wrong(
+                event,
+                f"{shown(text)} is a text to some readers of YAML and a number to others",
+                "Write it in quotes, or as a plain decimal number",
+            )
+        check_text(text, self._place())
+        return text
+
+    def _number(self, number: re.Match[str], event: Any) -> Json:
+        try:
+            if not number[1] and not number[2]:
+                return int(number[0])
+            value = float(number[0])
+        except ValueError:
+            value = inf
+        if not isfinite(value):
+            raise self._wrong(event, f"{number[0][:40]} is too large for a number")
+        return value
+
+    def _place(self) -> str:
+        key = self.keys[-1] if self.keys else _MISSING
+        return at("", *self.way, *([] if key is _MISSING else [key]))
+
+    def _wrong(self, event: Any, told: str, fix: str = "") -> Unreadable:
+        told = str(wrong(self._place(), told, fix)).removeprefix(": ")
+        return Unreadable(told, event.start_mark.line + 1)

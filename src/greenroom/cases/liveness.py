@@ -1,0 +1,45 @@
+"""Which parts of a case's data stand for code: they cannot come back from a file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.query import holds_code
+
+LIVE_FIELDS = ("user", "bridge", "agent")
+QUERIES = ("tools", "state", "state_matches")
+
+
+def asking_parts(data: Mapping[str, Any]) -> dict[str, dict[str, Json]]:
+    """The parts of a case's data that hold queries, by their place."""
+    found = {name: data.get(name) for name in ("expect", "stop")}
+    turns = data.get("turns")
+    for i, turn in enumerate(turns if is_array(turns) else ()):
+        if is_object(turn):
+            found[f"turns[{i}].expect"] = turn.get("expect")
+    return {place: part for place, part in found.items() if is_object(part)}
+
+
+def queries_with_code(data: Mapping[str, Any]) -> list[str]:
+    """The places of queries in which a function stands."""
+    parts = asking_parts(data).items()
+    return [f"{at}.{name}" for at, part in parts for name in QUERIES if holds_code(part.get(name))]
+
+
+def is_code(metric: Json) -> bool:
+    """Whether a metric was written down by what it is, not by its name in the registry."""
+    return isinstance(metric, dict) and "criterion" not in metric
+
+
+def is_live(mock: Json) -> bool:
+    """Whether what was written down of a mock stands for code; its answers may say anything."""
+    match mock:
+        case {"live": _}:
+            return True
+        case {"in_turn": [*answers]}:
+            return any(is_live(answer) for answer in answers)
+        case {"by_args": [*pairs], **rest}:
+            answers = [pair[1] for pair in pairs if is_array(pair) and len(pair) == 2]
+            return any(is_live(answer) for answer in [*answers, *rest.values()])
+        case _:
+            return False

@@ -1,0 +1,105 @@
+"""Which cases a pattern means: the one matcher behind every `filter`."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from greenroom.cases.case import Case
+from greenroom.errors import BadInput, NotFound
+
+_NOT = "!"
+_NAMED = ("id", "name", "tag")
+_LISTED = 20
+
+
+def matches_filter(case: Case, pattern: str) -> bool:
+    """Whether `pattern` means this case, by its id, its name or one of its tags.
+
+    A pattern is a glob (`refund*`), upper and lower case count, and a text matches itself whatever
+    it holds. `id:`, `name:` and `tag:` before it look there only, `!` turns it round.
+    """
+    _check_pattern(pattern)
+    if pattern.startswith(_NOT):
+        return not matches_filter(case, pattern.removeprefix(_NOT))
+    kind, colon, rest = pattern.partition(":")
+    words = _words(case)
+    if colon and kind in _NAMED:
+        return any(_matches(word, rest) for word in words[kind])
+    return any(_matches(word, pattern) for found in words.values() for word in found)
+
+
+def chosen(cases: Sequence[Case], patterns: Iterable[str], among: str) -> list[Case]:
+    """The cases that any of `patterns` means, less those that one with `!` means.
+
+    Patterns that leave nothing are an error which lists what there is.
+    """
+    asked = _asked(patterns)
+    out = [pattern.removeprefix(_NOT) for pattern in asked if pattern.startswith(_NOT)]
+    wanted = [pattern for pattern in asked if not pattern.startswith(_NOT)] or ["*"]
+    kept = [case for case in cases if _any(case, wanted) and not _any(case, out)]
+    if not kept:
+        raise NotFound(_nothing(cases, asked, among))
+    return kept
+
+
+def _asked(patterns: Iterable[str]) -> list[str]:
+    asked = [patterns] if isinstance(patterns, str) else list(patterns)
+    if not asked:
+        raise BadInput("a filter has no patterns; give one, such as 'refund*' or 'tag:smoke'.")
+    for pattern in asked:
+        _check_pattern(pattern)
+    return asked
+
+
+def _check_pattern(pattern: object) -> None:
+    bare = pattern.removeprefix(_NOT) if isinstance(pattern, str) else ""
+    kind, colon, rest = bare.partition(":")
+    if not (rest if colon and kind in _NAMED else bare).strip():
+        raise BadInput(
+            f"{pattern!r} is no filter; give a glob such as 'refund*', 'tag:smoke' or '!slow*'."
+        )
+
+
+def _any(case: Case, patterns: Iterable[str]) -> bool:
+    return any(matches_filter(case, pattern) for pattern in patterns)
+
+
+def _words(case: Case) -> dict[str, list[str]]:
+    return {
+        "id": [case.id],
+        "name": [case.name] if case.name else [],
+        "tag": list(map(str, case.tags)),
+    }
+
+
+def _matches(word: str, pattern: str) -> bool:
+    # An id such as `refund[eur]` means itself, not a choice of letters.
+    return word == pattern or fnmatchcase(word, pattern)
+
+
+def _nothing(cases: Sequence[Case], asked: Sequence[str], among: str) -> str:
+    ids = [case.id for case in cases]
+    tags = sorted({str(tag) for case in cases for tag in case.tags})
+    told = f"{among} has no case that matches {', '.join(map(repr, asked))}"
+    names = [case.name for case in cases if case.name]
+    near = near_words([_bare(pattern) for pattern in asked], [*ids, *names, *tags])
+    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    tagged = f"; tags: {_some(tags)}" if tags else ""
+    return f"{told}.{meant} Ids: {_some(ids)}{tagged}."
+
+
+def _bare(pattern: str) -> str:
+    kind, colon, rest = pattern.removeprefix(_NOT).partition(":")
+    return (rest if colon and kind in _NAMED else pattern).strip("*?!")
+
+
+def near_words(asked: Iterable[str], known: Iterable[str]) -> list[str]:
+    """What of `known` somebody may have meant, nearest first."""
+    words = list(dict.fromkeys(known))
+    return list(dict.fromkeys(w for a in asked for w in get_close_matches(a, words, n=3)))
+
+
+def _some(words: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, words[:_LISTED])) or "none"
+    more = len(words) - _LISTED
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,100 @@
+"""Safe repairs of what an eval-set file says, each of them told."""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+
+from greenroom.cases.problems import Problem
+from greenroom.ledger.plain import Json, is_array, is_object
+
+# How the shapes of files call their list of cases, and a case's id.
+_NAMES = (("cases", "id"), ("eval_cases", "eval_id"))
+
+
+def fix(data: Mapping[str, Json]) -> tuple[dict[str, Json], list[Problem]]:
+    """A copy of a file's content with safe repairs, and a list of them.
+
+    Missing ids are made up, equal ones get a number, blank turns at the end go, tags are trimmed.
+    What might change the meaning of a case is left for its author.
+    """
+    mended = deepcopy(dict(data))
+    repairs: list[Problem] = []
+    for cases, id_name in _NAMES:
+        listed = mended.get(cases)
+        if not is_array(listed):
+            continue
+        places = [(f"{cases}[{i}]", case) for i, case in enumerate(listed) if is_object(case)]
+        repairs += _mend_ids(places, id_name)
+        for where, case in places:
+            repairs += _drop_blank_turns(case, where)
+            repairs += _trim_tags(case, where)
+    return mended, repairs
+
+
+Places = list[tuple[str, dict[str, Json]]]
+
+
+def _mend_ids(places: Places, id_name: str) -> Iterator[Problem]:
+    given = {found for _, case in places if (found := _id(case.get(id_name)))}
+    seen: set[str] = set()
+    for number, (where, case) in enumerate(places, start=1):
+        old, wanted = case.get(id_name), _id(case.get(id_name))
+        if old is not None and wanted is None:
+            continue  # an id that is no text: what it should be is for the author to say
+        new = _free(wanted or f"case-{number}", given if not wanted else seen, given | seen)
+        seen.add(new)
+        if new != old:
+            case[id_name] = new
+            yield Problem(f"{where}.{id_name}", _told(old, wanted), f"It is now {new!r}")
+
+
+def _id(given: Json) -> str | None:
+    """The id without blanks around it; "" for one that says nothing, None for no text."""
+    if given is None:
+        return ""
+    return given.strip() if isinstance(given, str) else None
+
+
+def _told(old: Json, wanted: str | None) -> str:
+    if not wanted:
+        return "the case had no id"
+    return f"the id {old!r} had blanks around it" if old != wanted else f"the id {old!r} was taken"
+
+
+def _free(wanted: str, taken: set[str], known: set[str]) -> str:
+    """`wanted`, or with the first number behind it that makes it nobody else's."""
+    if wanted not in taken:
+        return wanted
+    number = 2
+    while f"{wanted}-{number}" in known:
+        number += 1
+    return f"{wanted}-{number}"
+
+
+def _drop_blank_turns(case: dict[str, Json], where: str) -> Iterator[Problem]:
+    turns = case.get("turns")
+    while is_array(turns) and len(turns) > 1 and _is_blank(turns[-1]):
+        turns.pop()
+        place = f"{where}.turns[{len(turns)}]"
+        yield Problem(place, "the user said nothing in the last turn", "The turn is dropped")
+
+
+def _is_blank(turn: Json) -> bool:
+    # A turn that expects something was meant to be filled in.
+    if not is_object(turn) or turn.keys() - {"says"}:
+        return False
+    says = turn.get("says", "")
+    return isinstance(says, str) and not says.strip()
+
+
+def _trim_tags(case: dict[str, Json], where: str) -> Iterator[Problem]:
+    tags = case.get("tags")
+    if not is_array(tags):
+        return
+    trimmed = [tag.strip() if isinstance(tag, str) else tag for tag in tags]
+    kept: list[Json] = []
+    for tag in trimmed:
+        if tag != "" and tag not in kept:
+            kept.append(tag)
+    if kept != tags:
+        case["tags"] = kept
+        yield Problem(f"{where}.tags", f"the tags were {tags!r}", f"They are now {kept!r}")

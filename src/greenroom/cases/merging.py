@@ -1,0 +1,79 @@
+"""Eval sets put together into one."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.parts import MetricLike
+from greenroom.errors import BadCase
+
+Deduplicate = bool | Literal["first", "last"]
+
+
+def merge(
+    first: EvalSet, *others: EvalSet, id: str = "merged", deduplicate: Deduplicate = False
+) -> EvalSet:
+    """The cases of all sets in one; its metadata says which sets, and how many cases were dropped.
+
+    A case id that occurs twice is an error. `deduplicate=True` drops a case that is the same in
+    both sets and refuses one that differs; "first" or "last" says which of two to keep.
+    """
+    if not isinstance(deduplicate, bool) and deduplicate not in ("first", "last"):
+        raise BadCase(f"merge(deduplicate={deduplicate!r}) should be a bool, 'first' or 'last'.")
+    sets = (first, *others)
+    same_metrics = all(list(one.metrics) == list(first.metrics) for one in sets)
+    kept: dict[str, tuple[Case, EvalSet]] = {}
+    for one in sets:
+        for case in one if same_metrics else _measured(one):
+            _put(kept, case, one, deduplicate)
+    return EvalSet(
+        id,
+        [case for case, _ in kept.values()],
+        description=f"Merged from {len(sets)} eval set{'s' if others else ''}",
+        metadata={
+            "merged_from": [one.id for one in sets],
+            "duplicates_dropped": sum(map(len, sets)) - len(kept),
+        },
+        metrics=first.metrics if same_metrics else (),
+        # Fewer trials than a set asks for would prove less than it claims.
+        trials=max(one.trials for one in sets),
+    )
+
+
+def _put(
+    kept: dict[str, tuple[Case, EvalSet]], case: Case, one: EvalSet, deduplicate: Deduplicate
+) -> None:
+    if case.id not in kept or deduplicate == "last":
+        kept[case.id] = (case, one)
+        return
+    held, other = kept[case.id]
+    if deduplicate is False:
+        raise BadCase(
+            f"eval sets {other.id!r} and {one.id!r} both have a case {case.id!r}; rename one, or "
+            f"merge with deduplicate=True."
+        )
+    if deduplicate is True and held != case:
+        raise BadCase(
+            f"eval sets {other.id!r} and {one.id!r} have different cases {case.id!r}; rename one, "
+            f"or say which to keep: deduplicate='first' or 'last'."
+        )
+
+
+def _measured(evalset: EvalSet) -> Iterable[Case]:
+    """The cases with the metrics of their set as their own, which no other set's cases may get."""
+    for case in evalset:
+        own = {_name(metric) for metric in case.metrics}
+        more = [metric for metric in evalset.metrics if _name(metric) not in own]
+        yield replace(case, metrics=_joined(case.metrics, more)) if more else case
+
+
+def _joined(own: Sequence[MetricLike], more: Sequence[MetricLike]) -> list[MetricLike]:
+    return [*own, *more]
+
+
+def _name(metric: MetricLike) -> str:
+    if isinstance(metric, str):
+        return metric
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", repr(metric)))

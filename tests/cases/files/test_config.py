@@ -1,0 +1,171 @@
+"""How cases are judged, from files of three shapes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases.files.samples import ADK, ADK_CONFIG, AGENTFLOW, AGENTFLOW_CONFIG, FLUENT
+from cases.files.sets import EXTRA, GIVEN, WORDS
+from greenroom.cases import Criterion, EvalConfig, read_config, write_config
+from greenroom.cases.config import UserSimulator
+from greenroom.errors import BadFile, BadMetric
+
+
+def reading(folder: Path, content: Any, name: str = "config.json") -> EvalConfig:
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / name).write_text(text)
+    return read_config(folder / name)
+
+
+def test_a_map_of_criteria_is_read(tmp_path: Path) -> None:
+    found = reading(tmp_path, AGENTFLOW_CONFIG)
+    assert found == EvalConfig(
+        criteria=[
+            Criterion(
+                "tool_trajectory_avg_score", threshold=1.0, options={"match_type": "IN_ORDER"}
+            ),
+            Criterion("response_match_score", threshold=0.7),
+            Criterion(
+                "final_response_match_v2",
+                threshold=0.8,
+                options={"judge_model": "gpt-4o-mini", "num_samples": 3},
+            ),
+        ],
+        user_simulator=UserSimulator(model="gpt-4o", max_allowed_invocations=10),
+    )
+    assert found.shape == "agentflow"
+
+
+def test_adk_writes_bare_thresholds_numbers_for_match_types_and_options_of_judges_apart(
+    tmp_path: Path,
+) -> None:
+    found = reading(tmp_path, ADK_CONFIG, "test_config.json")
+    assert found.shape == "adk"
+    assert found.criteria == (
+        Criterion(
+            "tool_trajectory_avg_score",
+            threshold=1.0,
+            options={"match_type": "ANY_ORDER", "args": "ignore"},
+        ),
+        Criterion("response_match_score", threshold=0.8),
+        Criterion(
+            "final_response_match_v2",
+            threshold=0.5,
+            options={"judge_model": "gemini-2.5-flash", "num_samples": 5},
+        ),
+    )
+
+
+def test_our_own_config_lists_metrics(tmp_path: Path) -> None:
+    text = """\
+version: 1
+metrics:
+  - exact
+  - {criterion: response_match_score, threshold: 0.7, mode: recall}
+user_simulator: {model: gpt-4o}
+fail_fast: true
+owner: ada
+"""
+    found = reading(tmp_path, text, "config.yaml")
+    assert found == EvalConfig(
+        criteria=[
+            Criterion("exact"),
+            Criterion("response_match_score", threshold=0.7, options={"mode": "recall"}),
+        ],
+        user_simulator=UserSimulator(model="gpt-4o"),
+        fail_fast=True,
+        extra={"owner": "ada"},
+    )
+
+
+def test_the_default_measures_calls_and_resembling_responses() -> None:
+    names = [criterion.name for criterion in EvalConfig.default().criteria]
+    assert names == ["tool_trajectory_avg_score", "response_match_score"]
+
+
+@pytest.mark.parametrize("cases", [AGENTFLOW, ADK, {"version": 1, "metrics": [], "cases": []}])
+def test_cases_given_as_a_config_are_refused(tmp_path: Path, cases: Any) -> None:
+    with pytest.raises(BadFile, match="is an eval set, no config"):
+        reading(tmp_path, cases)
+    with pytest.raises(BadFile, match="is an eval set, no config"):
+        reading(tmp_path, FLUENT, "config.yaml")
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        ({}, "is no config. Looked for"),
+        ([], "is no config"),
+        ({"criteria": {"x": "high"}}, "criteria.x: 'high' should be a number, or a mapping"),
+        ({"criteria": {"x": True}}, "criteria.x: True should be a number"),
+        ({"criteria": {"x": {"threshold": "a"}}}, "criteria.x.threshold: 'a' should be a number"),
+        ({"criteria": {"x": {"match_type": 3}}}, "3 should be a name, such as EXACT"),
+        ({"criteria": {"x": {"match_type": True}}}, "True should be a name, such as EXACT"),
+        ({"criteria": {}, "user_simulator_config": {"max_allowed_invocations": 0}}, "1 or more"),
+        ({"criteria": {}, "fail_fast": "yes"}, "fail_fast: 'yes' should be true or false"),
+        ({"version": 2, "metrics": []}, "version: 2 is not read"),
+        (
+            {"version": 1, "metrik": [], "metrics": []},
+            "'metrik' is unknown. Did you mean 'metrics'",
+        ),
+        ({"version": 1, "metrics": [5]}, r"metrics\[0\]: is 5; give the name of a metric"),
+    ],
+)
+def test_a_bad_config_is_refused_with_its_place(tmp_path: Path, content: Any, told: str) -> None:
+    with pytest.raises(BadFile, match=told):
+        reading(tmp_path, content)
+
+
+def test_a_config_has_each_criterion_once() -> None:
+    with pytest.raises(BadMetric, match="two criteria 'exact'"):
+        EvalConfig(criteria=[Criterion("exact"), Criterion("exact", threshold=0.5)])
+
+
+CRITERIA = st.builds(
+    Criterion,
+    WORDS,
+    threshold=st.none() | st.floats(0, 1),
+    options=st.fixed_dictionaries(
+        {},
+        optional={
+            "match_type": st.sampled_from(["EXACT", "IN_ORDER", "SUPERSET"]),
+            "args": st.just("ignore"),
+            "judge_model": WORDS,
+            "num_samples": st.integers(1, 5),
+            "rubrics": st.lists(WORDS, max_size=2),
+        },
+    ),
+)
+CONFIGS = st.builds(
+    EvalConfig,
+    criteria=st.lists(CRITERIA, max_size=3, unique_by=lambda c: c.name),
+    user_simulator=st.none()
+    | st.builds(
+        UserSimulator,
+        model=st.just("") | WORDS,
+        max_allowed_invocations=st.integers(1, 30),
+        extra=st.none() | st.fixed_dictionaries({"custom_instructions": GIVEN}),
+    ),
+    parallel_criteria=st.booleans(),
+    fail_fast=st.booleans(),
+    extra=EXTRA,
+)
+
+
+@pytest.mark.parametrize("shape", ["greenroom", "agentflow", "adk"])
+@pytest.mark.parametrize("name", ["config.json", "config.yaml"])
+def test_a_config_survives_every_shape(
+    tmp_path_factory: pytest.TempPathFactory, shape: str, name: str
+) -> None:
+    path = tmp_path_factory.mktemp("config") / name
+
+    @given(CONFIGS)
+    def survives(config: EvalConfig) -> None:
+        write_config(config, path, shape=shape)
+        assert read_config(path) == config
+
+    survives()

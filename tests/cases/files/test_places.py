@@ -1,0 +1,146 @@
+"""Every problem of a file is told at once, with its place and its line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from greenroom.cases.files import problems, read_evalset
+from greenroom.cases.places import at, keys_of, put
+from greenroom.errors import BadFile
+
+JSON = """\
+{
+  "version": 1,
+  "cases": [
+    {"id": "a", "says": "Hi"},
+    {
+      "id": "b",
+      "expect": {
+        "tools": [
+          "fine",
+          {"tool": 5}
+        ]
+      }
+    },
+    {"id": "c", "sayz": "Hi"},
+    {"id": "a"}
+  ],
+  "trials": 0
+}
+"""
+YAML = """\
+version: 1
+cases:
+  - {id: a, says: Hi}
+  - id: b
+    expect:
+      tools:
+        - fine
+        - tool: 5
+  - id: c
+    sayz: Hi
+  - id: a
+trials: 0
+"""
+
+
+@pytest.mark.parametrize(
+    "name, text, lines", [("s.json", JSON, (10, 14, 15, 17)), ("s.yaml", YAML, (8, 9, 11, 12))]
+)
+def test_all_problems_are_found_with_their_lines(
+    tmp_path: Path, name: str, text: str, lines: tuple[int, ...]
+) -> None:
+    (tmp_path / name).write_text(text)
+    found = problems(tmp_path / name)
+    assert [(p.where, p.line) for p in found] == [
+        ("cases[1].expect.tools[1].tool", lines[0]),
+        ("cases[2]", lines[1]),
+        ("cases[3].id", lines[2]),
+        ("trials", lines[3]),
+    ]
+    assert found[0].message == "5 should be a text"
+    assert found[1].fix.startswith("Did you mean 'says'?")
+    assert "also that of cases[0].id" in found[2].message
+
+
+def test_a_file_without_problems_has_none(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text('{"version": 1, "cases": []}')
+    assert problems(tmp_path / "s.json") == []
+
+
+def test_a_file_that_cannot_be_parsed_has_one_problem(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text('{"version": 1,\n "cases": [}')
+    (problem,) = problems(tmp_path / "s.json")
+    assert "line 2: Expecting value at column 12" in problem.message
+
+
+def test_ten_problems_are_shown_and_the_rest_is_counted(tmp_path: Path) -> None:
+    cases = [{"id": f"c{i}", "says": i} for i in range(25)]
+    (tmp_path / "s.json").write_text(json.dumps({"version": 1, "cases": cases}, indent=1))
+    with pytest.raises(BadFile, match="has 25 problems") as told:
+        read_evalset(tmp_path / "s.json")
+    assert str(told.value).count("should be a text") == 10
+    assert "and 15 more" in str(told.value)
+    assert [p.line for p in told.value.problems] == [6 + 4 * i for i in range(25)]
+
+
+@pytest.mark.parametrize(
+    "name, text, line",
+    [
+        ("s.csv", 'says,id\n"two\nlines",a\nHi,b/c\n', 4),
+        ("s.jsonl", '{"says": "Hi"}\n\n{"says": 5}\n', 3),
+    ],
+)
+def test_a_bad_row_is_named_by_its_line(tmp_path: Path, name: str, text: str, line: int) -> None:
+    (tmp_path / name).write_text(text)
+    (problem,) = problems(tmp_path / name)
+    assert (problem.line, problem.where[:3]) == (line, "[1]")
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ('{"version": 1, "cases": [\n{"id": "a",\n "id": "b"}]}', 2),
+        ('{"version": 1,\n "version": 1}', 1),
+        ('[\n[{"a": {\n"b": 1, "b": 2}}]]', 2),
+    ],
+)
+def test_a_key_given_twice_is_named_by_the_line_of_its_object(
+    tmp_path: Path, text: str, line: int
+) -> None:
+    (tmp_path / "s.json").write_text(text)
+    with pytest.raises(BadFile, match=f"line {line}: the key .* is given twice"):
+        read_evalset(tmp_path / "s.json")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [],
+        ["a"],
+        [0],
+        ["a", 0, "b"],
+        ["with.dot", "with[0]", 'quo"te', "", "é", "back\\slash"],
+        [1, 2],
+    ],
+)
+def test_a_place_leads_back_to_its_steps(keys: list[str | int]) -> None:
+    assert keys_of(at("", *keys)) == keys
+
+
+def test_a_value_is_put_where_a_place_leads_unless_something_is_there() -> None:
+    data = {"a": [{"b": 1}], "t": "text"}
+    assert put(data, "a[0].c", 2)
+    assert put(data, "x.y", 3)
+    assert data == {"a": [{"b": 1, "c": 2}], "t": "text", "x": {"y": 3}}
+    for taken in ("a[0].b", "a[5].c", "t.inside", "a[0]", "a.b", ""):
+        assert not put(data, taken, 9)
+
+
+def test_a_place_in_an_error_cannot_carry_control_characters(tmp_path: Path) -> None:
+    data = {"version": 1, "cases": [{"id": "a", "mocks": {"\x1b[31m\n": 5}}]}
+    (tmp_path / "s.json").write_text(json.dumps(data))
+    with pytest.raises(BadFile) as told:
+        read_evalset(tmp_path / "s.json")
+    assert str(told.value).isprintable()

@@ -1,0 +1,454 @@
+"""Every shape people already have is recognised by what it holds, and means what it means there."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cases.files.samples import (
+    ADK,
+    ADK_FLAT,
+    ADK_NAMED,
+    AGENTFLOW,
+    AGENTFLOW_CONFIG,
+    FILES,
+    FLUENT,
+    QUERIES,
+    SCENARIOS,
+    SESSIONS,
+)
+from cases.files.sets import said
+from greenroom import EvalSet, Expect, SimulatedUser, Stop, Turn, call
+from greenroom.cases import Criterion, read_evalset, write_evalset
+from greenroom.errors import BadFile
+
+
+def reading(folder: Path, content: Any, name: str = "set.json", **how: Any) -> EvalSet:
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / name).write_text(text, encoding="utf-8")
+    return read_evalset(folder / name, **how)
+
+
+@pytest.mark.parametrize("shape", FILES)
+def test_a_file_is_taken_for_what_it_holds(tmp_path: Path, shape: str) -> None:
+    name, text = FILES[shape]
+    found = reading(tmp_path, text, name)
+    assert found.shape == shape
+    assert len(found) >= 1
+
+
+@pytest.mark.parametrize("shape", FILES)
+def test_a_file_says_the_same_when_its_shape_is_asked_for(tmp_path: Path, shape: str) -> None:
+    name, text = FILES[shape]
+    assert reading(tmp_path, text, name, shape=shape) == read_evalset(tmp_path / name)
+
+
+@pytest.mark.parametrize("shape", FILES)
+def test_a_file_that_is_read_can_be_written_as_it_was(tmp_path: Path, shape: str) -> None:
+    name, text = FILES[shape]
+    found = reading(tmp_path, text, name)
+    write_evalset(found, tmp_path / "again" / name, shape=shape)
+    assert read_evalset(tmp_path / "again" / name) == found
+
+
+@pytest.mark.parametrize("shape", FILES)
+def test_every_shape_can_be_kept_as_our_own(tmp_path: Path, shape: str) -> None:
+    name, text = FILES[shape]
+    found = reading(tmp_path, text, name)
+    write_evalset(found, tmp_path / "own.yaml")
+    assert said(read_evalset(tmp_path / "own.yaml")) == said(found)
+
+
+# What each means
+
+
+def test_agentflow_expects_calls_and_a_resembling_response(tmp_path: Path) -> None:
+    found = reading(tmp_path, AGENTFLOW)
+    assert (found.id, found.name) == ("forecasts", "Forecasts")
+    assert found["one_city"].turns == [
+        Turn(
+            "Is it raining in Oslo?",
+            Expect(tools=[call("look", city="Oslo")], reference="It is dry in Oslo."),
+        )
+    ]
+    assert found["one_city"].extra == {
+        "session_input.app_name": "clerk",
+        "session_input.user_id": "ada",
+    }
+
+
+def test_an_empty_trajectory_of_agentflow_says_nothing_about_calls(tmp_path: Path) -> None:
+    (turn,) = reading(tmp_path, AGENTFLOW)["two_cities"].turns
+    assert turn.expect is None
+
+
+def test_agentflow_cannot_say_that_no_call_is_allowed(tmp_path: Path) -> None:
+    found = reading(tmp_path, AGENTFLOW)
+    case = found["one_city"]
+    strict = replace(case, turns=[Turn("Hi", Expect(tools=[]))])
+    with pytest.raises(BadFile, match=r"no place in the shape agentflow: one_city.*expect"):
+        write_evalset(replace(found, cases=[strict]), tmp_path / "s.json", shape="agentflow")
+
+
+BLOCKS = [
+    {"type": "text", "text": "Look at this:"},
+    {"type": "image", "url": "lamp.png"},
+    {"type": "text", "text": "Is it on?"},
+]
+
+
+def with_blocks() -> Any:
+    data = json.loads(json.dumps(AGENTFLOW))
+    data["eval_cases"][0]["conversation"][0]["user_content"]["content"] = BLOCKS
+    return data
+
+
+def test_the_texts_of_blocks_are_joined_and_the_blocks_are_written_back(tmp_path: Path) -> None:
+    found = reading(tmp_path, with_blocks())
+    (turn,) = found["one_city"].turns
+    assert turn.says == "Look at this:\nIs it on?"
+    write_evalset(found, tmp_path / "again.json", shape="agentflow")
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["eval_cases"][0]["conversation"][0]["user_content"]["content"] == BLOCKS
+
+
+def test_blocks_that_say_something_else_than_the_case_are_not_written_back(tmp_path: Path) -> None:
+    found = reading(tmp_path, with_blocks())
+    case = found["one_city"]
+    changed = replace(case, turns=[replace(case.turns[0], says="Is it off?")])
+    write_evalset(replace(found, cases=[changed]), tmp_path / "again.json", shape="agentflow")
+    (turn,) = read_evalset(tmp_path / "again.json")["one_city"].turns
+    assert (turn.says, turn.extra) == ("Is it off?", None)
+
+
+def test_blocks_are_not_lost_in_a_shape_that_has_none(tmp_path: Path) -> None:
+    found = reading(tmp_path, with_blocks())
+    with pytest.raises(BadFile, match=r"one_city.turns\[0\].extra"):
+        write_evalset(found, tmp_path / "s.json", shape="fluent")
+
+
+def test_adk_files_say_who_asks_in_which_state(tmp_path: Path) -> None:
+    found = reading(tmp_path, ADK)
+    case = found["off"]
+    assert case.turns == [
+        Turn(
+            "Lamp off.",
+            Expect(tools=[call("switch", lamp=2, on=False)], reference="It is off."),
+            {"invocation_id": "e-1"},
+        )
+    ]
+    assert case.state == {"session": {"room": "hall"}, "user": {"name": "Ada"}}
+    assert found["chat"].says == "Hello"
+    assert found["chat"].user == SimulatedUser(plan="Ask for the hall lamp.")
+
+
+def test_adk_files_may_be_in_camel_case(tmp_path: Path) -> None:
+    text = json.dumps(ADK)
+    for name in ("eval_id", "user_content", "final_response", "intermediate_data", "tool_uses"):
+        head, *tail = name.split("_")
+        camel = "".join([head, *(part.title() for part in tail)])
+        if name != "tool_uses":
+            text = text.replace(f'"{name}"', f'"{camel}"')
+    assert said(reading(tmp_path, text)) == said(reading(tmp_path, ADK, "snake.json"))
+
+
+def adk_with(**turn: Any) -> Any:
+    user = {"user_content": {"parts": [{"text": "Hi"}]}}
+    return {
+        "eval_set_id": "s",
+        "eval_cases": [{"eval_id": "a", "conversation": [{**user, **turn}]}],
+    }
+
+
+@pytest.mark.parametrize(
+    "steps, tools",
+    [
+        (None, None),
+        ({"tool_uses": []}, []),
+        ({"tool_uses": [{"name": "look"}]}, ["look"]),
+        ({"tool_uses": [{"name": "look", "args": {}}]}, [call("look")]),
+        ({"invocation_events": []}, []),
+        (
+            {
+                "invocation_events": [
+                    {"author": "a", "content": {"parts": [{"text": "Let me see."}]}},
+                    {
+                        "author": "a",
+                        "content": {
+                            "parts": [{"function_call": {"name": "look", "args": {"n": 1}}}]
+                        },
+                    },
+                ]
+            },
+            [call("look", n=1)],
+        ),
+    ],
+)
+def test_adk_steps_say_which_calls_are_expected(tmp_path: Path, steps: Any, tools: Any) -> None:
+    (case,) = reading(tmp_path, adk_with(intermediate_data=steps))
+    expect = case.turns[0].expect
+    assert (None if expect is None else expect.tools) == tools
+
+
+def test_adk_intermediate_responses_are_kept_with_their_authors(tmp_path: Path) -> None:
+    steps = {"tool_uses": [], "intermediate_responses": [["clerk", [{"text": "One moment."}]]]}
+    found = reading(tmp_path, adk_with(intermediate_data=steps))
+    expect = found["a"].turns[0].expect
+    assert expect is not None
+    assert expect.intermediate == ["One moment."]
+    write_evalset(found, tmp_path / "again.json", shape="adk")
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["eval_cases"][0]["conversation"][0]["intermediate_data"] == steps
+
+
+def test_an_adk_id_that_is_a_path_becomes_a_name_and_is_written_back(tmp_path: Path) -> None:
+    data = adk_with()
+    data["eval_cases"][0]["eval_id"] = "/home/ada/evals/../lamp.test.json"
+    found = reading(tmp_path, data)
+    assert found.ids == ["home_ada_evals___lamp.test.json"]
+    write_evalset(found, tmp_path / "again.json", shape="adk")
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["eval_cases"][0]["eval_id"] == "/home/ada/evals/../lamp.test.json"
+
+
+def test_what_adk_has_no_field_for_stands_where_adk_leaves_it_alone(tmp_path: Path) -> None:
+    found = reading(tmp_path, ADK)
+    case = replace(found["off"], tags=["smoke"], mocks={"switch": "ok"}, stop=Stop(max_turns=3))
+    write_evalset(replace(found, cases=[case], trials=2), tmp_path / "s.json", shape="adk")
+    data = json.loads((tmp_path / "s.json").read_text())
+    assert data["greenroom"] == {"trials": 2}
+    assert sorted(data["eval_cases"][0]["greenroom"]) == ["mocks", "stop", "tags"]
+    assert read_evalset(tmp_path / "s.json")["off"] == case
+
+
+def test_a_flat_adk_list_is_one_conversation(tmp_path: Path) -> None:
+    found = reading(tmp_path, ADK_FLAT, "lamp.test.json")
+    assert found.ids == ["lamp"]
+    first, second = found["lamp"].turns
+    assert first.expect == Expect(tools=[call("switch", lamp=2)], reference="It is off.")
+    assert second.expect == Expect(tools=[], reference="You are welcome.")
+
+
+def test_a_named_adk_list_holds_several_with_their_state(tmp_path: Path) -> None:
+    found = reading(tmp_path, ADK_NAMED)
+    assert found["off"].state == {"session": {"room": "hall"}}
+    assert found["off"].extra == {"initial_session.app_name": "x"}
+
+
+def test_queries_expect_calls_in_order_and_no_call_where_the_list_is_empty(tmp_path: Path) -> None:
+    found = reading(tmp_path, QUERIES)
+    assert found.id == "forecast_tests"
+    expects = {case.id: case.expect for case in found}
+    assert expects["one_city"] == Expect(tools=[call("look", city="Oslo")], reference="dry in Oslo")
+    assert expects["compare"] == Expect(tools=["look", "look"])
+    assert expects["no_tool"] == Expect(tools=[])
+
+
+def test_a_reference_answer_is_looked_for_in_the_response(tmp_path: Path) -> None:
+    asked = {"metrics": ["safety_v1"], "thresholds": {"response_match_score": 0.7}}
+    recall = Criterion("response_match_score", options={"mode": "recall"})
+    assert reading(tmp_path, QUERIES).metrics == [recall]
+    assert reading(tmp_path, {**QUERIES, **asked}).metrics == [
+        Criterion("safety_v1"),
+        replace(recall, threshold=0.7),
+    ]
+
+
+def test_a_judge_of_references_needs_no_other_measure_of_them(tmp_path: Path) -> None:
+    found = reading(tmp_path, {**QUERIES, "metrics": ["final_response_match_v2"]})
+    assert found.metrics == [Criterion("final_response_match_v2")]
+
+
+def test_sessions_expect_something_of_each_turn(tmp_path: Path) -> None:
+    found = reading(tmp_path, SESSIONS)
+    assert found["flight"].turns == [
+        Turn("I want to fly", Expect(tools=["search"], contains="Where")),
+        Turn("To Oslo", Expect(tools=[])),
+    ]
+
+
+def test_a_fluent_suite_expects_something_of_the_last_turn(tmp_path: Path) -> None:
+    found = reading(tmp_path, FLUENT, "billing.yaml")
+    assert (found.id, found.trials) == ("billing_v2", 2)
+    assert found.metrics == [
+        Criterion("tool_trajectory_avg_score", threshold=1.0),
+        Criterion("response_evaluation_score"),
+    ]
+    assert found["case_1"].expect == Expect(tools=["classify", "ticket"])
+    case = found["refund"]
+    assert case.turns == [
+        Turn("Hello"),
+        Turn(
+            "I want a refund",
+            Expect(
+                tools=["classify", "refund"],
+                contains="done",
+                state={"session": {"intent": "refund"}},
+            ),
+        ),
+    ]
+    assert (case.mocks, case.target) == ({"refund": {"ok": True}}, "clerk")
+    assert (case.state, case.metadata) == ({"session": {"order": 7}}, {"owner": "ada"})
+
+
+def test_a_fluent_trajectory_may_be_that_of_the_whole_conversation(tmp_path: Path) -> None:
+    case = {"input": ["Hi", "Refund!"], "expected_trajectory": ["look", "pay"], "scope": "all"}
+    found = reading(tmp_path, {"cases": [case], "thresholds": {"tool_trajectory_avg_score": 0.5}})
+    assert found["case_1"].metrics == [
+        Criterion("tool_trajectory_avg_score", threshold=0.5, options={"scope": "all"})
+    ]
+    write_evalset(found, tmp_path / "again.json", shape="fluent")
+    assert json.loads((tmp_path / "again.json").read_text())["cases"][0] == case
+
+
+def test_a_fluent_suite_may_say_who_plays_the_users(tmp_path: Path) -> None:
+    data = {
+        "name": "s",
+        "simulation": {"model": "m", "persona": "Ada", "success_criteria": "paid", "max_turns": 4},
+        "cases": [{"input": "Hi"}],
+    }
+    (case,) = reading(tmp_path, data)
+    assert case.user == SimulatedUser("Ada", goal="paid", model="m", max_turns=4)
+
+
+def test_a_scenario_is_a_user_who_improvises(tmp_path: Path) -> None:
+    (case,) = reading(tmp_path, SCENARIOS)
+    assert (case.id, case.says, case.stop) == ("impatient", "Weather?", Stop(max_turns=6))
+    assert case.user == SimulatedUser(
+        plan="Ask for Oslo, then for tomorrow.", goals=("a temperature", "a forecast")
+    )
+
+
+# Unknown fields
+
+
+@pytest.mark.parametrize("shape", ["agentflow", "adk", "adk-named", "queries", "sessions"])
+def test_fields_nobody_knows_survive(tmp_path: Path, shape: str) -> None:
+    name, text = FILES[shape]
+    data = json.loads(text)
+    marked = _with_odd_fields(data)
+    found = reading(tmp_path, marked, name)
+    write_evalset(found, tmp_path / "again" / name, shape=shape)
+    again = json.loads((tmp_path / "again" / name).read_text())
+    assert _odd_fields(again) == _odd_fields(marked)
+    assert len(_odd_fields(again)) >= 3
+
+
+def _with_odd_fields(data: Any, depth: int = 0) -> Any:
+    """A copy in which the first mappings on the way down have a field of their own."""
+    if isinstance(data, list):
+        return [_with_odd_fields(item, depth + 1) for item in data]
+    if not isinstance(data, dict) or depth > 4:
+        return data
+    free = ("args", "state", "parts", "content", "tool_input", "expected_tool_args")
+    inner = {k: v if k in free else _with_odd_fields(v, depth + 1) for k, v in data.items()}
+    return {**inner, "x_odd": depth}
+
+
+def _odd_fields(data: Any, place: str = "") -> list[str]:
+    if isinstance(data, list):
+        return [odd for i, v in enumerate(data) for odd in _odd_fields(v, f"{place}[{i}]")]
+    if not isinstance(data, dict):
+        return []
+    mine = [f"{place}={data['x_odd']}"] if "x_odd" in data else []
+    return sorted(mine + [odd for k, v in data.items() for odd in _odd_fields(v, f"{place}.{k}")])
+
+
+def test_fields_nobody_knows_survive_in_our_own_shape(tmp_path: Path) -> None:
+    case = {"id": "a", "says": "Hi", "owner": 1, "stop": {"max_turns": 3, "zone": "x"}}
+    turn = {"says": "Hi", "mood": "calm", "expect": {"tools": [{"tool": "t", "note": 7}]}}
+    data = {"version": 1, "team": "b", "cases": [case, {"id": "b", "turns": [turn]}]}
+    found = reading(tmp_path, data)
+    assert found.extra == {"team": "b"}
+    assert found["a"].extra == {"owner": 1, "stop.zone": "x"}
+    (read,) = found["b"].turns
+    assert read.extra == {"mood": "calm"}
+    assert read.expect is not None
+    assert read.expect.extra == {"tools[0].note": 7}
+    write_evalset(found, tmp_path / "again.json")
+    assert read_evalset(tmp_path / "again.json") == found
+
+
+# What is no eval set
+
+
+def test_a_file_of_no_known_shape_is_refused_with_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="is a mapping with 'rows'") as told:
+        reading(tmp_path, {"rows": []})
+    for shape in FILES:
+        assert shape == "table" or f"- {shape}: " in str(told.value)
+
+
+def test_a_config_given_as_cases_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="is a config, no eval set: it has `criteria` and no cases"):
+        reading(tmp_path, AGENTFLOW_CONFIG)
+    with pytest.raises(BadFile, match="is a config, no eval set: it has `metrics` and no cases"):
+        reading(tmp_path, {"version": 1, "metrics": ["exact"]})
+
+
+def test_a_file_with_the_signs_of_two_shapes_is_refused(tmp_path: Path) -> None:
+    mixed = {**AGENTFLOW, "eval_cases": [*AGENTFLOW["eval_cases"], *ADK["eval_cases"]]}
+    with pytest.raises(
+        BadFile, match=r"several kinds of eval set \(agentflow: .*; adk: .*Give shape="
+    ):
+        reading(tmp_path, mixed)
+
+
+def test_an_error_says_what_the_file_was_taken_for(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match=r"taken for sessions: it has `sessions`"):
+        reading(tmp_path, {"sessions": [{"name": "a", "turns": [{"user": 7}]}]})
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        ({"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "conversation_scenario": {}}]}, "neither `conversation` nor"),
+        (adk_with(user_content={"parts": [{"inline_data": {"data": "aa"}}]}), "no text for the user"),
+        (adk_with(user_content=None, final_response={"parts": []}), "user_content: it is missing"),
+        (adk_with(final_response={"parts": 5}), "final_response.parts: 5 should be a text or a list"),
+        (adk_with(intermediate_data={"tool_uses": [{}]}), r"tool_uses\[0\].name: None should be the name"),
+        ([{"query": "Hi", "expected_tool_use": [{"tool_name": "t"}]}], "no `tool_input`"),
+        ([{"query": 5}], r"\[0\].query: 5 should be a text"),
+        ({"data": [{"query": "Hi", "expected_tool_calls": "t"}]}, "expected_tool_calls: 't' should be a list"),
+        ({"data": [{"query": "Hi", "expected_tool_args": {"t": {}}}]}, "'t' is not among `expected_tool_calls`"),
+        ({"data": [{"query": "Hi"}], "thresholds": {"x": "high"}}, "thresholds.x: 'high' should be a number"),
+        ({"type": "x", "sessions": []}, "type: 'x' should be 'evalset'"),
+        ({"cases": [{"input": []}]}, r"cases\[0\].input: \[\] should be a text or a list of texts"),
+        ({"cases": [{"input": "Hi", "scope": "some"}]}, "'some' should be 'last' or 'all'"),
+        ({"cases": [{"input": "Hi"}], "num_runs": 0}, "num_runs: 0 should be 1 or more"),
+        ({"cases": [{"input": "Hi"}], "num_runs": True}, "num_runs: True should be a whole number"),
+        ([{"starting_prompt": "Hi", "max_turns": 0}], "must be positive"),
+        ([{"starting_prompt": "Hi", "goals": "x"}], "goals"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_foreign_file_is_named(tmp_path: Path, content: Any, told: str) -> None:
+    with pytest.raises(BadFile, match=told):
+        reading(tmp_path, content)
+
+
+def test_there_is_no_shape_of_an_unknown_name(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match=r"no shape 'adkk'\. Did you mean 'adk'"):
+        reading(tmp_path, ADK, shape="adkk")
+
+
+ODD: list[Any] = [
+    None, 5, "x", [], {}, [1], [[]], [{}], {"cases": 5}, {"version": 1}, {"eval_cases": {}}, {"data": 5},
+    {"eval_cases": [5, {}, {"eval_id": 5}]}, {"sessions": [{"turns": 5}]}, {"cases": [{"input": 5}, 5]},
+    [{"query": "Hi", "expected_tool_use": 5}], [{"name": "a", "data": 5}], [{"starting_prompt": 5}],
+    {"version": 1, "cases": [{"id": "a", "turns": 5, "expect": 5, "user": {"by_args": [5]}}]},
+    {"version": 1, "cases": [{"id": "a", "user": {"live": 1}}], "extra": 5, "metadata": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", FILES)
+@pytest.mark.parametrize("data", ODD, ids=json.dumps)
+def test_data_of_another_shape_is_read_or_refused(tmp_path: Path, shape: str, data: Any) -> None:
+    (tmp_path / "set.json").write_text(json.dumps(data))
+    try:
+        found = read_evalset(tmp_path / "set.json", shape=shape)
+    except BadFile as error:
+        assert error.problems  # noqa: PT017
+    else:
+        assert all(case.id for case in found)
