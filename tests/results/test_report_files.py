@@ -158,12 +158,19 @@ def test_the_usual_name_is_eval_report(
     assert [path.name for path in tmp_path.iterdir()] == ["eval_report.json"]
 
 
-def test_a_report_that_cannot_be_written_leaves_the_old_one(played: Report, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_leaves_the_old_one(
+    played: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = played.save(tmp_path / "r.json")
-    (tmp_path / "r.json.part").mkdir()
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(BadFile, match="cannot write the report"):
         rehearse(AGENT, SHOP.limit(1)).save(path)
     assert Report.load(path).id == played.id
+    assert [file.name for file in tmp_path.iterdir()] == ["r.json"]
 
 
 class _Shy:

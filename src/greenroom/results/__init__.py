@@ -1,18 +1,62 @@
 """What was concluded: the verdict on each case, and the report of a run."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from greenroom.results.failures import failed_cases
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult, Problem, Status, broken, concluded, skipped
 
+if TYPE_CHECKING:
+    from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
+    from greenroom.results.comparison import (
+        CaseChange,
+        Comparison,
+        MetricChange,
+        compare,
+        compare_all,
+    )
+    from greenroom.results.redaction import redacted
+
+# Opened when asked for: no rehearsal needs them.
+_SELDOM = {
+    "CaseChange": "comparison",
+    "CaseSummary": "breakdown",
+    "Comparison": "comparison",
+    "MetricChange": "comparison",
+    "TagSummary": "breakdown",
+    "compare": "comparison",
+    "compare_all": "comparison",
+    "per_case": "breakdown",
+    "per_tag": "breakdown",
+    "redacted": "redaction",
+}
+
 __all__ = [
+    "CaseChange",
     "CaseResult",
+    "CaseSummary",
+    "Comparison",
+    "MetricChange",
     "MetricSummary",
     "Problem",
     "Report",
     "Status",
     "Summary",
+    "TagSummary",
     "broken",
+    "compare",
+    "compare_all",
     "concluded",
     "failed_cases",
+    "per_case",
+    "per_tag",
+    "redacted",
     "skipped",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SELDOM:
+        raise AttributeError(f"module 'greenroom.results' has no attribute {name!r}")
+    return getattr(import_module(f"greenroom.results.{_SELDOM[name]}"), name)

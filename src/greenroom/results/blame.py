@@ -10,7 +10,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.cases.users import person_of
 from greenroom.ledger import questions
-from greenroom.ledger.events import RunEnded, ToolBlocked
+from greenroom.ledger.events import RunEnded, ToolBlocked, ToolFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.records import record
@@ -73,14 +73,17 @@ def _spoiled(name: str, outcome: Outcome) -> str:
 
 def _impossible(case: Case, ledger: Ledger) -> list[str]:
     """Expected calls of tools that the agent does not have."""
+    answered = {end.tool for end in ledger.trail().results.values() if end.source != "refused"}
+    # Who answered is there: most runs need no look at the whole graph.
+    unheard = [name for name in dict.fromkeys(_expected_tools(case)) if name not in answered]
     first = questions.started(ledger)
-    lists = [] if first is None else list(_tool_lists(first.agent))
+    lists = list(_tool_lists(first.agent)) if first is not None and unheard else []
     if not lists:
         return []
     offered = sorted({name for tools in lists for name in tools})
     return [
         f"the case expects a call of {name!r}, but the agent offers {offered or 'no tools'}"
-        for name in dict.fromkeys(_expected_tools(case))
+        for name in unheard
         if name not in offered
     ]
 
@@ -106,9 +109,9 @@ def _tool_lists(graph: Json) -> Iterator[list[str]]:
 
 def _mock_failures(ledger: Ledger) -> list[str]:
     return [
-        f"the mock of {call.tool!r} failed: {call.error}"
-        for call in questions.tool_calls(ledger)
-        if call.source == "mock" and call.error
+        f"the mock of {end.tool!r} failed: {end.error}"
+        for end in ledger.trail().results.values()
+        if isinstance(end, ToolFailed) and end.source == "mock"
     ]
 
 

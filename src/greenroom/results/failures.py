@@ -14,10 +14,7 @@ def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
     Without it they are taken from the report, which does not know the metrics of the set. One read
     from a file knows only what is data, so cases with code in them are refused.
     """
-    kept: dict[str, Case] = {}
-    for result in report.failures:
-        if result.case_id not in kept:
-            kept[result.case_id] = _case(result, evalset)
+    kept = {result.case_id: _case(result, evalset) for result in report.failures}
     origin = evalset.id if evalset is not None else report.evalset_id or report.name or "evalset"
     title = (evalset.name if evalset is not None else report.name) or origin
     return EvalSet(

@@ -6,16 +6,26 @@ from typing import Any
 
 from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.plain import plain
+from greenroom.ledger.redaction import redactor
 from greenroom.results.data import report_data
 from greenroom.results.reading import report_from
 from greenroom.results.report import Report
+from greenroom.results.writing import write_whole
 
 _MAX_BYTES = 256 * 1024 * 1024
 
 
-def report_text(report: Report, *, failures_only: bool = False, indent: int | None = 2) -> str:
-    """The report as JSON text; `indent=None` puts it on one line."""
+def report_text(
+    report: Report,
+    *,
+    failures_only: bool = False,
+    indent: int | None = 2,
+    redact: bool = True,
+) -> str:
+    """The report as JSON text; `indent=None` puts it on one line, `redact=False` keeps secrets."""
     data = report_data(report, failures_only=failures_only)
+    if redact:
+        data = redactor().value(data)
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
@@ -26,19 +36,16 @@ def report_text(report: Report, *, failures_only: bool = False, indent: int | No
 
 
 def write_report(
-    report: Report, path: str | Path, *, failures_only: bool = False, indent: int | None = 2
+    report: Report,
+    path: str | Path,
+    *,
+    failures_only: bool = False,
+    indent: int | None = 2,
+    redact: bool = True,
 ) -> Path:
     """Write a report as JSON, whole or not at all, and say where it is."""
-    target = Path(path)
-    text = report_text(report, failures_only=failures_only, indent=indent)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f"{target.name}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
-    except OSError as error:
-        raise BadFile(f"cannot write the report to {str(target)!r}: {error}.") from error
-    return target
+    text = report_text(report, failures_only=failures_only, indent=indent, redact=redact)
+    return write_whole(text, path)
 
 
 def read_report(path: str | Path) -> Report:

@@ -4,13 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from os import urandom
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.records import record
 from greenroom.results.result import CaseResult, Status
+
+if TYPE_CHECKING:
+    from greenroom.results.breakdown import CaseSummary, TagSummary
+    from greenroom.results.comparison import Comparison
 
 REPORT_FILE = "eval_report.json"
 
@@ -160,6 +164,33 @@ class Report:
             max((s.value for s in scores), default=None),
         )
 
+    def by_case(self) -> dict[str, list[CaseResult]]:
+        """The results of each case, one for each of its trials."""
+        found: dict[str, list[CaseResult]] = {}
+        for result in self.results:
+            found.setdefault(result.case_id, []).append(result)
+        return found
+
+    @property
+    def per_tag(self) -> "Mapping[str, TagSummary]":
+        """The results by tag, with their pass rate and cost."""
+        from greenroom.results.breakdown import per_tag
+
+        return per_tag(self)
+
+    @property
+    def per_case(self) -> "Mapping[str, CaseSummary]":
+        """The trials of each case, with their pass rate and cost."""
+        from greenroom.results.breakdown import per_case
+
+        return per_case(self)
+
+    def compare(self, baseline: "Report", threshold: float = 0.05) -> "Comparison":
+        """What became of the baseline's cases; see `greenroom.results.comparison`."""
+        from greenroom.results.comparison import compare
+
+        return compare(baseline, self, threshold)
+
     def __getitem__(self, case_id: str) -> CaseResult:
         for result in self.results:
             if result.case_id == case_id:
@@ -184,15 +215,22 @@ class Report:
         return plain_text(self)
 
     def save(
-        self, path: str | Path = REPORT_FILE, *, failures_only: bool = False, indent: int | None = 2
+        self,
+        path: str | Path = REPORT_FILE,
+        *,
+        failures_only: bool = False,
+        indent: int | None = 2,
+        redact: bool = True,
     ) -> Path:
         """Write the report as JSON, whole or not at all, and say where it is.
 
-        `failures_only` leaves out the results of cases that passed or were skipped.
+        `failures_only` leaves out the results of cases that passed or were skipped. Secrets are
+        replaced unless `redact=False`.
         """
         from greenroom.results.files import write_report
 
-        return write_report(self, path, failures_only=failures_only, indent=indent)
+        options = {"failures_only": failures_only, "redact": redact}
+        return write_report(self, path, indent=indent, **options)
 
     @classmethod
     def load(cls, path: str | Path = REPORT_FILE) -> "Report":

@@ -61,6 +61,11 @@ class CaseResult:
     """Whose failure it is, where no ledger was kept."""
 
     @property
+    def label(self) -> str:
+        """The case's id, and which trial of it this is from the second on."""
+        return self.case_id if self.trial == 1 else f"{self.case_id} (trial {self.trial})"
+
+    @property
     def passed(self) -> bool:
         """Whether the case counts as passed."""
         return self.status == "passed"
@@ -138,9 +143,7 @@ def concluded(
 
 def _kept_steps(ledger: Ledger) -> tuple[Step, ...]:
     """The trajectory without its details: the ledger was not to be kept, so little of it is."""
-    return tuple(
-        [Step(s.type, s.name, s.args, s.at, s.seconds) for s in questions.trajectory(ledger)]
-    )
+    return tuple(questions.trajectory(ledger, brief=True))
 
 
 def broken(case: Case, error: BaseException, phase: Phase = "system") -> CaseResult:

@@ -1,20 +1,21 @@
 """A report as plain text: what `print(report)` shows."""
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.ledger.redaction import redactor
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
 
 
 def plain_text(report: Report) -> str:
-    """One line a case, the reasons of those that did not pass, and the counts."""
-    width = max((len(result.case_id) for result in report.results), default=0)
+    """One line a case, the reasons of those that did not pass, and the counts; without secrets."""
+    width = max((len(result.label) for result in report.results), default=0)
     lines = [line for result in report.results for line in _case(result, width)]
-    return "\n".join([*lines, _totals(report)])
+    return redactor().text("\n".join([*lines, _totals(report)]))
 
 
 def _case(result: CaseResult, width: int) -> list[str]:
     scores = "  ".join(f"{name} {shown(outcome)}" for name, outcome in result.scores.items())
-    first = f"{result.status:<10}  {result.case_id:<{width}}  {scores}".rstrip()
+    first = f"{result.status:<10}  {result.label:<{width}}  {scores}".rstrip()
     return [first, *(f"    {line}" for line in reasons(result))]
 
 
@@ -59,11 +60,17 @@ def counted(summary: Summary) -> str:
     return ", ".join(parts)
 
 
+def how_many(report: Report) -> str:
+    """How many cases there were, and how many trials of them if there were more."""
+    results, cases = len(report.results), len(report.by_case())
+    noun = "1 case" if cases == 1 else f"{cases} cases"
+    return noun if results == cases else f"{results} trials of {noun}"
+
+
 def _totals(report: Report) -> str:
-    noun = "case" if len(report.results) == 1 else "cases"
     models = ", ".join(report.models)
     answered = f"; answered by {models}" if models else ""
     if report.user_models:
         answered += f"; users played by {', '.join(report.user_models)}"
     notes = "".join(f"\nnote: {note}" for note in report.notes)
-    return f"{len(report.results)} {noun}: {counted(report.summary)}{answered}{notes}"
+    return f"{how_many(report)}: {counted(report.summary)}{answered}{notes}"

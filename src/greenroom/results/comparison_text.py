@@ -1,0 +1,125 @@
+"""A comparison for readers: as plain text, and as JSON for other programs."""
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import redactor
+from greenroom.results.comparison import CaseChange, Comparison, MetricChange, Verdict
+from greenroom.results.exact import ALPHA
+from greenroom.results.report import Report, Summary
+
+VERSION = 1
+KIND = "comparison"
+
+TOLD: tuple[Verdict, ...] = ("regressed", "unclear", "changed", "improved", "added", "removed")
+"""The verdicts that are worth a line, in the order of their weight."""
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """What changed, a line a case, and how sure that is; without secrets."""
+    return redactor().text("\n".join(_lines(comparison)))
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    told = comparison.of(*TOLD)
+    width = max((len(case.case_id) for case in told), default=0)
+    for verdict in TOLD:
+        for case in comparison.of(verdict):
+            yield f"{verdict:<9}  {case.case_id:<{width}}  {' '.join(case.why.split())}".rstrip()
+    for change in comparison.metrics.values():
+        if abs(change.delta) > 1e-9:
+            yield f"mean of {change.name}: {shown_change(change)}"
+    yield counted(comparison)
+    yield certainty(comparison)
+    if unknown := sum(not case.known for case in comparison.compared):
+        yield f"whether {_cases(unknown)} ask for the same as before is unknown"
+
+
+def counted(comparison: Comparison) -> str:
+    """How many cases went which way."""
+    counts = {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)}
+    told = [f"{count} {verdict}" for verdict, count in counts.items() if count]
+    return f"{_cases(len(comparison.cases))} against the baseline: {', '.join(told) or 'none'}"
+
+
+def certainty(comparison: Comparison) -> str:
+    """Where the pass rates of the compared cases went, and how likely that is by luck alone."""
+    p, compared = comparison.p, len(comparison.compared)
+    if p is None:
+        return "no case was evaluated on both sides, so nothing can be said of the whole"
+    if comparison.trend == "same":
+        return f"the pass rates of {_cases(compared)} that compare are the same"
+    verdict = {
+        "better": "better than luck explains",
+        "worse": "worse than luck explains",
+        "unclear": "unclear: luck alone may explain it",
+    }[comparison.trend]
+    return f"over {_cases(compared)} that compare: {verdict} (exact sign test, p = {p:.2g})"
+
+
+def shown_change(change: MetricChange) -> str:
+    """A mean then and now, with its difference."""
+    return f"{change.before:.2f} before, {change.now:.2f} now ({change.delta:+.2f})"
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Json]:
+    """The comparison as JSON, without secrets."""
+    data: dict[str, Json] = {
+        "version": VERSION,
+        "kind": KIND,
+        "threshold": comparison.threshold,
+        "alpha": ALPHA,
+        "baseline": _report_data(comparison.baseline),
+        "current": _report_data(comparison.current),
+        "trend": comparison.trend,
+        "p": comparison.p,
+        "counts": {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)},
+        "metrics": _metrics_data(list(comparison.metrics.values())),
+        "cases": [_case_data(case) for case in comparison.cases],
+    }
+    return redactor().value(data)
+
+
+def _report_data(report: Report) -> dict[str, Json]:
+    return {
+        "id": report.id,
+        "evalset_id": report.evalset_id,
+        "name": report.name,
+        "at": report.at,
+        "counts": _counts_data(report.summary),
+        "pass_rate": report.summary.pass_rate,
+        "cost": report.cost,
+    }
+
+
+def _case_data(case: CaseChange) -> dict[str, Json]:
+    return {
+        "case_id": case.case_id,
+        "verdict": case.verdict,
+        "why": case.why,
+        "before": None if case.before is None else _counts_data(case.before),
+        "now": None if case.now is None else _counts_data(case.now),
+        "metrics": _metrics_data(list(case.metrics.values())),
+        "p": case.p,
+        "known": case.known,
+    }
+
+
+def _metrics_data(changes: Sequence[MetricChange]) -> dict[str, Json]:
+    return {c.name: {"before": c.before, "now": c.now, "delta": c.delta} for c in changes}
+
+
+def _counts_data(counts: Summary) -> dict[str, Json]:
+    return {
+        "total": counts.total,
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "errors": counts.errors,
+        "terminated": counts.terminated,
+        "skipped": counts.skipped,
+    }
