@@ -6,9 +6,23 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, EvalSet, Report, Scripted, evaluate, rehearse, step
-from greenroom.cases import write_evalset
+from greenroom import (
+    Agent,
+    Case,
+    EvalSet,
+    Report,
+    Scripted,
+    SimulatedUser,
+    call,
+    evaluate,
+    rehearse,
+    step,
+    tool,
+)
+from greenroom.cases import Criterion, write_evalset
+from greenroom.cases.config import EvalConfig, UserSimulator
 from greenroom.errors import BadCase, BadFile, BadInput, BadMetric, NotFound
+from greenroom.ledger import tool_calls
 from greenroom.metrics import contains
 
 ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
@@ -249,3 +263,74 @@ def test_an_async_hook_is_reported_and_not_awaited() -> None:
 def test_an_unknown_way_with_errors_is_refused() -> None:
     with pytest.raises(BadInput, match="explode"):
         rehearse(Agent("a", model=Scripted("hi")), [Case("c", "x")], on_error="explode")
+
+
+async def test_trials_play_every_case_again_in_the_order_of_the_cases() -> None:
+    report = await evaluate(ECHO, [case("a"), case("b")], metrics=[OK], trials=2)
+    assert [(r.case_id, r.trial) for r in report] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert "passed      a (trial 2)  contains('You said') 1.00" in str(report).splitlines()
+    assert "4 trials of 2 cases: 4 passed" in str(report)
+    assert [len(found) for found in report.by_case().values()] == [2, 2]
+
+
+async def test_a_set_says_how_often_its_cases_are_played_unless_told_otherwise() -> None:
+    thrice = EvalSet("s", [case("a")], trials=3)
+    assert len(await evaluate(ECHO, thrice, metrics=[OK])) == 3
+    assert len(await evaluate(ECHO, thrice, metrics=[OK], trials=1)) == 1
+
+
+@pytest.mark.parametrize("trials", [0, -1, 1.5, True, "2"])
+async def test_trials_that_are_no_count_are_refused(trials: Any) -> None:
+    with pytest.raises(BadCase, match="trials"):
+        await evaluate(ECHO, [case("a")], metrics=[OK], trials=trials)
+
+
+async def test_trials_that_differ_are_told_apart() -> None:
+    answers = iter(["You said so", "Something else", "You said so"])
+    agent = step(lambda: next(answers), name="fickle")
+    report = await evaluate(agent, case("a"), metrics=[OK], trials=3, concurrency=1)
+    assert [(r.trial, r.status) for r in report] == [(1, "passed"), (2, "failed"), (3, "passed")]
+    assert (report.passed, report.summary.pass_rate) == (False, pytest.approx(2 / 3))
+
+
+async def test_trials_that_were_not_played_are_skipped_and_numbered() -> None:
+    report = await evaluate(FRAGILE, case("a", "crash"), trials=3, concurrency=1, fail_fast=True)
+    assert [(r.trial, r.status) for r in report] == [(1, "error"), (2, "skipped"), (3, "skipped")]
+
+
+async def test_mocks_of_a_run_answer_where_a_case_has_none() -> None:
+    @tool
+    def stock(item: str) -> int:
+        raise RuntimeError("the warehouse was asked")
+
+    agent = Agent("clerk", model=Scripted(call("stock", item="cup"), "Fine."), tools=[stock])
+    cases = [case("a"), case("b", mocks={"stock": 9})]
+    report = await evaluate(agent, cases, metrics=[contains("Fine")], mocks={"stock": 3})
+    assert report.passed, report
+    ledgers = [result.ledger for result in report]
+    assert [tool_calls(ledger)[0].result for ledger in ledgers if ledger] == [3, 9]
+
+
+async def test_a_config_judges_beside_the_set_and_wins_over_it(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "version: 1\nmetrics: [{criterion: contains, texts: [nowhere]}]\n"
+    )
+    said = Criterion("contains", options={"texts": ["You said"]})
+    evalset = EvalSet("s", [case("a")], metrics=[said, "exact"])
+    own = await evaluate(ECHO, evalset)
+    told = await evaluate(ECHO, evalset, config=tmp_path / "config.yaml")
+    assert list(own["a"].scores) == ["contains('You said')", "exact()"]
+    assert list(told["a"].scores) == ["exact()", "contains('nowhere')"]
+
+
+async def test_a_config_may_end_the_run_at_the_first_failure() -> None:
+    config = EvalConfig(criteria=[Criterion("contains", options={"texts": ["no"]})], fail_fast=True)
+    report = await evaluate(ECHO, [case("a"), case("b")], config=config, concurrency=1)
+    assert statuses(report) == ["failed", "skipped"]
+
+
+async def test_a_config_names_the_model_of_users_who_have_none() -> None:
+    config = EvalConfig(user_simulator=UserSimulator(model="nobody:knows-it"))
+    simulated = case("a", user=SimulatedUser("A guest"))
+    report = await evaluate(ECHO, [simulated], metrics=[OK], config=config)
+    assert "nobody" in str(report)

@@ -3,11 +3,11 @@
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, perf_counter, time
-from typing import Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
@@ -31,9 +31,13 @@ from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.stage import check_fence, simulate
 from greenroom.simulation.watchdog import sweep, vigil, watched
 from greenroom.suite.collecting import Collecting
+from greenroom.suite.equipping import as_config, equipped
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.world.live import LiveWorld
 from greenroom.world.threads import Expired
+
+if TYPE_CHECKING:
+    from greenroom.cases.config import EvalConfig
 
 Cases = EvalSet | Case | Iterable[Case] | str | Path
 OnError = Literal["collect", "stop", "skip"]
@@ -42,6 +46,7 @@ OnResult = Callable[[CaseResult], None]
 
 CONCURRENCY = 4
 METRIC_SECONDS = 60.0
+_NO_MOCKS: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +68,10 @@ async def evaluate(
     agent: Any,
     cases: Cases,
     *,
+    trials: int | None = None,
     metrics: Iterable[MetricLike] = (),
+    config: "EvalConfig | str | Path | None" = None,
+    mocks: Mapping[str, Any] = _NO_MOCKS,
     allow_tools: Collection[Any] = (),
     concurrency: int = CONCURRENCY,
     on_error: OnError = "collect",
@@ -76,12 +84,16 @@ async def evaluate(
 ) -> Report:
     """Rehearse `agent` on every case and report what came of it, in the order of the cases.
 
-    `metrics` are added to each case's own. `allow_tools` names tools whose real bodies may run,
+    Each case is played `trials` times, or as often as its set says. `metrics` and the criteria of
+    `config` are added to each case's own, `mocks` answer where a case has none. `allow_tools` names tools whose real bodies may run,
     inside the fence. `on_error="stop"` ends the run at the first error, "skip" leaves broken cases
     out of the gate but shows them; `fail_fast` ends it at the first case that did not pass.
     `allow_unfenced` goes on where the fence cannot hold, and says so in the report.
     """
-    evalset = as_evalset(cases)
+    config = as_config(config)
+    evalset = equipped(as_evalset(cases), mocks, config)
+    if trials is not None:
+        evalset = replace(evalset, trials=trials)
     if on_error not in get_args(OnError):
         raise BadInput(f"on_error={on_error!r} is none of {', '.join(get_args(OnError))}.")
     if isinstance(agent, str):
@@ -91,7 +103,7 @@ async def evaluate(
         allow_tools=allow_tools,
         concurrency=concurrency,
         on_error=on_error,
-        fail_fast=fail_fast,
+        fail_fast=fail_fast or (config is not None and config.fail_fast),
         keep_ledgers=keep_ledgers,
         seconds_per_metric=seconds_per_metric,
         on_case_start=on_case_start,
@@ -145,9 +157,11 @@ class _Run:
     notes: list[str] = field(default_factory=list[str])
 
     async def results(self) -> list[CaseResult]:
-        """Every case's result, at most `concurrency` under way at once."""
-        due = iter(enumerate(self.evalset.cases))
-        width = max(1, min(self.settings.concurrency, len(self.evalset)))
+        """Every trial of every case, at most `concurrency` under way at once."""
+        trials = range(1, self.evalset.trials + 1)
+        plays = [(case, trial) for case in self.evalset.cases for trial in trials]
+        due = iter(enumerate(plays))
+        width = max(1, min(self.settings.concurrency, len(plays)))
         workers = [asyncio.ensure_future(self._work(due)) for _ in range(width)]
         try:
             await asyncio.gather(*workers)
@@ -155,15 +169,16 @@ class _Run:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        return [self.done[index] for index in range(len(self.evalset))]
+        return [self.done[index] for index in range(len(plays))]
 
-    async def _work(self, due: Iterable[tuple[int, Case]]) -> None:
-        for index, case in due:
+    async def _work(self, due: Iterable[tuple[int, tuple[Case, int]]]) -> None:
+        for index, (case, trial) in due:
             if self.stopped:
-                self.done[index] = skipped(case, self.stopped)
+                result = skipped(case, self.stopped)
             else:
-                self.done[index] = await self._case(case)
-                self._consider(self.done[index])
+                result = await self._case(case)
+                self._consider(result)
+            self.done[index] = result if trial == 1 else replace(result, trial=trial)
             self._tell(self.settings.on_case_complete, self.done[index])
 
     async def _case(self, case: Case) -> CaseResult:

@@ -10,20 +10,36 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files import read_evalset
-from greenroom.errors import BadFile, NotFound
+from greenroom.errors import BadAgent, BadFile, NotFound
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
 AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")
 _FOLDER_FILES = ("agent.py", "__init__.py", "main.py")
-_DATA = (".json", ".yaml", ".yml")
+_DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 
 
-async def load_agent(reference: str) -> Any:
-    """The agent named by `path[:attr]` or a dotted module; factories are called and awaited."""
-    where, attr = _split(reference)
+async def load_agent(reference: str, *, model: Any = None) -> Any:
+    """The agent named by `path[:attr]` or a dotted module; factories are called and awaited.
+
+    `model` plays it in place of its own, if its backend can have it so.
+    """
+    agent = await _found(reference)
+    if model is None:
+        return agent
+    backend = backend_for(agent)
+    if not hasattr(backend, "with_model"):
+        raise BadAgent(
+            f"{reference} is played by the backend {backend.name!r}, which cannot change its "
+            f"agent's model. Change it in the code."
+        )
+    return backend.with_model(model)  # pyright: ignore[reportUnknownMemberType,reportAttributeAccessIssue,reportUnknownVariableType]
+
+
+async def _found(reference: str) -> Any:
+    where, attr = split_reference(reference)
     module = load_module(where)
     if attr:
         return await _made(_attribute(module, attr, reference))
@@ -54,13 +70,14 @@ async def _made(found: Any) -> Any:
 
 def load_cases(reference: str) -> EvalSet:
     """The cases of `path[:attr]`: a data file, or every Case, list of them or EvalSet of a module."""
-    where, attr = _split(reference)
+    where, attr = split_reference(reference)
     if Path(where).suffix in _DATA:
+        from greenroom.cases.files import read_evalset  # cases in Python need none of it
+
         return read_evalset(where)
-    module = load_module(where)
     if attr:
-        return as_evalset(_attribute(module, attr, reference), Path(where).stem)
-    found = _cases_in(vars(module).values())
+        return as_evalset(load_value(reference), Path(where).stem)
+    found = module_cases(load_module(where))
     if not found:
         raise NotFound(
             f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
@@ -69,10 +86,18 @@ def load_cases(reference: str) -> EvalSet:
     return EvalSet(Path(where).stem, found)
 
 
-def _cases_in(values: Iterable[Any]) -> list[Case]:
-    """Every case once, though it may have several names."""
+def load_value(reference: str) -> Any:
+    """What `path:attr` names in the author's code."""
+    where, attr = split_reference(reference)
+    if not attr:
+        raise NotFound(f"{reference!r} names a module; say what in it: {where}:name.")
+    return _attribute(load_module(where), attr, reference)
+
+
+def module_cases(module: ModuleType) -> list[Case]:
+    """Every case of a module once, though it may have several names."""
     seen: dict[int, Case] = {}
-    for value in list(values):
+    for value in list(vars(module).values()):
         for case in _flat(value):
             seen.setdefault(id(case), case)
     return list(seen.values())
@@ -103,7 +128,8 @@ def as_evalset(given: Any, name: str = "cases") -> EvalSet:
     raise BadFile(f"{given!r} is neither a case, a list of cases, an EvalSet nor a path to them.")
 
 
-def _split(reference: str) -> tuple[str, str]:
+def split_reference(reference: str) -> tuple[str, str]:
+    """The path and the name in `path[:attr]`; "" without one."""
     where, colon, attr = reference.rpartition(":")
     return (where, attr) if colon and where and "/" not in attr else (reference, "")
 

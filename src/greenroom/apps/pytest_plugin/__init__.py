@@ -1,0 +1,96 @@
+"""The pytest plug-in: eval-set files as tests, fixtures that rehearse, and a summary of both.
+
+Every pytest run of everybody who has Greenroom installed imports this, so it opens a room only when
+there is something to rehearse.
+"""
+
+from collections.abc import Generator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from greenroom.apps.pytest_plugin.settings import (
+    add_options,
+    is_listed,
+    is_usual,
+    read_settings,
+)
+from greenroom.apps.pytest_plugin.tally import Tally, count
+
+if TYPE_CHECKING:
+    from greenroom.apps.pytest_plugin.collecting import EvalFile
+    from greenroom.apps.pytest_plugin.rehearsing import Rehearsal
+    from greenroom.apps.pytest_plugin.runner import EvalResult, EvalRunner, load_test_file
+
+__all__ = ["EvalResult", "EvalRunner", "load_test_file"]
+
+_READABLE = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer the options."""
+    add_options(parser.getgroup("greenroom", "rehearsals of agents"))
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let a conftest dress cases."""
+    from greenroom.apps.pytest_plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings, and count from now on."""
+    config.addinivalue_line(
+        "markers",
+        "greenroom(agent, cases, min_pass_rate, **options): what `rehearse` and `evaluate` take "
+        "when they are not told; every case of an eval-set file carries it too.",
+    )
+    config.pluginmanager.register(Tally(config, read_settings(config)), Tally.NAME)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "EvalFile | None":
+    """Collect eval sets; whatever else a file is, it is somebody else's."""
+    if file_path.suffix not in _READABLE:
+        return None
+    listed = is_listed(file_path, parent.config)
+    named = parent.session.isinitpath(file_path)
+    if not (listed or named or is_usual(file_path)):
+        return None
+    from greenroom.apps.pytest_plugin.collecting import eval_file
+
+    return eval_file(file_path, parent, listed=listed, named=named)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Send along what was rehearsed in a test, and show it if the test failed."""
+    report = yield
+    count(item, report)
+    return report
+
+
+@pytest.fixture(name="rehearse")
+def rehearse_fixture(request: pytest.FixtureRequest) -> "Rehearsal":
+    """Rehearse an agent on cases: `rehearse(agent, "refund.yaml", trials=3)` gives a report."""
+    from greenroom.apps.pytest_plugin.rehearsing import Rehearsal
+
+    return Rehearsal(request)
+
+
+@pytest.fixture(name="evaluate")
+def evaluate_fixture(request: pytest.FixtureRequest) -> Any:
+    """The same for async tests: `await evaluate(agent, "refund.yaml", trials=3)`."""
+    from greenroom.apps.pytest_plugin.rehearsing import Rehearsal
+
+    return Rehearsal(request).evaluate
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.runner"), name)

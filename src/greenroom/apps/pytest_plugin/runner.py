@@ -1,0 +1,155 @@
+"""`EvalRunner`: rehearsals one call at a time, for tests written in that style."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from greenroom.apps.pytest_plugin.tally import hear
+from greenroom.cases.case import Case, Expect, Stop
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.loading import read_evalset
+from greenroom.cases.parts import MetricLike
+from greenroom.cases.scores import Outcome, Score
+from greenroom.cases.users import SimulatedUser
+from greenroom.errors import GreenroomError
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.records import record
+from greenroom.reports.failure import failure_text
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult
+from greenroom.simulation.users import with_user_model
+from greenroom.suite.evaluation import rehearse
+from greenroom.suite.references import as_evalset
+
+MAX_TURNS = 10
+_TRAJECTORY = ("tool_trajectory_avg_score", "trajectory_match", "expected_tools")
+
+
+def load_test_file(path: str | Path) -> EvalSet:
+    """The cases of a file, to be run or to parametrize a test with."""
+    return read_evalset(path)
+
+
+@record(repr=False)
+class EvalResult:
+    """One case's result by the names that tests in this style use. `str(result)` tells it all."""
+
+    result: CaseResult
+
+    @property
+    def name(self) -> str:
+        """The case's name, or its id."""
+        return self.result.name or self.result.case_id
+
+    @property
+    def passed(self) -> bool:
+        """Whether every metric that applied passed, and at least one did."""
+        return self.result.passed
+
+    @property
+    def status(self) -> str:
+        """passed, failed, error, terminated or skipped."""
+        return self.result.status
+
+    @property
+    def response(self) -> str:
+        """The agent's last words; "" if it said nothing."""
+        return next((said for said in reversed(self.result.responses) if said), "")
+
+    @property
+    def responses(self) -> Sequence[str]:
+        """The agent's last words in each turn."""
+        return self.result.responses
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The values of all metrics that could measure."""
+        return {name: score.value for name, score in self.result.measured.items()}
+
+    @property
+    def score(self) -> float:
+        """The mean of all metrics; an error if none of them could measure."""
+        values = list(self.scores.values())
+        if not values:
+            raise self._unknown("score")
+        return sum(values) / len(values)
+
+    @property
+    def trajectory_score(self) -> float:
+        """How far the tool calls were the expected ones; an error if nobody measured that."""
+        for name in _TRAJECTORY:
+            found: Outcome | None = self.result.scores.get(name)
+            if isinstance(found, Score):
+                return found.value
+        raise self._unknown("trajectory score")
+
+    def _unknown(self, what: str) -> GreenroomError:
+        return GreenroomError(f"case {self.result.case_id!r} has no {what}:\n{self}")
+
+    def __str__(self) -> str:
+        return failure_text(self.result)
+
+    def __repr__(self) -> str:
+        return f"<EvalResult of {self.result.case_id!r}: {self.result.status}>"
+
+
+class EvalRunner:
+    """Rehearses one agent; `evaluators` are metrics, functions, or objects with `evaluate(...)`.
+
+    Tools answer from the cases' mocks and from `mocks`; the real body of one runs only if it is
+    named in `allow_tools`. `user_model` plays simulated users who have no model of their own. Other
+    options are those of `evaluate`.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        evaluators: Iterable[MetricLike] = (),
+        *,
+        user_model: Any = None,
+        **options: Any,
+    ) -> None:
+        self.agent = agent
+        self.evaluators = list(evaluators)
+        self.user_model = user_model
+        self.options = options
+
+    def run(self, cases: EvalSet | Iterable[Case] | Case | str | Path) -> list[EvalResult]:
+        """A result for every trial of every case, in their order."""
+        return [EvalResult(result) for result in self.report(cases)]
+
+    def run_single(
+        self,
+        query: str | Case,
+        expected_tools: Sequence[ToolCall | str] | None = None,
+        *,
+        contains: str | Sequence[str] | None = None,
+        reference: str | None = None,
+    ) -> EvalResult:
+        """The result of one case, or of one question with what is expected of its answer."""
+        if not isinstance(query, Case):
+            expect = Expect(tools=expected_tools, contains=contains, reference=reference)
+            query = Case("single", query, expect=expect)
+        return self.run(query)[0]
+
+    def run_simulated(
+        self,
+        simulator: SimulatedUser | Any,
+        max_turns: int = MAX_TURNS,
+        *,
+        agent: Any = None,
+        query: str = "Hello.",
+    ) -> EvalResult:
+        """The result of a conversation that begins with `query` and is improvised from there on."""
+        case = Case("simulated", query, user=simulator, stop=Stop(max_turns=max_turns), agent=agent)
+        return self.run(case)[0]
+
+    def report(self, cases: EvalSet | Iterable[Case] | Case | str | Path) -> Report:
+        """The same as a report."""
+        evalset = as_evalset(cases)
+        users = [with_user_model(case, self.user_model) for case in evalset]
+        evalset = replace(evalset, cases=users)
+        report = rehearse(self.agent, evalset, metrics=self.evaluators, **self.options)
+        hear(report)
+        return report

@@ -1,0 +1,218 @@
+"""What was rehearsed in a pytest run, counted: the summary, the gate and the report file.
+
+Results ride on pytest's own reports, so that under xdist they come home with them.
+"""
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import pytest
+
+from greenroom.apps.pytest_plugin.settings import Settings, is_listed, is_usual
+
+if TYPE_CHECKING:
+    from greenroom.results.report import Report
+
+_heard: list["Report"] = []
+_listening: list["Tally"] = []
+_REHEARSED = pytest.StashKey[list["Report"]]()
+
+
+def hear(report: "Report") -> None:
+    """Remember a report until the test in which it was made is reported."""
+    if _listening:
+        _heard.append(report)
+
+
+def count(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put what was heard on the report of its test, and below the traceback if the test failed."""
+    if _heard:
+        item.stash.setdefault(_REHEARSED, []).extend(_heard)
+        _send(report, _heard, in_file=hasattr(item, "evalset"))
+        _heard.clear()
+    rehearsed = item.stash.get(_REHEARSED, None)
+    if rehearsed and report.failed and not hasattr(item, "evalset"):
+        _show(item, report, rehearsed)
+
+
+def _send(report: pytest.TestReport, heard: list["Report"], *, in_file: bool) -> None:
+    from greenroom.results.data import report_data
+
+    # As ASCII text: half a character of a model must not break the wire home.
+    sent = [json.dumps(report_data(_addressed(one, report.nodeid, in_file))) for one in heard]
+    vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
+
+
+def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
+    """The report whose cases are called as pytest calls them: several files may use one name."""
+    results = [
+        replace(result, case_id=nodeid if in_file else f"{nodeid}::{result.case_id}")
+        for result in report
+    ]
+    return replace(report, results=results)
+
+
+def _show(item: pytest.Item, report: pytest.TestReport, rehearsed: list["Report"]) -> None:
+    from greenroom.apps.pytest_plugin.collecting import told
+
+    shown = [told(one, item.config) for one in rehearsed if not one.passed]
+    add = getattr(report.longrepr, "addsection", None)
+    if shown and add is not None:
+        add("rehearsed", "\n".join(shown))
+
+
+def tally_of(config: pytest.Config) -> "Tally":
+    """The tally of this run."""
+    return cast(Tally, config.pluginmanager.get_plugin(Tally.NAME))
+
+
+class Tally:
+    """Counts what comes home, and has the last word about it."""
+
+    NAME: ClassVar[str] = "greenroom-tally"
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._config = config
+        self._settings = settings
+        self._sent: dict[bool, list[str]] = {True: [], False: []}
+        self._lost: list[str] = []
+        self._missed: list[str] = []
+        self._failures = 0
+        self._held = False
+        self.unplayed: list[str] = []
+
+    def pytest_sessionstart(self) -> None:
+        """Listen from now on."""
+        _listening.append(self)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take what a test brings; a case that failed without any result broke on the way."""
+        sent: dict[str, Any] | None = vars(report).get("greenroom")
+        if sent is not None:
+            self._sent[sent["in_file"]] += sent["reports"]
+        if report.failed and self._is_case(report):
+            self._failures += not hasattr(report, "wasxfail")
+            if sent is None:
+                self._lost.append(report.nodeid)
+
+    def _is_case(self, report: pytest.TestReport) -> bool:
+        """Whether a report is about a case of a file; that of a dead worker knows only its name."""
+        path = self._config.rootpath / report.nodeid.partition("::")[0]
+        known = "greenroom" in report.keywords and path.suffix != ".py"
+        return known or is_usual(path) or is_listed(path, self._config)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Let the gate decide, if there is one and everything was played."""
+        _listening.remove(self)
+        if (home := getattr(self._config, "workeroutput", None)) is not None:
+            home["greenroom_unplayed"] = self.unplayed
+            return
+        report = self._report(in_file=True)
+        if report is None:
+            return
+        self._save(report)
+        if exitstatus in (0, 1) and not session.shouldfail and not session.shouldstop:
+            self._judge(report, session)
+
+    def _save(self, report: "Report") -> None:
+        from greenroom.errors import BadFile
+
+        try:
+            if self._settings.report:
+                report.save(self._config.invocation_params.dir / self._settings.report)
+        except BadFile as error:
+            self._missed.append(str(error))
+
+    def _judge(self, report: "Report", session: pytest.Session) -> None:
+        self._missed += missed(report, self._settings)
+        if self._missed:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif self._settings.has_gate and not self._lost and session.testsfailed == self._failures:
+            self._held = True
+            session.exitstatus = pytest.ExitCode.OK
+
+    def _report(self, *, in_file: bool) -> "Report | None":
+        """Everything of one kind as one report."""
+        lost = self._lost if in_file else []
+        if not self._sent[in_file] and not lost:
+            return None
+        from greenroom.results.reading import report_from
+        from greenroom.results.report import Report, new_report_id
+        from greenroom.results.result import CaseResult, Problem
+
+        parts = [report_from(json.loads(one), "a test's report") for one in self._sent[in_file]]
+        never = Problem("system", "the test that plays it broke before there was a result")
+        broken = [CaseResult(case_id=name, status="error", error=never) for name in lost]
+        return Report(
+            [*(result for part in parts for result in part), *broken],
+            "pytest",
+            sum(part.seconds for part in parts),
+            list(dict.fromkeys(note for part in parts for note in part.notes)),
+            id=new_report_id(),
+            at=min((part.at for part in parts if part.at is not None), default=None),
+        )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker of xdist is done: every one of them has seen the same files."""
+        self.unplayed = getattr(node, "workeroutput", {}).get("greenroom_unplayed", self.unplayed)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say what was rehearsed, what it cost, and whether the gate holds."""
+        lines = [*self._counted(), *self._gate(), *self._silent()]
+        if lines:
+            terminalreporter.section("greenroom")
+            for line in lines:
+                terminalreporter.line(line)
+
+    def _counted(self) -> list[str]:
+        found = {"eval sets": self._report(in_file=True), "tests": self._report(in_file=False)}
+        if not any(found.values()):
+            return []
+        from greenroom.reports.console import totals
+        from greenroom.reports.words import harmless
+
+        return [
+            harmless(f"{where}: {totals(report).plain}")
+            for where, report in found.items()
+            if report is not None
+        ]
+
+    def _gate(self) -> list[str]:
+        if self._held:
+            return ["gate: held, so cases that fell short do not fail this run"]
+        return [f"gate: {why}" for why in self._missed]
+
+    def _silent(self) -> list[str]:
+        if not self.unplayed or self._config.get_verbosity() < -1:
+            return []
+        files = ", ".join(self.unplayed)
+        return [f"not played, because no agent is known for it: {files}"]
+
+
+def missed(report: "Report", settings: Settings) -> list[str]:
+    """Why the cases of eval-set files do not suffice together; empty if they do."""
+    found: list[str] = []
+    summary = report.summary
+    if settings.min_pass_rate is not None:
+        from greenroom.reports.console import missed as told
+
+        rate = summary.pass_rate
+        if summary.errors > settings.max_errors:
+            found.append(f"{summary.errors} ended in an error, {settings.max_errors} allowed")
+        if rate is None or rate < settings.min_pass_rate:
+            found.append(told(rate, settings.min_pass_rate))
+    if settings.max_cost is not None:
+        spent = _spent(report)
+        bar = f"a maximum of ${settings.max_cost:.4f}"
+        if spent is None:
+            found.append(f"the cost is unknown, so {bar} cannot be shown")
+        elif spent > settings.max_cost:
+            found.append(f"the cost of ${spent:.4f} is above {bar}")
+    return found
+
+
+def _spent(report: "Report") -> float | None:
+    parts = (report.cost, report.user_cost)
+    return None if None in parts else sum(part for part in parts if part is not None)

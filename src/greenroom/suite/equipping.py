@@ -1,0 +1,40 @@
+"""What a run brings to the cases of a set: mocks, metrics, and a model for their users."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from greenroom.cases.evalset import EvalSet
+from greenroom.simulation.users import with_user_model
+
+if TYPE_CHECKING:
+    from greenroom.cases.config import EvalConfig
+
+
+def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | None") -> EvalSet:
+    """The set whose cases have `mocks` for what they do not mock themselves, judged by `config`.
+
+    Its criteria are added to the set's; on equal names they win.
+    """
+    if mocks:
+        cases = [replace(case, mocks={**mocks, **case.mocks}) for case in evalset]
+        evalset = replace(evalset, cases=cases)
+    return evalset if config is None else _configured(evalset, config)
+
+
+def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
+    names = {criterion.name for criterion in config.criteria}
+    kept = [given for given in evalset.metrics if getattr(given, "name", given) not in names]
+    model = config.user_simulator.model if config.user_simulator else ""
+    cases = [with_user_model(case, model or None) for case in evalset]
+    return replace(evalset, cases=cases, metrics=[*kept, *config.criteria])
+
+
+def as_config(given: "EvalConfig | str | Path | None") -> "EvalConfig | None":
+    """A config as it is, or from its file."""
+    if not isinstance(given, str | Path):
+        return given
+    from greenroom.cases.config import read_config  # only those who keep one need its readers
+
+    return read_config(given)

@@ -1,0 +1,223 @@
+"""Cases gathered from a file, a folder, a glob or an agent's surroundings, and where each is from."""
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_from
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.merging import merge
+from greenroom.errors import BadFile, NotFound
+from greenroom.ledger.plain import is_object
+from greenroom.ledger.records import record
+from greenroom.suite.beside import agent_beside
+from greenroom.suite.equipping import as_config, equipped
+from greenroom.suite.references import (
+    load_cases,
+    load_module,
+    load_value,
+    module_cases,
+    split_reference,
+)
+
+_ENDINGS = (".evalset", ".test", ".eval", ".scenarios")
+_TEXTS = (".json", ".yaml", ".yml")
+_TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
+_CONFIG = "test_config.json"
+_NEAR = ("", "evals", "tests")
+
+
+@record
+class Source:
+    """Where some cases are from: a reference that can be typed again, and the set it holds."""
+
+    reference: str
+    evalset: EvalSet
+    config: str = ""
+    """The config that lies beside the file, and judges its cases."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the cases are from a file of data, not from code."""
+        return bool(self.evalset.shape)
+
+
+@record
+class Gathered:
+    """Cases of one or several sources as one set. Equal ids are told apart by their set's id."""
+
+    evalset: EvalSet
+    sources: Sequence[Source]
+    passed_by: Sequence[str] = ()
+    """Files of a folder that hold no eval set."""
+
+    def origin(self, case_id: str) -> tuple[str, str] | None:
+        """The reference of the source that a case is from, and its id there."""
+        for source in self.sources:
+            plain_id = case_id.removeprefix(f"{source.evalset.id}/")
+            for known in (case_id, plain_id):
+                if known in source.evalset:
+                    return source.reference, known
+        return None
+
+
+def gather(reference: str, *, configs: bool = True) -> Gathered:
+    """The cases of a data file, a folder of them, a glob, or `path[:attr]` of Python code.
+
+    `cases.json:first,second` takes the cases with these ids. With `configs`, cases are also judged
+    by a `test_config.json` beside their file.
+    """
+    where, _ = split_reference(reference)
+    if glob.has_magic(where) and not Path(where).exists():
+        files = [Path(name) for name in sorted(glob.glob(where, recursive=True))]
+        if not files:
+            raise NotFound(f"no file matches {where!r}; look where you are, and at its spelling.")
+        return together([_source(str(file), configs) for file in files if file.is_file()])
+    if Path(where).is_dir() and where == reference:
+        return _of_folder(Path(where), configs)
+    return together([_source(reference, configs)])
+
+
+def gather_beside(agent: str, *, configs: bool = True) -> Gathered:
+    """All cases of an agent: those in its module, and the eval-set files that lie beside it."""
+    where, _ = split_reference(agent)
+    module = load_module(where)
+    found = module_cases(module)
+    sources = [Source(where, EvalSet(Path(where).stem or where, found))] if found else []
+    home = getattr(module, "__file__", None)
+    if home is not None:
+        sources += [_source(str(file), configs) for file in _files_beside(Path(home))]
+    if not sources:
+        raise NotFound(
+            f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
+            f"level, and no eval-set file lies beside it. Add one, or name a file with cases."
+        )
+    return together(sources)
+
+
+def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> Gathered:
+    """Several sources as one set."""
+    if len(sources) == 1:
+        return Gathered(sources[0].evalset, sources, passed_by)
+    taken: dict[str, int] = {}
+    for source in sources:
+        for case_id in source.evalset.ids:
+            taken[case_id] = taken.get(case_id, 0) + 1
+    apart = [_told_apart(source.evalset, taken) for source in sources]
+    return Gathered(replace(merge(*apart, id="cases"), description=""), sources, passed_by)
+
+
+def _told_apart(evalset: EvalSet, taken: Mapping[str, int]) -> EvalSet:
+    if not any(taken[case_id] > 1 for case_id in evalset.ids):
+        return evalset
+    named = [_named(case, evalset.id) if taken[case.id] > 1 else case for case in evalset]
+    return replace(evalset, cases=named)
+
+
+def _named(case: Case, home: str) -> Case:
+    return replace(case, id=f"{home}/{case.id}")
+
+
+# One source
+
+
+def _source(reference: str, configs: bool) -> Source:
+    where, attr = split_reference(reference)
+    path = Path(where)
+    if path.suffix not in (*_TEXTS, *_TABLES):
+        return Source(reference, load_cases(reference))
+    found = load_cases(where)
+    config = path.with_name(_CONFIG) if configs else None
+    if config is None or not config.is_file():
+        config = None
+    else:
+        found = equipped(found, {}, as_config(config))
+    if attr:
+        wanted = [found[name.strip()] for name in attr.split(",") if name.strip()]
+        found = replace(found, cases=wanted)
+    return Source(where, found, str(config or ""))
+
+
+def _of_folder(folder: Path, configs: bool) -> Gathered:
+    sources: list[Source] = []
+    passed_by: list[str] = []
+    for file in _data_files(folder):
+        if _is_evalset(file):
+            sources.append(_source(str(file), configs))
+        elif file.name != _CONFIG:
+            passed_by.append(str(file))
+    if sources:
+        return together(sources, passed_by)
+    if any((folder / name).is_file() for name in ("agent.py", "__init__.py", "main.py")):
+        return together([_source(str(folder), configs)])
+    raise NotFound(
+        f"no eval sets found in {folder}: none of its files is one. Looked at "
+        f"{', '.join((*_TEXTS, *_TABLES))}; tables count if they are called like cases.evalset.csv."
+    )
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f[0] not in "._" and f != "node_modules")
+        for name in sorted(names):
+            file = Path(here) / name
+            if file.suffix in _TEXTS or (file.suffix in _TABLES and is_usual(file)):
+                yield file
+
+
+def is_usual(file: Path) -> bool:
+    """Whether a file is called as eval sets are: `weather.evalset.json`, `refund.eval.yaml`."""
+    return file.suffix in (*_TEXTS, *_TABLES) and Path(file.stem).suffix in _ENDINGS
+
+
+def _is_evalset(file: Path) -> bool:
+    """Whether a file is meant as an eval set; one that is called so is, whatever it holds."""
+    if is_usual(file):
+        return True
+    from greenroom.cases.files.documents import parsed
+    from greenroom.cases.files.shapes import recognised
+
+    # A file that cannot even be parsed may be a broken eval set: it is told, not passed by.
+    document = parsed(file)
+    try:
+        recognised(document.data, file)
+    except BadFile:
+        return False
+    return True
+
+
+def _files_beside(home: Path) -> Iterator[Path]:
+    """The eval-set files that belong to the agent in a Python file."""
+    for near in _NEAR:
+        folder = home.parent / near
+        for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if is_usual(file) and agent_beside(file, home.parent) == str(home):
+                yield Path(os.path.relpath(file))
+
+
+# What else a command line names
+
+
+def load_mocks(reference: str) -> Mapping[str, Any]:
+    """Mocks by tool: a mapping of Python code, or a data file in the form of a case's `mocks`."""
+    where, _ = split_reference(reference)
+    if Path(where).suffix not in _TEXTS:
+        found = load_value(reference)
+        if isinstance(found, Mapping):
+            return found  # pyright: ignore[reportUnknownVariableType]
+        raise BadFile(f"{reference} is {found!r}, but mocks are a mapping by tool.")
+    from greenroom.cases.files.documents import parsed
+
+    data = parsed(Path(where)).data
+    given = data["mocks"] if is_object(data) and [*data] == ["mocks"] else data
+    return case_from({"id": "mocks", "mocks": given}, where).mocks
+
+
+def load_model(name: str) -> Any:
+    """A model by its provider's name, or one of the author's own: `shop.py:patient`."""
+    where, attr = split_reference(name)
+    return load_value(name) if attr and Path(where).suffix == ".py" else name

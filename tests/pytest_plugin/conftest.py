@@ -1,0 +1,111 @@
+"""A small project with an agent and its cases, in which pytest is run."""
+
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from greenroom import rehearse
+from greenroom.apps.pytest_plugin import collecting, rehearsing, runner
+from greenroom.reports.console import totals
+from greenroom.reports.failure import failure_text
+from greenroom.results import Report
+
+AGENT = """
+from greenroom import Agent, Scripted, call, tool
+
+@tool
+def refund(order: int) -> str:
+    '''Pay an order back.'''
+    raise RuntimeError("never reached in a rehearsal")
+
+root_agent = Agent(
+    "clerk",
+    model=Scripted(call("refund", order=7), "Your money is on its way."),
+    tools=[refund],
+)
+"""
+
+GOOD = """
+- id: good
+  says: Refund order 7
+  tags: [smoke]
+  mocks: {refund: {value: done}}
+  expect: {tools: [{tool: refund, args: {order: 7}}], contains: money}
+"""
+BAD = """
+- id: bad
+  says: Refund order 8
+  mocks: {refund: {value: done}}
+  expect: {tools: [{tool: refund, args: {order: 8}}]}
+"""
+BROKEN = """
+- id: broken
+  says: Refund order 7
+  expect: {tools: [refund]}
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """The folder of somebody who uses the plug-in."""
+
+    pytester: pytest.Pytester
+
+    @property
+    def path(self) -> Path:
+        return self.pytester.path
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def cases(self, *cases: str, name: str = "refund.eval.yaml", head: str = "") -> Path:
+        return self.write(name, f"version: 1\n{head}cases:\n{''.join(cases)}")
+
+    def settings(self, text: str = "", pytest_options: str = "") -> None:
+        self.write(
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\n"
+            'asyncio_default_fixture_loop_scope = "function"\n'
+            f"{pytest_options}\n[tool.greenroom.pytest]\n{textwrap.dedent(text)}",
+        )
+
+    def run(self, *words: str) -> pytest.RunResult:
+        """pytest in this process, where every warning is an error."""
+        return self.pytester.runpytest_inprocess(
+            "-W", "error", "--strict-markers", "-p", "no:hypothesispytest", *words
+        )
+
+
+@pytest.fixture(scope="session")
+def everything_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A nested pytest forgets what it imports, so all that it needs is loaded before."""
+    folder = tmp_path_factory.mktemp("loaded")
+    (folder / "warm_up.py").write_text(AGENT)
+    (folder / "cases.yaml").write_text(f"version: 1\ncases:\n{GOOD}{BAD}{BROKEN}")
+    report = rehearse(str(folder / "warm_up.py"), folder / "cases.yaml", metrics=["exact"])
+    report.save(folder / "report.json")
+    Report.load(folder / "report.json")
+    assert "again" in failure_text(report["bad"], again="again")
+    assert totals(report)
+    assert {collecting, rehearsing, runner}
+
+
+@pytest.fixture
+def project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, everything_loaded: None
+) -> Project:
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    project = Project(pytester)
+    project.settings()
+    project.write("agent.py", AGENT)
+    return project
+
+
+def said(result: pytest.RunResult) -> str:
+    """All that pytest printed."""
+    return result.stdout.str() + result.stderr.str()

@@ -1,0 +1,341 @@
+"""Cases played as tests: what a failure shows, what is counted, and when the gate opens."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from greenroom.results import Report
+from pytest_plugin.conftest import BAD, BROKEN, GOOD, Project, said
+
+CUT = """
+- id: cut
+  says: Refund order 7
+  user: {lines: [Again, Again]}
+  mocks: {refund: {value: done}}
+  stop: {max_turns: 1}
+  expect: {contains: money}
+"""
+EMPTY = """
+- id: empty
+  says: Refund order 7
+  mocks: {refund: {value: done}}
+"""
+
+
+def test_a_failure_shows_why_what_was_expected_what_was_said_and_how_to_play_it_again(
+    project: Project,
+) -> None:
+    project.cases(GOOD, BAD)
+    result = project.run()
+    result.assert_outcomes(passed=1, failed=1)
+    shown = said(result)
+    for line in [
+        "wrong arguments refund(order=7) instead of refund(order=8)",
+        "turn 1 tools  - refund(order=8)",
+        "              + refund(order=7)",
+        "user         Refund order 8",
+        'tool         refund(order=7) → "done"  (mock)',
+        "agent        Your money is on its way.",
+        "again: pytest refund.eval.yaml::bad",
+    ]:
+        assert line in shown
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(project: Project) -> None:
+    agent = project.path / "agent.py"
+    agent.write_text(agent.read_text().replace("Your money", "\\x1b[2J\\u202eYour money"))
+    project.cases(GOOD.replace("contains: money", "contains: nothing"))
+    result = project.run("--color=no", "-vv")
+    assert "\\x1b[2J\\u202eYour money is on its way." in said(result)
+    assert "\x1b" not in said(result)
+    assert "\u202e" not in said(result)
+
+
+def test_the_command_to_play_it_again_is_seen_from_where_one_stands(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.cases(BAD.replace("id: bad", "id: a bad one"), name="evals/refund.eval.yaml")
+    monkeypatch.chdir(project.path / "evals")
+    assert "again: pytest 'refund.eval.yaml::a bad one'" in said(project.run())
+
+
+@pytest.mark.parametrize(
+    "case, why",
+    [
+        (BROKEN, "system: tool 'refund' was called in case 'broken', but has no mock"),
+        (CUT, "the run was cut at its limit (max_turns) after 1 turn"),
+        (EMPTY, "metric: nothing was evaluated"),
+    ],
+)
+def test_what_proves_nothing_never_passes(project: Project, case: str, why: str) -> None:
+    project.cases(case)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    assert why in said(result)
+
+
+def test_a_tool_runs_only_if_it_is_named(project: Project) -> None:
+    agent = project.path / "agent.py"
+    agent.write_text(agent.read_text().replace('raise RuntimeError("never', 'return ("never'))
+    project.cases(BROKEN)
+    project.run().assert_outcomes(failed=1)
+    project.run("--greenroom-allow-tool", "refund").assert_outcomes(passed=1)
+    project.settings('allow_tools = ["refund"]')
+    project.run().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("root_agent = 5", "NotFound: no backend can play"),
+        ("import nowhere_to_be_found\nroot_agent = 1", "nowhere_to_be_found"),
+        ("root_agent = (", "SyntaxError"),
+    ],
+)
+def test_an_agent_that_cannot_be_loaded_fails_its_cases(
+    project: Project, text: str, told: str
+) -> None:
+    project.write("agent.py", text)
+    project.cases(GOOD)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    assert told in said(result)
+    assert "eval sets: 1 case: 0 passed, 1 error; nothing evaluated" in said(result)
+
+
+def test_a_config_beside_the_file_judges_it(project: Project) -> None:
+    project.cases(GOOD)
+    project.write("test_config.json", json.dumps({"criteria": {"tool_name_match": 1.0}}))
+    project.run("--junitxml=j.xml").assert_outcomes(passed=1)
+    assert "greenroom.score.tool_name_match" in (project.path / "j.xml").read_text()
+    project.write("strict.yaml", "version: 1\nmetrics: [{criterion: contains, texts: [coins]}]\n")
+    result = project.run("--greenroom-config", "strict.yaml")
+    result.assert_outcomes(failed=1)
+    assert "missing 'coins'" in said(result)
+
+
+# Trials
+
+
+FICKLE = """
+from greenroom import step
+from itertools import cycle
+answers = cycle(["Your money", "Nothing"])
+root_agent = step(lambda: next(answers), name="fickle")
+"""
+SAID = "\n- {id: said, says: Hi, expect: {contains: money}}\n"
+
+
+def test_every_trial_has_to_pass(project: Project) -> None:
+    project.write("agent.py", FICKLE)
+    project.cases(SAID)
+    project.run().assert_outcomes(passed=1)
+    result = project.run("--greenroom-trials", "2")
+    result.assert_outcomes(failed=1)
+    assert "case 'said (trial 2)': failed" in said(result)
+    assert "eval sets: 2 trials of 1 case: 1 passed, 1 failed; 50.0 % passing" in said(result)
+
+
+def test_a_set_says_how_often_it_is_played(project: Project) -> None:
+    project.cases(GOOD, head="trials: 3\n")
+    assert "3 trials of 1 case: 3 passed" in said(project.run())
+
+
+# What is counted
+
+
+def test_the_summary_counts_files_and_tests_apart(project: Project) -> None:
+    project.cases(GOOD, BAD, BROKEN)
+    project.cases(GOOD, name="more/refund.eval.yaml")
+    project.write(
+        "test_it.py",
+        """
+        def test_it(rehearse):
+            assert not rehearse("agent.py", "refund.eval.yaml").passed
+        """,
+    )
+    shown = said(project.run())
+    assert "eval sets: 4 cases: 2 passed, 1 failed, 1 error; 66.7 % passing" in shown
+    assert "tests: 3 cases: 1 passed, 1 failed, 1 error; 50.0 % passing" in shown
+    assert "answered by scripted" in shown
+
+
+def test_an_unknown_cost_is_said_to_be_unknown(project: Project) -> None:
+    project.write(
+        "agent.py",
+        """
+        from greenroom import Agent
+        from greenroom.models import ModelReply
+
+        class Strange:
+            name = "strange"
+            async def respond(self, request, on_delta=None):
+                return ModelReply("Your money")
+
+        root_agent = Agent("clerk", model=Strange())
+        """,
+    )
+    project.cases(SAID)
+    result = project.run("--greenroom-max-cost", "5")
+    assert "answered by strange; cost unknown" in said(result)
+    assert "gate: the cost is unknown, so a maximum of $5.0000 cannot be shown" in said(result)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_nothing_is_said_where_nothing_was_rehearsed(project: Project) -> None:
+    project.write("test_it.py", "def test_it(): pass")
+    assert "greenroom ==" not in said(project.run("--greenroom-min-pass-rate", "1"))
+
+
+def test_junit_has_what_was_measured(project: Project) -> None:
+    project.cases(GOOD, BAD)
+    project.run("--junitxml=junit.xml")
+    cases = ElementTree.parse(project.path / "junit.xml").getroot().iter("testcase")
+    found = {
+        case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")}
+        for case in cases
+    }
+    assert found["good"] == {
+        "greenroom.case": "good",
+        "greenroom.status": "passed",
+        "greenroom.score.expected_tools": "1.0000",
+        "greenroom.score.expected_contains": "1.0000",
+        "greenroom.cost_usd": "0.000000",
+        "greenroom.models": "scripted",
+    }
+    assert found["bad"]["greenroom.score.expected_tools"] == "0.0000"
+
+
+def test_the_report_of_all_files_can_be_kept(project: Project) -> None:
+    project.cases(GOOD, BAD)
+    project.cases(GOOD, name="more/refund.eval.yaml")
+    project.run("--greenroom-report", "out/report.json")
+    report = Report.load(project.path / "out/report.json")
+    assert {result.case_id: result.status for result in report} == {
+        "more/refund.eval.yaml::good": "passed",
+        "refund.eval.yaml::good": "passed",
+        "refund.eval.yaml::bad": "failed",
+    }
+
+
+def test_a_report_that_cannot_be_kept_fails_the_run(project: Project) -> None:
+    project.cases(GOOD)
+    result = project.run("--greenroom-report", "agent.py/report.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "cannot write the report" in said(result)
+
+
+# The gate
+
+
+@pytest.mark.parametrize(
+    "cases, words, code, told",
+    [
+        ([GOOD, BAD], ["--greenroom-min-pass-rate=0.5"], 0, "gate: held"),
+        (
+            [GOOD, BAD],
+            ["--greenroom-min-pass-rate=0.6"],
+            1,
+            "50.0 % is below the minimum of 60.0 %",
+        ),
+        ([GOOD, BROKEN], ["--greenroom-min-pass-rate=0"], 1, "1 ended in an error, 0 allowed"),
+        (
+            [GOOD, BROKEN],
+            ["--greenroom-min-pass-rate=1", "--greenroom-max-errors=1"],
+            0,
+            "gate: held",
+        ),
+        ([BROKEN], ["--greenroom-min-pass-rate=0", "--greenroom-max-errors=1"], 1, "no case was"),
+        ([GOOD, CUT], ["--greenroom-min-pass-rate=0.6"], 1, "below the minimum"),
+        ([GOOD], ["--greenroom-max-cost=0"], 0, "1 passed"),
+    ],
+)
+def test_the_gate_decides(
+    project: Project, cases: list[str], words: list[str], code: int, told: str
+) -> None:
+    project.cases(*cases)
+    result = project.run(*words)
+    assert (result.ret, told in said(result)) == (code, True), said(result)
+
+
+def test_the_gate_may_stand_in_the_projects_file(project: Project) -> None:
+    project.settings("min_pass_rate = 0.5")
+    project.cases(GOOD, BAD)
+    assert project.run().ret == pytest.ExitCode.OK
+    assert project.run("--greenroom-min-pass-rate=0.6").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_the_gate_excuses_no_other_failure(project: Project) -> None:
+    project.settings("min_pass_rate = 0.5")
+    project.cases(GOOD, BAD)
+    project.write("test_it.py", "def test_it(): assert False")
+    assert project.run().ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_the_gate_excuses_no_run_that_was_cut_short(project: Project) -> None:
+    project.settings("min_pass_rate = 0.5")
+    project.cases(GOOD, BAD, GOOD.replace("id: good", "id: last"))
+    assert project.run("-x").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_the_gate_excuses_no_agent_that_cannot_be_loaded(project: Project) -> None:
+    project.settings("min_pass_rate = 0.0\nmax_errors = 9")
+    project.cases(GOOD)
+    project.write("agent.py", "raise RuntimeError('no key')\nroot_agent = 1")
+    assert project.run().ret == pytest.ExitCode.TESTS_FAILED
+
+
+# Several workers
+
+
+def with_workers(project: Project, *words: str) -> pytest.RunResult:
+    return project.pytester.runpytest_subprocess("-n", "2", "-p", "no:hypothesispytest", *words)
+
+
+def test_results_come_home_from_workers(project: Project) -> None:
+    project.settings("min_pass_rate = 0.6")
+    many = [GOOD.replace("id: good", f"id: good{n}") for n in range(4)]
+    project.cases(*many, BAD, name="evals/plain.eval.yaml")
+    result = with_workers(project, "--greenroom-report=r.json", "--junitxml=j.xml")
+    assert "eval sets: 5 cases: 4 passed, 1 failed; 80.0 % passing" in said(result)
+    assert "again: pytest evals/plain.eval.yaml::bad" in said(result)
+    assert (result.ret, len(Report.load(project.path / "r.json"))) == (0, 5)
+    assert 'value="failed"' in (project.path / "j.xml").read_text()
+
+
+def test_half_a_character_of_a_model_breaks_no_wire(project: Project) -> None:
+    agent = project.path / "agent.py"
+    agent.write_text(agent.read_text().replace("Your money", "Your money \\ud83d"))
+    project.cases(GOOD, BAD)
+    assert "eval sets: 2 cases: 1 passed, 1 failed" in said(with_workers(project))
+
+
+def test_files_without_an_agent_are_listed_by_workers_too(project: Project) -> None:
+    project.cases(GOOD, name="a/b/refund.eval.yaml")
+    project.cases(GOOD)
+    assert "no agent is known for it: a/b/refund.eval.yaml" in said(with_workers(project))
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_takes_nothing_with_it_and_passes_nothing(project: Project) -> None:
+    project.settings("min_pass_rate = 0.5\nmax_errors = 5")
+    project.write(
+        "agent.py",
+        """
+        import os
+        from greenroom import step
+        def answer(ctx):
+            if ctx.input == "die":
+                os._exit(9)
+            return "Your money"
+        root_agent = step(answer, name="mortal")
+        """,
+    )
+    others = [SAID.replace("id: said", f"id: said{n}") for n in range(6)]
+    project.cases(*others[:3], SAID.replace("says: Hi", "says: die"), *others[3:])
+    result = with_workers(project, "--greenroom-report=r.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "eval sets: 7 cases: 6 passed, 1 error" in said(result)
+    died = Report.load(project.path / "r.json")["refund.eval.yaml::said"]
+    assert (died.status, died.error and died.error.phase) == ("error", "system")
