@@ -260,13 +260,13 @@ def _stand_apart(then: Sequence[float], now: Sequence[float]) -> bool:
     return separate and apart(len(now), len(then)) <= ALPHA
 
 
-_GRAVITY: tuple[Verdict, ...] = ("regressed", "unclear", "improved")
-
-
 def _worst(first: Judged, others: Sequence[Judged]) -> Judged:
-    """What weighs most: a loss before a doubt before a gain; how it ended before its scores."""
+    """What weighs most: a loss before a gain in how it ended, before a doubt, before a better score."""
     said = [first, *others]
-    for verdict in _GRAVITY:
+    order: list[Verdict] = ["regressed", "unclear", "improved"]
+    if first[0] == "improved":
+        order = ["regressed", "improved"]
+    for verdict in order:
         if whys := [why for found, why in said if found == verdict]:
             return verdict, "; ".join(whys)
     return first

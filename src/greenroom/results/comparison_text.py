@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from greenroom.ledger.plain import Json
-from greenroom.ledger.redaction import redactor
+from greenroom.ledger.redaction import redactor, without_secrets
 from greenroom.results.comparison import CaseChange, Comparison, MetricChange, Verdict
 from greenroom.results.exact import ALPHA
 from greenroom.results.report import Report, Summary
@@ -18,7 +18,7 @@ TOLD: tuple[Verdict, ...] = ("regressed", "unclear", "changed", "improved", "add
 
 def comparison_text(comparison: Comparison) -> str:
     """What changed, a line a case, and how sure that is; without secrets."""
-    return redactor().text("\n".join(_lines(comparison)))
+    return without_secrets("\n".join(_lines(comparison)))
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:

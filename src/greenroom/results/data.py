@@ -55,8 +55,11 @@ def summary_data(report: Report) -> dict[str, Json]:
         "cost": report.cost,
         "user_usage": _usage_data(report.user_usage),
         "user_cost": report.user_cost,
+        "judge_usage": _usage_data(report.judge_usage),
+        "judge_cost": report.judge_cost,
         "models": report.models,
         "user_models": report.user_models,
+        "judge_models": report.judge_models,
     }
 
 
@@ -97,8 +100,11 @@ def result_data(result: CaseResult) -> dict[str, Json]:
         "cost": result.cost,
         "user_usage": _usage_data(result.user_usage),
         "user_cost": result.user_cost,
+        "judge_usage": _usage_data(result.judge_usage),
+        "judge_cost": result.judge_cost,
         "models": dict(result.models),
         "user_models": dict(result.user_models),
+        "judge_models": dict(result.judge_models),
         "notes": list(result.notes),
         "responses": result.responses,
         "trajectory": [_step_data(step) for step in trajectory],

@@ -156,8 +156,11 @@ def _result_from(data: Json, where: str) -> CaseResult:
         cost=part.maybe("cost", part.amount),
         user_usage=_usage_from(part, "user_usage"),
         user_cost=part.maybe("user_cost", part.amount),
+        judge_usage=_usage_from(part, "judge_usage"),
+        judge_cost=part.maybe("judge_cost", part.amount),
         models=part.counts("models"),
         user_models=part.counts("user_models"),
+        judge_models=part.counts("judge_models"),
         notes=part.texts("notes"),
         asked=part.maybe("case", lambda name: part.part(name).data),
         steps=[

@@ -3,15 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import Redactor, redactor
 from greenroom.results.data import shown_json
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
+
+_LEAVES = JSON_TYPES - {dict, list}
 
 
 @record(repr=False)
@@ -37,49 +39,42 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
 
 
 def _result(result: CaseResult, hand: Redactor) -> CaseResult:
-    clean = hand.value
-    blamed = result.blame
-    return replace(
+    bare = replace(
         result,
-        case_id=clean(result.case_id),
-        name=clean(result.name),
-        tags=clean(tuple(map(str, result.tags))),
-        scores={clean(name): _outcome(found, hand) for name, found in result.scores.items()},
-        error=clean(result.error),
-        models=clean(dict(result.models)),
-        user_models=clean(dict(result.user_models)),
-        notes=clean(tuple(result.notes)),
-        ledger=None if result.ledger is None else hand.ledger(result.ledger),
-        asked=_asked(result, hand),
-        steps=clean(tuple(result.steps)),
-        blamed=clean(blamed),
+        tags=tuple(map(str, result.tags)),
+        scores={name: _told(outcome) for name, outcome in result.scores.items()},
+        blamed=result.blame,
+        ledger=None,
+        asked=None,
     )
+    events = None if result.ledger is None else list(result.ledger)
+    asked = _asked(result)
+    # All at once: most results hold no secret, and are found so in one go.
+    clean, clean_events, clean_asked = hand.value((bare, events, asked))
+    ledger = result.ledger if clean_events is events else Ledger(clean_events or ())
+    kept = result.asked if asked is not None and clean_asked is asked else clean_asked
+    return replace(clean, ledger=ledger, asked=kept)
 
 
-def _outcome(outcome: Outcome, hand: Redactor) -> Outcome:
+def _told(outcome: Outcome) -> Outcome:
+    """An object says its secrets in its repr, so it is told before it is looked at."""
     if not isinstance(outcome, Score):
-        return hand.value(outcome)
-    # An object says its secrets in its repr, so it is told before it is looked at.
-    told = replace(
+        return outcome
+    return replace(
         outcome,
         evidence=tuple(map(str, outcome.evidence)),
-        details=_told(outcome.details),
-        measured=_told(outcome.measured),
+        details=_json(outcome.details),
+        measured=_json(outcome.measured),
     )
-    return hand.value(told)
 
 
-def _told(value: Any) -> Any:
-    return value if type(value) in JSON_TYPES - {dict, list} else shown_json(value)
+def _json(value: Any) -> Any:
+    return value if type(value) in _LEAVES else shown_json(value)
 
 
-def _asked(result: CaseResult, hand: Redactor) -> Any:
-    """The case itself if it holds no secret; else its data without them."""
-    if not isinstance(result.asked, Case):
-        return hand.value(result.asked)
+def _asked(result: CaseResult) -> Any:
+    """The case as data, as far as it can be written down."""
     try:
-        data = result.case
+        return result.case
     except BadInput:
-        return None  # it cannot even be written down
-    clean = hand.value(data)
-    return result.asked if clean is data else clean
+        return None

@@ -138,6 +138,21 @@ class Report:
         return _added(result.models for result in self.results)
 
     @property
+    def judge_cost(self) -> float | None:
+        """What the judges' models cost in USD; None when a price is unknown."""
+        return _sum([r.judge_cost for r in self._run()], 0.0)
+
+    @property
+    def judge_usage(self) -> Usage | None:
+        """Tokens of the judges' models; None when a reply did not say."""
+        return _sum([r.judge_usage for r in self._run()], Usage())
+
+    @property
+    def judge_models(self) -> dict[str, int]:
+        """Which models judged these runs, and how often they were asked."""
+        return _added(result.judge_models for result in self.results)
+
+    @property
     def user_models(self) -> dict[str, int]:
         """Which models played the users in these runs, and how often."""
         return _added(result.user_models for result in self.results)

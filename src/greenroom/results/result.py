@@ -9,7 +9,7 @@ from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import Phase
 from greenroom.ledger import questions
-from greenroom.ledger.events import EndReason, RunEnded
+from greenroom.ledger.events import Calls, EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json
@@ -19,6 +19,11 @@ from greenroom.results.blame import Blame, blame
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
 _LIMITS = ("max_turns", "max_seconds")
+UNSEEN: Mapping[Calls, str] = {
+    "models": "the agent's model calls were not seen: tokens and cost are unknown",
+    "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
+}
+"""What a result says when the agent made calls that nobody could see."""
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
@@ -49,14 +54,17 @@ class CaseResult:
     cost: float | None = None
     user_usage: Usage | None = None
     user_cost: float | None = None
+    judge_usage: Usage | None = None
+    judge_cost: float | None = None
     models: Mapping[str, int] = field(default_factory=dict[str, int])
     user_models: Mapping[str, int] = field(default_factory=dict[str, int])
+    judge_models: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: Sequence[str] = ()
     ledger: Ledger | None = field(default=None, compare=False, repr=False)
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
     """The case itself, or its data where it was read from a file."""
     steps: Sequence[Step] = field(default=(), compare=False, repr=False)
-    """The trajectory where no ledger was kept."""
+    """The trajectory of a case that fell short, where no ledger was kept."""
     blamed: Blame | None = field(default=None, compare=False, repr=False)
     """Whose failure it is, where no ledger was kept."""
 
@@ -110,13 +118,19 @@ class CaseResult:
 
 
 def concluded(
-    case: Case, ledger: Ledger, scores: Mapping[str, Outcome], *, keep_ledger: bool = True
+    case: Case,
+    ledger: Ledger,
+    scores: Mapping[str, Outcome],
+    *,
+    judging: Ledger | None = None,
+    keep_ledger: bool = True,
 ) -> CaseResult:
-    """The verdict on a finished run."""
+    """The verdict on a finished run; `judging` is the ledger of what the metrics asked models."""
     end = questions.ended(ledger)
     error = _problem(end, scores)
     agent = questions.spending(ledger)
     user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
+    judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
     status = _status(end.reason if end else None, error, scores)
     return CaseResult(
         case_id=case.id,
@@ -132,11 +146,15 @@ def concluded(
         cost=agent.cost,
         user_usage=user.usage,
         user_cost=user.cost,
+        judge_usage=judges.usage,
+        judge_cost=judges.cost,
         models=agent.models,
         user_models=user.models,
+        notes=tuple(UNSEEN[calls] for calls in questions.unseen(ledger)),
+        judge_models=judges.models,
         ledger=ledger if keep_ledger else None,
         asked=case,
-        steps=() if keep_ledger else _kept_steps(ledger),
+        steps=() if keep_ledger or status == "passed" else _kept_steps(ledger),
         blamed=None if keep_ledger or status == "passed" else blame(case, ledger, scores),
     )
 

@@ -1,7 +1,7 @@
 """A report as plain text: what `print(report)` shows."""
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
-from greenroom.ledger.redaction import redactor
+from greenroom.ledger.redaction import without_secrets
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
 
@@ -10,7 +10,7 @@ def plain_text(report: Report) -> str:
     """One line a case, the reasons of those that did not pass, and the counts; without secrets."""
     width = max((len(result.label) for result in report.results), default=0)
     lines = [line for result in report.results for line in _case(result, width)]
-    return redactor().text("\n".join([*lines, _totals(report)]))
+    return without_secrets("\n".join([*lines, _totals(report)]))
 
 
 def _case(result: CaseResult, width: int) -> list[str]:
@@ -72,5 +72,7 @@ def _totals(report: Report) -> str:
     answered = f"; answered by {models}" if models else ""
     if report.user_models:
         answered += f"; users played by {', '.join(report.user_models)}"
+    if report.judge_models:
+        answered += f"; judged by {', '.join(report.judge_models)}"
     notes = "".join(f"\nnote: {note}" for note in report.notes)
     return f"{how_many(report)}: {counted(report.summary)}{answered}{notes}"

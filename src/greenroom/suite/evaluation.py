@@ -6,35 +6,31 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import monotonic, perf_counter, time
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
-from greenroom.cases.scores import Outcome
-from greenroom.errors import BadInput, FenceBreach, MetricRefused, MetricsHung, Refusal
+from greenroom.errors import BadInput, MetricsHung, Refusal
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics import as_metric, score
-from greenroom.metrics.scoring import only_compares
+from greenroom.metrics import as_metric
 from greenroom.results.report import Report, new_report_id
-from greenroom.results.result import CaseResult, broken, concluded, skipped
+from greenroom.results.result import UNSEEN, CaseResult, broken, concluded, skipped
 from greenroom.simulation.fence import (
     blind_spots,
-    enclose,
     enclosed_executor,
     not_held,
     strays,
 )
-from greenroom.simulation.gate import FencedWorld, Latch
-from greenroom.simulation.stage import check_fence, simulate
-from greenroom.simulation.watchdog import sweep, vigil, watched
+from greenroom.simulation.stage import check_fence, check_opaque, simulate
+from greenroom.simulation.watchdog import sweep, vigil
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.equipping import as_config, equipped
+from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
 from greenroom.suite.references import as_evalset, load_agent
-from greenroom.world.live import LiveWorld
-from greenroom.world.threads import Expired
+from greenroom.world.answers import AnswerCache
 
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
@@ -45,7 +41,6 @@ OnCase = Callable[[Case], None]
 OnResult = Callable[[CaseResult], None]
 
 CONCURRENCY = 4
-METRIC_SECONDS = 60.0
 _NO_MOCKS: Mapping[str, Any] = {}
 
 
@@ -53,13 +48,13 @@ _NO_MOCKS: Mapping[str, Any] = {}
 class Settings:
     """How an evaluation is run."""
 
-    metrics: Sequence[Metric] = ()
+    measuring: Measuring
     allow_tools: Collection[Any] = ()
+    allow_opaque: bool = False
     concurrency: int = CONCURRENCY
     on_error: OnError = "collect"
     fail_fast: bool = False
     keep_ledgers: bool = True
-    seconds_per_metric: float = METRIC_SECONDS
     on_case_start: OnCase | None = None
     on_case_complete: OnResult | None = None
 
@@ -78,17 +73,21 @@ async def evaluate(
     fail_fast: bool = False,
     keep_ledgers: bool = True,
     seconds_per_metric: float = METRIC_SECONDS,
+    cache: AnswerCache | str | Path | None = None,
     allow_unfenced: bool = False,
+    allow_opaque: bool = False,
     on_case_start: OnCase | None = None,
     on_case_complete: OnResult | None = None,
 ) -> Report:
     """Rehearse `agent` on every case and report what came of it, in the order of the cases.
 
     Each case is played `trials` times, or as often as its set says. `metrics` and the criteria of
-    `config` are added to each case's own, `mocks` answer where a case has none. `allow_tools` names tools whose real bodies may run,
-    inside the fence. `on_error="stop"` ends the run at the first error, "skip" leaves broken cases
-    out of the gate but shows them; `fail_fast` ends it at the first case that did not pass.
-    `allow_unfenced` goes on where the fence cannot hold, and says so in the report.
+    `config` are added to each case's own, `mocks` answer where a case has none. `allow_tools` names
+    tools whose real bodies may run, inside the fence. `on_error="stop"` ends the run at the first
+    error, "skip" leaves broken cases out of the gate but shows them; `fail_fast` ends it at the first
+    case that did not pass. `cache` is a folder where judges' answers are kept, not to be paid for
+    twice. `allow_unfenced` goes on where the fence cannot hold, `allow_opaque` with an agent whose
+    tools run where no gate can see them; the report says so.
     """
     config = as_config(config)
     evalset = equipped(as_evalset(cases), mocks, config)
@@ -99,26 +98,34 @@ async def evaluate(
     if isinstance(agent, str):
         agent = await load_agent(agent)
     settings = Settings(
-        metrics=_beside([as_metric(given) for given in metrics], evalset),
+        measuring=Measuring(
+            metrics=_beside([as_metric(given) for given in metrics], evalset),
+            seconds_per_metric=seconds_per_metric,
+            cache=AnswerCache(cache) if isinstance(cache, str | Path) else cache,
+        ),
         allow_tools=allow_tools,
+        allow_opaque=allow_opaque,
         concurrency=concurrency,
         on_error=on_error,
         fail_fast=fail_fast or (config is not None and config.fail_fast),
         keep_ledgers=keep_ledgers,
-        seconds_per_metric=seconds_per_metric,
         on_case_start=on_case_start,
         on_case_complete=on_case_complete,
     )
     for case in evalset:
         for given in case.metrics:
             as_metric(given)
+    forgive(settings.measuring.metrics)
     notes = _fence_notes(allow_unfenced)
     at, begun = time(), perf_counter()
     before = len(strays())
-    run = _Run(None if agent is None else backend_for(agent), evalset, settings)
+    backend = None if agent is None else backend_for(agent)
+    if backend is not None:
+        check_opaque(backend, allow_opaque)
+    run = _Run(backend, evalset, settings)
     with Collecting(), vigil():
         results = await run.results()
-    notes += run.notes
+    notes += [*run.notes, *_unseen(results)]
     notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
     return Report(
         results,
@@ -135,6 +142,11 @@ def _beside(given: list[Metric], evalset: EvalSet) -> list[Metric]:
     """The run's metrics and those of the set; on equal names the run's win."""
     names = {metric.name for metric in given}
     return [*given, *(m for m in map(as_metric, evalset.metrics) if m.name not in names)]
+
+
+def _unseen(results: Sequence[CaseResult]) -> list[str]:
+    """What was said of single cases because nobody saw all their calls, once for the report."""
+    return sorted({note for result in results for note in result.notes if note in UNSEEN.values()})
 
 
 def _fence_notes(allowed: bool) -> list[str]:
@@ -213,67 +225,24 @@ class _Run:
             self.stopped = f"not run: case {result.case_id!r} did not pass"
 
 
-_NOWHERE = LiveWorld(Ledger())
-"""For measurements that ask nobody anything."""
-
-
 async def play_case(agent: Any, case: Case, settings: Settings) -> CaseResult:
     """Simulate one case and measure it; whatever breaks becomes its error."""
     try:
-        ledger = await simulate(case, agent, allow_tools=settings.allow_tools, allow_unfenced=True)
+        ledger = await simulate(
+            case,
+            agent,
+            allow_tools=settings.allow_tools,
+            allow_unfenced=True,
+            allow_opaque=settings.allow_opaque,
+        )
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
+    judging = Ledger()
     try:
-        if only_compares(case, settings.metrics):
-            scores = await score(ledger, (), case, world=_NOWHERE)
-        else:
-            scores = await _in_time(case, ledger, settings)
+        scores = await settings.measuring.outcomes(case, ledger, judging)
     except (Refusal, MetricsHung, BadInput) as error:
         return replace(broken(case, error), ledger=ledger if settings.keep_ledgers else None)
-    return concluded(case, ledger, scores, keep_ledger=settings.keep_ledgers)
-
-
-async def _in_time(case: Case, ledger: Ledger, settings: Settings) -> dict[str, Outcome]:
-    """Score, but not forever: a metric that blocks the event loop is broken off too."""
-    task = asyncio.current_task()
-    assert task is not None
-    seconds = settings.seconds_per_metric * (1 + len(settings.metrics) + len(case.metrics))
-    with watched(task, seconds) as deadline:
-        try:
-            return await _measured(case, ledger, settings)
-        except (asyncio.CancelledError, Expired):
-            if not deadline.expired:
-                raise
-            raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
-
-
-async def _measured(case: Case, ledger: Ledger, settings: Settings) -> dict[str, Outcome]:
-    """Score inside the fence: metrics may look, and ask models, but not act."""
-    with enclose(case.id) as enclosure:
-        enclosure.body_guard = _no_tools
-        world = FencedWorld(Ledger(), Latch())
-        world.deadline = monotonic() + settings.seconds_per_metric
-        try:
-            scores = await score(
-                ledger,
-                settings.metrics,
-                case,
-                world=world,
-                seconds_per_metric=settings.seconds_per_metric,
-            )
-        except FenceBreach as breach:
-            raise _acting(enclosure.breach or breach) from breach
-    if enclosure.breach is not None:
-        raise _acting(enclosure.breach)
-    return scores
-
-
-def _acting(breach: object) -> MetricRefused:
-    return MetricRefused(f"a metric tried to reach the outside: {breach}; metrics only look.")
-
-
-def _no_tools(_: object, name: str) -> None:
-    raise MetricRefused(f"a metric called the tool {name!r}; metrics only read the ledger.")
+    return concluded(case, ledger, scores, judging=judging, keep_ledger=settings.keep_ledgers)
 
 
 def rehearse(agent: Any, cases: Cases, **options: Any) -> Report:

@@ -1,0 +1,88 @@
+"""A finished run, measured: inside the fence, in time, and with what the judges asked written down."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from time import monotonic
+
+from greenroom.cases.case import Case
+from greenroom.cases.parts import Metric
+from greenroom.cases.scores import Outcome
+from greenroom.errors import FenceBreach, MetricRefused, MetricsHung
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+from greenroom.metrics.scoring import only_compares, score
+from greenroom.simulation.fence import enclose
+from greenroom.simulation.gate import FencedWorld, Latch
+from greenroom.simulation.watchdog import watched
+from greenroom.world.answers import AnswerCache, CachedWorld
+from greenroom.world.live import LiveWorld
+from greenroom.world.threads import Expired
+
+METRIC_SECONDS = 60.0
+
+_NOWHERE = LiveWorld(Ledger())
+"""For measurements that ask nobody anything."""
+
+
+@record(kw_only=True)
+class Measuring:
+    """What measures the runs of an evaluation, beside each case's own, and for how long."""
+
+    metrics: Sequence[Metric] = ()
+    seconds_per_metric: float = METRIC_SECONDS
+    cache: AnswerCache | None = None
+
+    async def outcomes(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
+        """Every metric's outcome; what models were asked for it goes into `judging`."""
+        if only_compares(case, self.metrics):
+            return await score(ledger, (), case, world=_NOWHERE)
+        return await self._in_time(case, ledger, judging)
+
+    async def _in_time(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
+        """Score, but not forever: a metric that blocks the event loop is broken off too."""
+        task = asyncio.current_task()
+        assert task is not None
+        seconds = self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
+        with watched(task, seconds) as deadline:
+            try:
+                return await self._fenced(case, ledger, judging)
+            except (asyncio.CancelledError, Expired):
+                if not deadline.expired:
+                    raise
+                raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
+
+    async def _fenced(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
+        """Score inside the fence: metrics may look, and ask models, but not act."""
+        with enclose(case.id) as enclosure:
+            enclosure.body_guard = _no_tools
+            world = FencedWorld(judging, Latch())
+            world.deadline = monotonic() + self.seconds_per_metric
+            try:
+                scores = await score(
+                    ledger,
+                    self.metrics,
+                    case,
+                    world=world if self.cache is None else CachedWorld(world, self.cache),
+                    seconds_per_metric=self.seconds_per_metric,
+                )
+            except FenceBreach as breach:
+                raise _acting(enclosure.breach or breach) from breach
+        if enclosure.breach is not None:
+            raise _acting(enclosure.breach)
+        return scores
+
+
+def forgive(metrics: Iterable[Metric]) -> None:
+    """A judge that was out of order in an earlier run is asked again in this one."""
+    for metric in metrics:
+        breaker = getattr(getattr(metric, "bench", None), "breaker", None)
+        if breaker is not None:
+            breaker.reset()
+
+
+def _acting(breach: object) -> MetricRefused:
+    return MetricRefused(f"a metric tried to reach the outside: {breach}; metrics only look.")
+
+
+def _no_tools(_: object, name: str) -> None:
+    raise MetricRefused(f"a metric called the tool {name!r}; metrics only read the ledger.")

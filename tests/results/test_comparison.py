@@ -1,0 +1,289 @@
+"""Two reports side by side: what got worse, what got better, what nobody can tell."""
+
+import json
+from dataclasses import replace
+from itertools import product
+from math import comb
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom import Agent, Case, Report, Score, Scripted, rehearse
+from greenroom.errors import BadFile, BadInput
+from greenroom.metrics import contains
+from greenroom.results import CaseResult, Problem, Status, compare, compare_all
+from greenroom.results.exact import apart, fisher, sign
+
+
+def result(
+    case_id: str, status: Status = "passed", score: float | None = None, **more
+) -> CaseResult:
+    value = {"passed": 1.0, "failed": 0.0, "terminated": 0.0}.get(status)
+    value = value if score is None else score
+    scores = {} if value is None else {"m": Score(value, status == "passed")}
+    return CaseResult(case_id=case_id, status=status, scores=scores, **more)
+
+
+def trials(case_id: str, passed: int, of: int, high: float = 1.0, low: float = 0.0):
+    return [
+        result(
+            case_id, "passed" if n < passed else "failed", high if n < passed else low, trial=n + 1
+        )
+        for n in range(of)
+    ]
+
+
+def verdicts(then: list[CaseResult], now: list[CaseResult], **options) -> dict[str, str]:
+    found = compare(Report(then), Report(now), **options)
+    return {case.case_id: case.verdict for case in found.cases}
+
+
+def test_cases_are_matched_by_id_and_not_by_position():
+    then = [result("a"), result("b", "failed"), result("gone")]
+    now = [result("new"), result("b"), result("a", "failed")]
+    assert verdicts(then, now) == {
+        "new": "added",
+        "b": "improved",
+        "a": "regressed",
+        "gone": "removed",
+    }
+
+
+@pytest.mark.parametrize(
+    "then, now, verdict",
+    [
+        ("passed", "passed", "unchanged"),
+        ("passed", "failed", "regressed"),
+        ("passed", "terminated", "regressed"),
+        ("failed", "terminated", "unchanged"),
+        ("terminated", "passed", "improved"),
+        ("passed", "error", "unclear"),
+        ("error", "passed", "unclear"),
+        ("error", "error", "unclear"),
+        ("skipped", "failed", "unclear"),
+    ],
+)
+def test_a_case_is_compared_as_it_ended_and_what_broke_proves_nothing(then, now, verdict):
+    assert verdicts([result("a", then)], [result("a", now)]) == {"a": verdict}
+
+
+def test_an_error_on_one_side_says_where_and_why():
+    broke = replace(result("a", "error"), error=Problem("agent", "it fell over\nin detail", "Oops"))
+    [case] = compare(Report([result("a")]), Report([broke])).cases
+    assert case.why == "error now in phase agent: it fell over"
+
+
+def test_a_score_that_fell_by_more_than_the_threshold_is_a_regression_though_it_passes():
+    then = [result("a", score=0.9)]
+    assert verdicts(then, [result("a", score=0.84)]) == {"a": "regressed"}
+    assert verdicts(then, [result("a", score=0.85)]) == {"a": "unchanged"}
+    assert verdicts(then, [result("a", score=0.96)]) == {"a": "improved"}
+    assert verdicts(then, [result("a", score=0.84)], threshold=0.1) == {"a": "unchanged"}
+
+
+def test_what_fell_weighs_more_than_what_rose():
+    then = replace(result("a"), scores={"x": Score(0.5), "y": Score(0.9)})
+    now = replace(result("a"), scores={"x": Score(0.9), "y": Score(0.8)})
+    [case] = compare(Report([then]), Report([now])).cases
+    assert (case.verdict, case.why) == ("regressed", "y: 0.90 before, 0.80 now")
+
+
+def test_a_threshold_that_is_no_difference_is_refused():
+    with pytest.raises(BadInput, match="threshold=5 is no difference"):
+        compare(Report([]), Report([]), threshold=5)
+
+
+# Several trials
+
+
+def test_few_trials_cannot_tell_and_say_so():
+    assert verdicts(trials("a", 3, 3), trials("a", 2, 3)) == {"a": "unclear"}
+    assert verdicts(trials("a", 3, 3), trials("a", 0, 3)) == {"a": "unclear"}
+    assert verdicts(trials("a", 1, 1), trials("a", 0, 3)) == {"a": "unclear"}
+
+
+def test_enough_trials_tell():
+    assert verdicts(trials("a", 4, 4), trials("a", 0, 4)) == {"a": "regressed"}
+    assert verdicts(trials("a", 2, 20), trials("a", 18, 20)) == {"a": "improved"}
+    assert verdicts(trials("a", 3, 5), trials("a", 3, 5)) == {"a": "unchanged"}
+
+
+def test_trials_that_broke_do_not_count():
+    then = [*trials("a", 4, 4), result("a", "error", trial=5)]
+    [case] = compare(Report(then), Report(trials("a", 4, 4))).cases
+    assert case.verdict == "unchanged"
+    assert case.p == 1
+
+
+def test_scores_over_several_trials_must_stand_apart():
+    then = trials("a", 4, 4, high=0.9)
+    assert verdicts(then, trials("a", 4, 4, high=0.7)) == {"a": "regressed"}
+    mixed = [result("a", score=value, trial=n + 1) for n, value in enumerate([0.6, 0.6, 0.6, 0.95])]
+    assert verdicts(then, mixed) == {"a": "unclear"}
+
+
+def test_fishers_test_agrees_with_counting_every_table():
+    for total, total_then in product(range(1, 7), repeat=2):
+        for passed, passed_then in product(range(total + 1), range(total_then + 1)):
+            good, everything = passed + passed_then, total + total_then
+            weight = {
+                k: comb(total, k) * comb(total_then, good - k)
+                for k in range(everything + 1)
+                if 0 <= good - k <= total_then and k <= total
+            }
+            seen = weight[passed]
+            expected = sum(w for w in weight.values() if w <= seen) / comb(everything, good)
+            assert fisher(passed, total, passed_then, total_then) == pytest.approx(expected)
+
+
+def test_known_values_of_the_exact_tests():
+    assert fisher(3, 3, 0, 3) == pytest.approx(0.1)
+    assert fisher(4, 4, 0, 4) == pytest.approx(2 / 70)
+    assert fisher(1, 10, 8, 10) == pytest.approx(0.005477, abs=1e-6)
+    assert sign(0, 6) == pytest.approx(0.03125)
+    assert sign(5, 5) == 1
+    assert sign(0, 0) == 1
+    assert apart(4, 4) == pytest.approx(2 / 70)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.data())
+def test_the_exact_tests_are_symmetric_and_are_shares(total, total_then, data):
+    passed = data.draw(st.integers(0, total))
+    passed_then = data.draw(st.integers(0, total_then))
+    p = fisher(passed, total, passed_then, total_then)
+    assert 0 < p <= 1
+    assert p == pytest.approx(fisher(passed_then, total_then, passed, total))
+    assert p == pytest.approx(fisher(total - passed, total, total_then - passed_then, total_then))
+
+
+# The whole
+
+
+def many(n: int, status: Status) -> list[CaseResult]:
+    return [result(f"c{i}", status) for i in range(n)]
+
+
+def test_the_whole_is_worse_only_if_luck_does_not_explain_it():
+    assert compare(Report(many(5, "passed")), Report(many(5, "failed"))).trend == "unclear"
+    worse = compare(Report(many(6, "passed")), Report(many(6, "failed")))
+    assert (worse.trend, worse.p) == ("worse", 0.03125)
+    assert compare(Report(many(6, "failed")), Report(many(6, "passed"))).trend == "better"
+    assert compare(Report(many(6, "passed")), Report(many(6, "passed"))).trend == "same"
+    nothing = compare(Report(many(6, "error")), Report(many(6, "passed")))
+    assert (nothing.trend, nothing.p) == ("unclear", None)
+
+
+def test_metrics_are_compared_over_the_cases_that_both_sides_measured():
+    then = [result("a", score=0.8), result("b", score=0.6), result("gone", score=0.0)]
+    now = [result("a", score=0.9), result("b", score=0.7), result("new", score=0.1)]
+    change = compare(Report(then), Report(now)).metrics["m"]
+    assert (change.before, change.now) == (pytest.approx(0.7), pytest.approx(0.8))
+    assert change.delta == pytest.approx(0.1)
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=4), st.sampled_from(["passed", "failed", "error"])
+    ),
+    st.dictionaries(
+        st.text(min_size=1, max_size=4), st.sampled_from(["passed", "failed", "error"])
+    ),
+)
+def test_every_case_of_both_sides_gets_one_verdict_and_the_mirror_is_the_opposite(then, now):
+    before = Report([result(name, status) for name, status in then.items()])
+    after = Report([result(name, status) for name, status in now.items()])
+    there = {c.case_id: c.verdict for c in compare(before, after).cases}
+    back = {c.case_id: c.verdict for c in compare(after, before).cases}
+    opposite = {"regressed": "improved", "improved": "regressed", "added": "removed"}
+    opposite |= {"removed": "added"}
+    assert there.keys() == then.keys() | now.keys()
+    assert {name: opposite.get(verdict, verdict) for name, verdict in there.items()} == back
+
+
+# What is asked for
+
+
+AGENT = Agent("a", model=Scripted("three"))
+
+
+def played(*cases: Case) -> Report:
+    return rehearse(AGENT, cases)
+
+
+def test_a_case_that_asks_for_something_else_is_named_and_not_compared(tmp_path):
+    then = played(Case("a", says="How many?", metrics=[contains("three")]))
+    now = played(Case("a", says="How many cups?", metrics=[contains("three")]))
+    stricter = played(Case("a", says="How many?", metrics=[contains("four")]))
+    for current in (now, stricter):
+        [case] = Report.load(then.save(tmp_path / "r.json")).compare(current).cases
+        assert (case.verdict, case.why) == ("changed", "the case was changed: not comparable")
+
+
+def test_a_name_or_a_tag_is_no_other_question(tmp_path):
+    then = played(Case("a", says="How many?", metrics=[contains("three")]))
+    now = played(
+        Case("a", says="How many?", metrics=[contains("three")], name="Cups", tags=["smoke"])
+    )
+    [case] = now.compare(Report.load(then.save(tmp_path / "r.json"))).cases
+    assert (case.verdict, case.known) == ("unchanged", True)
+
+
+def test_a_secret_that_the_file_lost_is_no_other_question(tmp_path):
+    case = Case("a", says="I am sk-ant-0123456789abcdefghij", metrics=[contains("three")])
+    then, now = played(case), played(case)
+    assert "sk-ant" not in then.save(tmp_path / "r.json").read_text()
+    [found] = now.compare(Report.load(tmp_path / "r.json")).cases
+    assert found.verdict == "unchanged"
+
+
+def test_where_the_case_was_not_kept_nobody_knows_whether_it_is_the_same():
+    [case] = compare(Report([result("a")]), Report([result("a")])).cases
+    assert (case.verdict, case.known) == ("unchanged", False)
+    shown = str(compare(Report([result("a")]), Report([result("a")])))
+    assert "whether 1 case ask for the same as before is unknown" in shown
+
+
+# Told and saved
+
+
+def test_it_reads_as_plain_text():
+    then = [result("a"), result("b", "failed"), result("c", score=0.9), result("gone")]
+    now = [result("a", "failed"), result("b"), result("c", score=0.7), result("new")]
+    text = str(Report(now).compare(Report(then)))
+    assert text.splitlines()[:5] == [
+        "regressed  a     passed before, failed now; m: 1.00 before, 0.00 now",
+        "regressed  c     m: 0.90 before, 0.70 now",
+        "improved   b     failed before, passed now; m: 0.00 before, 1.00 now",
+        "added      new",
+        "removed    gone",
+    ]
+    assert "5 cases against the baseline: 2 regressed, 1 improved, 1 added, 1 removed" in text
+    assert "unclear: luck alone may explain it (exact sign test, p = 1)" in text
+
+
+def test_it_is_saved_as_json_without_secrets(tmp_path: Path):
+    broke = replace(
+        result("a", "error"), error=Problem("agent", "401 for sk-ant-0123456789abcdefghij")
+    )
+    path = compare(Report([result("a")], id="x"), Report([broke], id="y")).save(
+        tmp_path / "deep" / "c.json"
+    )
+    data = json.loads(path.read_text())
+    assert (data["kind"], data["version"], data["threshold"]) == ("comparison", 1, 0.05)
+    assert (data["baseline"]["id"], data["current"]["id"]) == ("x", "y")
+    assert data["counts"]["unclear"] == 1
+    assert data["cases"][0]["why"] == "error now in phase agent: 401 for [redacted:api_key]"
+
+
+def test_one_that_cannot_be_saved_says_so(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadFile, match="cannot write the comparison"):
+        compare(Report([]), Report([])).save(tmp_path / "file" / "c.json")
+
+
+def test_several_reports_are_compared_with_one_baseline():
+    baseline = Report([result("a")])
+    found = compare_all(baseline, [Report([result("a")]), Report([result("a", "failed")])])
+    assert [len(one.regressed) for one in found] == [0, 1]

@@ -1,0 +1,87 @@
+"""What an evaluation makes of metrics that ask models: counted apart, and paid for once."""
+
+import json
+
+from greenroom import Agent, Case, Report, Score, Scripted, evaluate
+from greenroom.ledger import Usage
+from greenroom.metrics import contains, judge
+from greenroom.models import ModelReply
+from greenroom.world.answers import AnswerCache
+
+HELLO = Agent("greeter", model=Scripted("Hello."))
+CASE = Case("hello", says="Hi")
+
+
+class Critic:
+    """A judge's model that says yes, unless it is out of order, and counts how often it was asked."""
+
+    name = "critic-1"
+
+    def __init__(self, answer: str | Exception | None = None) -> None:
+        self.asked = 0
+        self.answer = answer or json.dumps({"reasoning": "It is.", "verdict": True})
+
+    async def respond(self, request, on_delta=None):
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return ModelReply(self.answer, usage=Usage(100, 7), cost=0.25, model=self.name)
+
+
+async def test_judges_are_counted_apart_from_the_agent(tmp_path):
+    kind = judge("kind", "Was it kind?", model=Critic())
+    report = await evaluate(HELLO, [CASE, Case("again", says="Hi")], metrics=[kind])
+    assert (report.judge_cost, report.judge_usage) == (0.5, Usage(200, 14))
+    assert report.judge_models == {"critic-1": 2}
+    assert (report.cost, report.models) == (0.0, {"scripted": 2})
+    assert "judged by critic-1" in str(report)
+    report.save(tmp_path / "r.json")
+    loaded = Report.load(tmp_path / "r.json")
+    assert loaded.judge_cost == 0.5
+    assert loaded["hello"].judge_models == {"critic-1": 1}
+
+
+async def test_what_a_judge_cost_is_known_though_its_answers_could_not_be_used():
+    kind = judge("kind", "Was it kind?", model=Critic("nonsense"))
+    [result] = await evaluate(HELLO, [CASE], metrics=[kind])
+    assert result.status == "error"
+    assert result.judge_cost == 0.75
+
+
+async def test_a_run_without_judges_spent_nothing_on_them():
+    report = await evaluate(HELLO, [CASE], metrics=[contains("Hello")])
+    assert (report.judge_cost, report.judge_models) == (0.0, {})
+    assert "judged by" not in str(report)
+
+
+async def test_an_answer_that_was_kept_is_not_paid_for_twice(tmp_path):
+    critic = Critic()
+    kind = judge("kind", "Was it kind?", model=critic)
+    await evaluate(HELLO, [CASE], metrics=[kind], cache=tmp_path)
+    again = await evaluate(HELLO, [CASE], metrics=[kind], cache=str(tmp_path))
+    assert critic.asked == 1
+    score = again["hello"].scores["kind"]
+    assert isinstance(score, Score)
+    assert score.details["cached"] == 1
+    assert again.judge_models == {"critic-1 (cached)": 1}
+    assert AnswerCache(tmp_path).clear() == 1
+    await evaluate(HELLO, [CASE], metrics=[kind], cache=AnswerCache(tmp_path))
+    assert critic.asked == 2
+
+
+async def test_without_a_cache_a_judge_is_asked_every_time():
+    critic = Critic()
+    kind = judge("kind", "Was it kind?", model=critic)
+    for _ in range(2):
+        await evaluate(HELLO, [CASE], metrics=[kind])
+    assert critic.asked == 2
+
+
+async def test_a_judge_out_of_order_is_asked_again_in_the_next_run():
+    critic = Critic(RuntimeError("out of order"))
+    kind = judge("kind", "Was it kind?", model=critic)
+    cases = [Case(f"c{n}", says="Hi") for n in range(8)]
+    await evaluate(HELLO, cases, metrics=[kind], concurrency=1)
+    assert critic.asked == 5
+    critic.answer = json.dumps({"reasoning": "It is.", "verdict": True})
+    assert (await evaluate(HELLO, cases, metrics=[kind])).passed
