@@ -84,7 +84,8 @@ def problems_of(error: BadInput, place: str) -> list[Problem]:
     """What an error says is wrong; it happened at `place` unless it says better."""
     if isinstance(error, BadFile) and error.problems:
         return list(error.problems)
-    return list(wrong(place, str(error).rstrip(".")).problems)
+    told = str(error).removeprefix(place).lstrip(": ").rstrip(".")
+    return list(wrong(place, told).problems)
 
 
 def unknown_field(place: str, field: str, known: Iterable[str]) -> BadFile | None:

@@ -5,11 +5,15 @@ Run it for as long as you like:
     python tests/cases/files/fuzz_files.py [rounds] [seed]
 """
 
+import json
 import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
 
 sys.path[:0] = [str(Path(__file__).parents[2])]
 
@@ -54,6 +58,43 @@ def moved(text: str, at: int, length: int, dice: random.Random) -> str:
     return text[:to] + text[at : at + length] + text[to:]
 
 
+VALUES: tuple[Any, ...] = (
+    None,
+    5,
+    -1.5,
+    True,
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+    [{}],
+    {"a": 1},
+    [None],
+    "a/b",
+)
+
+
+def reshaped(text: str, dice: random.Random) -> str:
+    """The data with some of its values replaced by values of other kinds."""
+    data = yaml.safe_load(text)
+    for _ in range(dice.randint(1, 3)):
+        data = with_another(data, dice)
+    return json.dumps(data)
+
+
+def with_another(data: Any, dice: random.Random) -> Any:
+    """A copy in which one value somewhere inside is another."""
+    if not isinstance(data, dict | list) or not data or dice.random() < 0.15:
+        return dice.choice(VALUES)
+    keys = list(data) if isinstance(data, dict) else range(len(data))
+    key = dice.choice(keys)
+    inner = with_another(data[key], dice)
+    if isinstance(data, dict):
+        return {k: inner if k == key else v for k, v in data.items()}
+    return [inner if k == key else v for k, v in enumerate(data)]
+
+
 CHANGES: tuple[Callable[[str, int, int, random.Random], str], ...] = (
     cut,
     insert,
@@ -67,15 +108,14 @@ def fuzz(rounds: int, seed: int) -> int:
     """Read damaged files; how many could still be read. Any other error than BadFile gets out."""
     dice = random.Random(seed)
     files = [(name, text, read_evalset) for name, text in FILES.values()]
-    files += [
-        ("c.json", str(c).replace("'", '"'), read_config) for c in (AGENTFLOW_CONFIG, ADK_CONFIG)
-    ]
+    files += [("c.json", json.dumps(c), read_config) for c in (AGENTFLOW_CONFIG, ADK_CONFIG)]
     survivors = 0
     with TemporaryDirectory() as folder:
         for _ in range(rounds):
             name, text, read = dice.choice(files)
             path = Path(folder) / name
-            path.write_bytes(damaged(text, dice).encode("utf-8", "surrogatepass"))
+            spoil = damaged if path.suffix == ".csv" or dice.random() < 0.5 else reshaped
+            path.write_bytes(spoil(text, dice).encode("utf-8", "surrogatepass"))
             try:
                 found = read(path)
                 survivors += 1

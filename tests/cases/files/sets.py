@@ -10,7 +10,7 @@ from greenroom.cases.files.own import evalset_data
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 
-LETTERS = st.characters(exclude_categories=("Cs",))
+LETTERS = st.characters(exclude_categories=("Cs",), exclude_characters="$")
 TEXTS = st.text(LETTERS, min_size=1, max_size=8).filter(str.strip)
 ODD = st.sampled_from(
     [
