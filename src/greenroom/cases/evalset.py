@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from greenroom.cases.case import Case
+from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.plain import Json
@@ -19,6 +20,8 @@ class EvalSet:
 
     `metrics` measure every case, beside its own; `trials` is how often each should be played.
     `shape` says what kind of file it was read from, `extra` keeps what that said beyond all this.
+    `usual` is what such files are judged by unless a config says otherwise; without it, cases are
+    judged by what they expect.
     """
 
     id: str
@@ -31,6 +34,7 @@ class EvalSet:
     trials: int = 1
     extra: Mapping[str, Json] | None = None
     shape: str = field(default="", compare=False)
+    usual: Sequence[Criterion] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cases", tuple(self.cases))

@@ -14,7 +14,8 @@ from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.questions import started
-from greenroom.metrics.expectations import Expectation, expectations
+from greenroom.metrics.expectations import Expectation
+from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
 from greenroom.world.live import LiveWorld
@@ -29,11 +30,13 @@ async def score(
     case: Case | None = None,
     *,
     world: World | None = None,
+    expectations: bool = True,
     seconds_per_metric: float = 60.0,
 ) -> dict[str, Outcome]:
     """Measure a run, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
 
     Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
+    `expectations=False` leaves what the case expects to the metrics that ask for it.
     A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
     raised. Judges ask their models through `world`, which writes into a ledger of its own. Only
     awaiting can be cut after `seconds_per_metric`: a metric that blocks is the run's to stop.
@@ -47,7 +50,7 @@ async def score(
             "count as the agent's. Give a world with a ledger of its own."
         )
     found: dict[str, Outcome] = {}
-    for name, metric in metrics_for(played, metrics).items():
+    for name, metric in metrics_for(played, metrics, expectations).items():
         found[name] = await _measured(metric, played, run, asked, seconds_per_metric)
     return found
 
@@ -97,9 +100,11 @@ def _of_texts(tools: Sequence[ToolCall | str] | None) -> bool:
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
-def metrics_for(case: Case, given: Iterable[MetricLike] = ()) -> dict[str, Metric]:
+def metrics_for(
+    case: Case, given: Iterable[MetricLike] = (), expectations: bool = True
+) -> dict[str, Metric]:
     """What measures a run of `case`: its expectations, its own metrics, and those given."""
-    implied = expectations(case)
+    implied = expected_of(case) if expectations else {}
     asked: dict[str, Metric] = {}
     if case.metrics:
         _add(case.metrics, asked, f"case {case.id!r}")

@@ -24,6 +24,9 @@ def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | N
 
 
 def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
+    if evalset.usual is not None:
+        # Another tool's config is the whole list of what counts.
+        evalset = replace(evalset, usual=())
     names = {criterion.name for criterion in config.criteria}
     kept = [given for given in evalset.metrics if getattr(given, "name", given) not in names]
     model = config.user_simulator.model if config.user_simulator else ""

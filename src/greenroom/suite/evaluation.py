@@ -100,6 +100,7 @@ async def evaluate(
     settings = Settings(
         measuring=Measuring(
             metrics=_beside([as_metric(given) for given in metrics], evalset),
+            expectations=evalset.usual is None,
             seconds_per_metric=seconds_per_metric,
             cache=AnswerCache(cache) if isinstance(cache, str | Path) else cache,
         ),
@@ -141,7 +142,8 @@ async def evaluate(
 def _beside(given: list[Metric], evalset: EvalSet) -> list[Metric]:
     """The run's metrics and those of the set; on equal names the run's win."""
     names = {metric.name for metric in given}
-    return [*given, *(m for m in map(as_metric, evalset.metrics) if m.name not in names)]
+    own = map(as_metric, (*evalset.metrics, *(evalset.usual or ())))
+    return [*given, *(metric for metric in own if metric.name not in names)]
 
 
 def _unseen(results: Sequence[CaseResult]) -> list[str]:

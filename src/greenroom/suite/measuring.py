@@ -26,15 +26,19 @@ _NOWHERE = LiveWorld(Ledger())
 
 @record(kw_only=True)
 class Measuring:
-    """What measures the runs of an evaluation, beside each case's own, and for how long."""
+    """What measures the runs of an evaluation, beside each case's own, and for how long.
+
+    Without `expectations`, what a case expects is only material for the metrics.
+    """
 
     metrics: Sequence[Metric] = ()
+    expectations: bool = True
     seconds_per_metric: float = METRIC_SECONDS
     cache: AnswerCache | None = None
 
     async def outcomes(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
         """Every metric's outcome; what models were asked for it goes into `judging`."""
-        if only_compares(case, self.metrics):
+        if self.expectations and only_compares(case, self.metrics):
             return await score(ledger, (), case, world=_NOWHERE)
         return await self._in_time(case, ledger, judging)
 
@@ -63,6 +67,7 @@ class Measuring:
                     self.metrics,
                     case,
                     world=world if self.cache is None else CachedWorld(world, self.cache),
+                    expectations=self.expectations,
                     seconds_per_metric=self.seconds_per_metric,
                 )
             except FenceBreach as breach:

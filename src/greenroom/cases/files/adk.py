@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.fields import Fields, Gathering, without_nulls
@@ -355,6 +356,10 @@ def _steps(tools: Calls | None, said: Any) -> dict[str, Json]:
     return {"tool_uses": uses, **(answers if said else {})}
 
 
+USUAL = (
+    Criterion("tool_trajectory_avg_score", options={"match_type": "ADK"}),
+    Criterion("response_match_score"),
+)
 SHAPES = (
     Shape(
         "adk",
@@ -362,5 +367,6 @@ SHAPES = (
         _recognises,
         _read,
         _write,
+        USUAL,
     ),
 )

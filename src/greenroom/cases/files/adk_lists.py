@@ -5,7 +5,7 @@ from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.adk import put_back
+from greenroom.cases.files.adk import USUAL, put_back
 from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import Calls, calls_in, responses_text, with_extra
@@ -169,6 +169,7 @@ SHAPES = (
         _is_flat,
         _read_flat,
         _write_flat,
+        USUAL,
     ),
     Shape(
         "adk-named",
@@ -176,5 +177,6 @@ SHAPES = (
         _is_named,
         _read_named,
         _write_named,
+        USUAL,
     ),
 )

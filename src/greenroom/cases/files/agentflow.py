@@ -6,6 +6,7 @@ There an empty or missing trajectory says nothing about calls, so it says nothin
 from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.adk import put_back, session_data, session_extra, turns_of
 from greenroom.cases.files.fields import Fields, Gathering, without_nulls
@@ -186,6 +187,7 @@ def _said(texts: Any) -> list[Json]:
     return [_message(text, "assistant") for text in texts]
 
 
+_USUAL = (Criterion("tool_trajectory_avg_score"), Criterion("response_match_score"))
 SHAPES = (
     Shape(
         "agentflow",
@@ -193,5 +195,6 @@ SHAPES = (
         _recognises,
         _read,
         _write,
+        _USUAL,
     ),
 )

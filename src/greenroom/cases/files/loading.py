@@ -30,7 +30,7 @@ def read_evalset(
     except BadInput as error:
         problems = document.located(problems_of(error, ""))
         raise BadFile(_told(document, taken, why, problems), problems) from error
-    return replace(found, shape=taken.name)
+    return replace(found, shape=taken.name, usual=taken.usual)
 
 
 def problems(

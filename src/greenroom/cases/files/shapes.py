@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadFile, MissingExtra
 from greenroom.ledger.plain import Json
@@ -38,7 +39,8 @@ class Shape:
     `recognises` says what in the data shows that it is of this shape, or None; `looks_for` is what
     it looks for, in words. `read` takes the data and the name of the file without its endings, and
     raises `BadFile`; `write` gives the data to be written. What a shape cannot hold it leaves out:
-    whoever writes reads it back, and refuses to lose anything.
+    whoever writes reads it back, and refuses to lose anything. `usual` is what the tool behind such
+    files judges them by when no config says otherwise; None leaves it to what the cases expect.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Shape:
     recognises: Callable[[Json], str | None]
     read: Callable[[Json, str], EvalSet]
     write: Callable[[EvalSet], Json]
+    usual: tuple[Criterion, ...] | None = None
 
 
 _REGISTERED: dict[str, Shape] = {}
