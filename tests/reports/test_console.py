@@ -19,7 +19,8 @@ from greenroom.ledger import (
     UserSaid,
     YieldOpened,
 )
-from greenroom.reports.console import ConsoleReport
+from greenroom.reports.console import ConsoleReport, ConsoleText
+from greenroom.reports.table import rated
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.transcript import transcript
 from greenroom.results import CaseResult, Problem, Report
@@ -208,3 +209,27 @@ def test_a_text_cannot_forge_a_line_of_somebody_else():
     forged = ledger(AgentSaid(text="Hello.\n    user         I am happy."))
     text = shown(replace(FAILED, ledger=forged))
     assert "\n    user" not in text
+
+
+@pytest.mark.parametrize(
+    "share, colour",
+    [
+        (1, "green"),
+        (0.95, "green"),
+        (0.9499, "yellow"),
+        (0.8, "yellow"),
+        (0.7999, "red"),
+        (0, "red"),
+    ],
+)
+def test_a_share_has_the_colour_it_deserves(share, colour):
+    assert rated(share).style == colour
+
+
+def test_a_baseline_adds_what_changed():
+    page = ConsoleText().render(
+        Report([FAILED]), baseline=Report([replace(FAILED, status="passed")])
+    )
+    assert "regressed  bad" in page
+    assert "\x1b" not in page
+    assert "regressed" not in ConsoleText().render(Report([FAILED]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.reports.console import missed
-from greenroom.reports.words import as_called, duration, harmless, percent, shortened
+from greenroom.reports.words import as_called, dollars, duration, harmless, percent, shortened
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,14 @@ def test_long_text_is_cut_with_a_mark():
 
 def test_a_call_reads_as_one_would_type_it():
     assert as_called("refund", {"order": 7, "why": "späť"}) == 'refund(order=7, why="späť")'
+
+
+def test_money_is_said_with_the_digits_that_matter_and_is_never_rounded_to_nothing():
+    assert [dollars(cost) for cost in (0, 0.00001, 0.0042, 0.5, 12.345, 1234567)] == [
+        "$0.00",
+        "under $0.0001",
+        "$0.0042",
+        "$0.5000",
+        "$12.35",
+        "$1,234,567.00",
+    ]

@@ -3,23 +3,28 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from io import StringIO
+from typing import ClassVar, Literal
 
 from rich.text import Text
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.reports.difference import differences
 from greenroom.reports.table import STYLES, metric_summaries, rated, shown_outcome, summary_table
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import Line, transcript
 from greenroom.reports.words import duration, percent, shortened
+from greenroom.results.comparison import compare
+from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import counted
+from greenroom.results.text import counted, how_many
 
 Detail = Literal["little", "usual", "all"]
 
 _LONGEST_LINE = 240
 _FIRST, _LAST = 6, 18
+_PAGE = 160
 _SPEAKERS = {
     "user": "cyan",
     "agent": "bold",
@@ -41,8 +46,9 @@ class ConsoleReport:
     detail: Detail = "usual"
     rerun: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def show(self, report: Report) -> None:
-        """Print everything."""
+    def show(self, report: Report, *, baseline: Report | None = None) -> None:
+        """Print everything, without secrets; `baseline` adds what changed since."""
+        report = redacted(report)
         if self.detail != "little":
             self._table(report)
             for result in report.results:
@@ -52,6 +58,8 @@ class ConsoleReport:
         self.terminal.say(totals(report))
         for note in report.notes:
             self.terminal.say(styled("note: ", "yellow"), note)
+        if baseline is not None:
+            self.terminal.say(str(compare(baseline, report)))
 
     def _is_told(self, result: CaseResult) -> bool:
         return self.detail == "all" or result.status in ("failed", "error", "terminated")
@@ -77,11 +85,12 @@ class ConsoleReport:
         self.terminal.say(
             styled(result.status, STYLES[result.status]),
             "  ",
-            styled(result.case_id, "bold"),
+            styled(result.label, "bold"),
             title,
         )
         self._problem(result)
         self._scores(result)
+        self._differences(result)
         self._transcript(result)
         if result.case_id in self.rerun:
             self.terminal.say(styled("again: ", "dim"), self.rerun[result.case_id], indent=2)
@@ -105,6 +114,16 @@ class ConsoleReport:
                 reason = plain(styled(name, "bold"), ": ", _why(outcome))
                 self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
 
+    def _differences(self, result: CaseResult) -> None:
+        """What was expected beside what came."""
+        for one in differences(result):
+            self.terminal.say(styled(f"turn {one.turn}, {one.part}", "dim"), indent=2)
+            for label, texts in (("expected", one.expected), ("got", one.actual)):
+                for text in texts or ["nothing"]:
+                    told = text if self.detail == "all" else shortened(text, _LONGEST_LINE)
+                    self.terminal.hang(styled(label, "dim"), plain(told), indent=4, width=13)
+                    label = ""
+
     def _transcript(self, result: CaseResult) -> None:
         if result.ledger is None:
             return
@@ -125,6 +144,19 @@ class ConsoleReport:
             self.terminal.hang(who, plain(text, source), indent=4, width=13)
 
 
+class ConsoleText:
+    """The same as plain text, for a file."""
+
+    name: ClassVar[str] = "console"
+    file: ClassVar[str] = "eval_report.txt"
+
+    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+        """What a terminal without colours and without an edge would show."""
+        page = StringIO()
+        ConsoleReport(Terminal(page, width=_PAGE)).show(report, baseline=baseline)
+        return page.getvalue()
+
+
 def _is_fine(outcome: Outcome) -> bool:
     return isinstance(outcome, NotApplicable) or (isinstance(outcome, Score) and outcome.passed)
 
@@ -142,10 +174,9 @@ def _why(outcome: Outcome) -> str:
 
 def totals(report: Report) -> Text:
     """The counts, the pass rate, the time and who answered, on one line."""
-    noun = "case" if len(report.results) == 1 else "cases"
     rate = report.summary.pass_rate
     passing = plain("nothing evaluated") if rate is None else plain(rated(rate), " passing")
-    parts = [f"{len(report.results)} {noun}: {counted(report.summary)}", passing]
+    parts = [f"{how_many(report)}: {counted(report.summary)}", passing]
     return Text("; ").join(map(plain, [*parts, duration(report.seconds), *_spent(report)]))
 
 

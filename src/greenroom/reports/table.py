@@ -63,7 +63,7 @@ def _table(report: Report, terminal: Terminal, metrics: Mapping[str, Text] | Non
 
 
 def _row(result: CaseResult, terminal: Terminal, metrics: Iterable[str] | None) -> Iterator[Text]:
-    yield styled(result.case_id, "")
+    yield styled(result.label, "")
     yield Text(result.status, STYLES[result.status])
     if metrics is None:
         yield _counted(result, terminal)

@@ -17,12 +17,12 @@ _UNWRAPPED = 10_000
 class Terminal(Console):
     """Prints only what it is told: no markup, no emoji codes, no colours of its own invention."""
 
-    def __init__(self, file: IO[str] | None = None) -> None:
+    def __init__(self, file: IO[str] | None = None, *, width: int | None = None) -> None:
         stream = file or sys.stdout
         piped = not stream.isatty() and "COLUMNS" not in os.environ
         super().__init__(
             file=file,
-            width=_UNWRAPPED if piped else None,
+            width=width or (_UNWRAPPED if piped else None),
             markup=False,
             emoji=False,
             highlight=False,

@@ -1,6 +1,6 @@
 """A run retold as a conversation, line by line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,10 +18,12 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
-from greenroom.reports.words import as_called, as_json
+from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.questions import Step
+from greenroom.reports.words import as_called, as_json, shortened
+from greenroom.results.result import CaseResult
 
-_ENDS: dict[EndReason, str] = {
+ENDS: dict[EndReason, str] = {
     "completed": "the user had nothing more to say",
     "finished": "the agent ended the conversation",
     "state_matches": "the state the case waits for was reached",
@@ -51,6 +53,35 @@ def transcript(ledger: Ledger) -> list[Line]:
     return [line for event in ledger for line in _lines(event, ends, waits)]
 
 
+def conversation(result: CaseResult) -> list[Line]:
+    """A result's run retold: from its ledger, or from what was kept where there is none."""
+    if result.ledger is not None:
+        return transcript(result.ledger)
+    return [line for step in result.trajectory for line in _kept(step)]
+
+
+def _kept(step: Step) -> Iterator[Line]:
+    if step.type == "message":
+        yield Line("user" if step.name == "user" else "agent", _said(step.args))
+    elif step.type == "tool":
+        yield Line("tool", as_called(step.name, step.args if is_object(step.args) else {}))
+
+
+def retold(
+    lines: Sequence[Line], *, first: int = 6, last: int = 18, longest: int = 240
+) -> Iterator[str]:
+    """Plain lines of text, cut in the middle of a long conversation and at the end of long ones."""
+    left_out = len(lines) - first - last
+    for number, line in enumerate(lines):
+        if left_out < 2 or number < first or number >= len(lines) - last:
+            source = f"  ({line.source})" if line.source else ""
+            # Who speaks stands at the beginning of a line, and nothing else does.
+            text = shortened(line.text, longest).replace("\n", f"\n{' ' * 13}")
+            yield f"{line.who:<11}  {text}{source}"
+        elif number == first:
+            yield f"… {left_out} more"
+
+
 Ends = dict[tuple[str, str], ToolReturned | ToolFailed]
 
 
@@ -69,7 +100,7 @@ def _lines(event: Event, ends: Ends, waits: set[str]) -> Iterator[Line]:
         case ToolBlocked():
             yield Line("refused", f"{as_called(event.tool, event.args)} was not run", "gate")
         case RunEnded():
-            yield Line("end", _ENDS[event.reason])
+            yield Line("end", ENDS[event.reason])
         case _:
             return
 

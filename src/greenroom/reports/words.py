@@ -48,6 +48,13 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{min(rounded, short_of_all) if share < 1 else rounded:.{digits}f} %"
 
 
+def dollars(cost: float) -> str:
+    """An amount of money with the digits that matter: $12.34, $0.0042; what is not free is not $0."""
+    if cost >= 1 or cost == 0:
+        return f"${cost:,.2f}"
+    return f"${cost:.4f}" if cost >= 0.0001 else "under $0.0001"
+
+
 def as_called(tool: str, args: Mapping[str, Json]) -> str:
     """A call as one would type it."""
     return f"{tool}({', '.join(f'{name}={as_json(value)}' for name, value in args.items())})"

@@ -42,4 +42,11 @@ def _case(result: CaseResult, evalset: EvalSet | None) -> Case:
             f"the report does not hold case {result.case_id!r} itself; give the set that was "
             f"evaluated: failed_cases(report, evalset)."
         )
+    from greenroom.ledger.redaction import is_redacted
+
+    if is_redacted(result.asked):
+        raise NotFound(
+            f"case {result.case_id!r} lost its secrets when the report was saved, so it cannot be "
+            f"played from there; give the set that was evaluated: failed_cases(report, evalset)."
+        )
     return case_from(result.asked, f"case {result.case_id!r} of the report")

@@ -9,6 +9,7 @@ from greenroom.ledger.plain import plain
 from greenroom.ledger.redaction import redactor
 from greenroom.results.data import report_data
 from greenroom.results.reading import report_from
+from greenroom.results.redaction import Redacted
 from greenroom.results.report import Report
 from greenroom.results.writing import write_whole
 
@@ -24,7 +25,7 @@ def report_text(
 ) -> str:
     """The report as JSON text; `indent=None` puts it on one line, `redact=False` keeps secrets."""
     data = report_data(report, failures_only=failures_only)
-    if redact:
+    if redact and not isinstance(report, Redacted):
         data = redactor().value(data)
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     try:

@@ -1,0 +1,303 @@
+"""Secrets kept out of what leaves the house: texts, JSON, whole ledgers and log records.
+
+A secret gives way to `[redacted:NAME]`. Texts are redacted before they are encoded, so that no file
+is broken by it, and what holds no secret is handed back as it is.
+"""
+
+import os
+import re
+from binascii import a2b_base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import unquote
+
+from greenroom.errors import BadFile
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.secrets import SECRET_FIELD, Kind, kept_secrets, kind_of, well_known
+
+if TYPE_CHECKING:
+    from logging import LogRecord
+
+T = TypeVar("T")
+
+MARK = "[redacted:"
+_CODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_QUOTED = re.compile(r"[\w.~+/=:@%-]{9,}")
+_STANDARD = str.maketrans("-_", "+/")
+_SHORT = 64
+_SAFE = frozenset((int, float, bool, type(None)))
+
+
+class Redactor:
+    """Replaces secrets: those of a known look, and these `values` by name, in any disguise."""
+
+    def __init__(self, values: Iterable[tuple[str, str]] = ()) -> None:
+        known = {value: name for name, value in values}
+        # The author's own come first: their names say more.
+        self.kinds: tuple[Kind, ...] = (
+            *(kind_of(known[value], value) for value in sorted(known, key=len, reverse=True)),
+            *well_known(),
+        )
+
+    @classmethod
+    def of_environment(
+        cls, environment: Mapping[str, str], named: Iterable[str] = ()
+    ) -> "Redactor":
+        """Knows the variables that are called like secrets, and those that are `named`."""
+        return cls(kept_secrets(environment, named))
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        return _Pass(self.kinds, self._suspected(text)).text(text)
+
+    def value(self, value: T) -> T:
+        """JSON, or records made of it, without secrets; itself if it holds none."""
+        texts, names = _survey(value)
+        everything = "\n".join(texts)
+        going = _Pass(self.kinds, self._suspected(everything))
+        # What all texts together do not hold, none of them does.
+        if not any(map(_is_secret_field, names)) and going.text(everything) == everything:
+            return value
+        return going.value(value)
+
+    def ledger(self, ledger: Ledger) -> Ledger:
+        """The ledger without secrets, to be read rather than continued; itself if it holds none."""
+        events = list(ledger)
+        clean = self.value(events)
+        return ledger if clean is events else Ledger(clean)
+
+    def _suspected(self, text: str) -> tuple[Kind, ...]:
+        return tuple(kind for kind in self.kinds if _is_hinted(kind, text))
+
+
+class _Pass:
+    """One way through a text or a tree of texts, looking for the kinds that it may hold."""
+
+    def __init__(self, kinds: tuple[Kind, ...], suspected: tuple[Kind, ...]) -> None:
+        self.kinds = kinds
+        self.suspected = suspected
+        self._seen: dict[str, str] = {}
+
+    def text(self, text: str) -> str:
+        if len(text) > _SHORT:
+            return self._clean(text)
+        # The short ones come again and again: names, kinds, paths.
+        if (clean := self._seen.get(text)) is None:
+            clean = self._clean(text)
+            clean = self._seen[text] = text if clean == text else clean
+        return clean
+
+    def _clean(self, text: str) -> str:
+        for kind in self.suspected:
+            if _is_hinted(kind, text):
+                text = kind.look.sub(_marking(kind), text)
+        if len(text) >= 24:
+            text = _CODED.sub(self._decoded, text)
+        return _QUOTED.sub(self._unquoted, text) if "%" in text else text
+
+    def _decoded(self, run: re.Match[str]) -> str:
+        """A run of base64 that hides a secret is nothing but that."""
+        if _HEX.fullmatch(run[0]):
+            return run[0]  # an id or a digest: base64 hardly ever looks like one
+        letters = run[0].rstrip("=").translate(_STANDARD)
+        for skipped in range(4):
+            # Nobody knows where it began: letters before it look like more of it.
+            rest = letters[skipped:]
+            whole = len(rest) - (len(rest) % 4 == 1)
+            data = a2b_base64(rest[:whole] + "=" * (-whole % 4))
+            if name := self._found(data.decode("latin-1")):
+                return f"{MARK}{name}]"
+        return run[0]
+
+    def _unquoted(self, run: re.Match[str]) -> str:
+        plain = unquote(run[0]) if "%" in run[0] else run[0]
+        name = self._found(plain) if plain != run[0] else ""
+        return f"{MARK}{name}]" if name else run[0]
+
+    def _found(self, text: str) -> str:
+        """The name of a kind that `text` holds."""
+        for kind in self.kinds:
+            if _is_hinted(kind, text) and kind.look.search(text):
+                return kind.name
+        return ""
+
+    def value(self, value: Any) -> Any:
+        if type(value) in _SAFE:
+            return value
+        if isinstance(value, str):
+            return value if (clean := self.text(value)) == value else clean
+        if isinstance(value, Mapping):
+            return self._mapping(cast("Mapping[Any, Any]", value))
+        if isinstance(value, list | tuple):
+            return self._list(cast("Sequence[Any]", value))
+        if is_dataclass(value) and not isinstance(value, type):
+            return self._record(value)
+        return value
+
+    def _mapping(self, value: Mapping[Any, Any]) -> Any:
+        clean: dict[Any, Any] = {}
+        same = True
+        for key, item in value.items():
+            new_key, new = self.value(key), self._field(key, item)
+            same = same and new_key is key and new is item
+            clean[new_key if new_key not in clean else _another(new_key, clean)] = new
+        return value if same else clean
+
+    def _field(self, name: object, value: Any) -> Any:
+        told = isinstance(name, str) and isinstance(value, str) and value
+        if told and _is_secret_field(cast(str, name)) and not cast(str, value).startswith(MARK):
+            return f"{MARK}{_LAST_WORD.findall(cast(str, name))[-1]}]"
+        return self.value(value)
+
+    def _list(self, value: Sequence[Any]) -> Any:
+        clean = [self.value(item) for item in value]
+        if all(new is old for new, old in zip(clean, value, strict=True)):
+            return value
+        return clean if isinstance(value, list) else tuple(clean)
+
+    def _record(self, value: Any) -> Any:
+        changed: dict[str, Any] = {}
+        for name in _names(cast("type[Any]", type(value))):
+            old = getattr(value, name)
+            new = (
+                self._field(getattr(value, "key", ""), old) if name == "value" else self.value(old)
+            )
+            if new is not old:
+                changed[name] = new
+        return replace(value, **changed) if changed else value
+
+
+def _another(key: str, taken: Mapping[str, Any]) -> str:
+    """A key of its own for what would be lost under one that two secrets share."""
+    return next(name for n in count(2) if (name := f"{key} {n}") not in taken)
+
+
+_LAST_WORD = re.compile(r"[\w-]+")
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_field(name: str) -> bool:
+    return SECRET_FIELD.fullmatch(name.rpartition(".")[2]) is not None
+
+
+def _is_hinted(kind: Kind, text: str) -> bool:
+    return any(hint in text for hint in kind.hints)
+
+
+@lru_cache(maxsize=1024)
+def _marking(kind: Kind) -> str:
+    keep = r"\g<keep>" if "keep" in kind.look.groupindex else ""
+    return f"{keep}{MARK}{kind.name}]"
+
+
+@lru_cache(maxsize=256)
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(part.name for part in fields(kind) if part.init)
+
+
+def _survey(value: Any) -> tuple[list[str], set[str]]:
+    """Every text in JSON, or in records made of it, and the names of its fields."""
+    texts: list[str] = []
+    names: set[str] = set()
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif type(item) in _SAFE:
+            continue
+        elif isinstance(item, Mapping):
+            inner = cast("Mapping[Any, Any]", item)
+            stack += inner.keys()
+            stack += inner.values()
+            names.update(key for key in inner if isinstance(key, str))
+        elif isinstance(item, list | tuple):
+            stack += cast("Sequence[Any]", item)
+        elif is_dataclass(item) and not isinstance(item, type):
+            stack += [getattr(item, name) for name in _names(type(item))]
+            names.add(str(getattr(item, "key", "")))
+    return texts, names
+
+
+def is_redacted(value: Any) -> bool:
+    """Whether a secret was replaced somewhere in JSON."""
+    return any(MARK in text for text in _survey(value)[0])
+
+
+# The secrets of this process
+
+
+def redactor() -> Redactor:
+    """The redactor for this process: its environment, and `redact_env` of the nearest pyproject."""
+    return _made(tuple(kept_secrets(os.environ, _named_here())))
+
+
+def without_secrets(text: str) -> str:
+    """A message without secrets, for those who cannot afford an error of their own."""
+    try:
+        return redactor().text(text)
+    except BadFile:
+        return _made(tuple(kept_secrets(os.environ))).text(text)
+
+
+@lru_cache(maxsize=8)
+def _made(known: tuple[tuple[str, str], ...]) -> Redactor:
+    return Redactor(known)
+
+
+def _named_here() -> tuple[str, ...]:
+    try:
+        start = Path.cwd()
+    except OSError:  # the folder is gone, and its pyproject with it
+        return ()
+    for place in (start, *start.parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            return _named_in(path, path.stat().st_mtime_ns)
+    return ()
+
+
+@lru_cache(maxsize=16)
+def _named_in(path: Path, _changed: int) -> tuple[str, ...]:
+    """`redact_env` under `[tool.greenroom]`: more variables whose values are secrets."""
+    import tomllib
+
+    try:
+        data: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadFile(f"{path} cannot be read as TOML: {error}") from error
+    for step in ("tool", "greenroom", "redact_env"):
+        data = cast("dict[str, Any]", data).get(step) if isinstance(data, dict) else None
+    names = cast("list[Any]", data) if isinstance(data, list) else None
+    if data is None:
+        return ()
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise BadFile(
+            f"{path}: redact_env in [tool.greenroom] is {data!r}; list the names of environment "
+            f'variables: redact_env = ["CRM_LOGIN"].'
+        )
+    return tuple(names)
+
+
+def redact_log(record: "LogRecord") -> bool:
+    """A filter for a log handler or logger: `handler.addFilter(redact_log)`."""
+    clean = without_secrets
+    record.msg = clean(record.getMessage())
+    record.args = ()
+    record.exc_text = clean(_told(record)) or None
+    record.exc_info = None
+    record.stack_info = clean(record.stack_info) if record.stack_info else None
+    return True
+
+
+def _told(record: "LogRecord") -> str:
+    if not record.exc_info or record.exc_info[0] is None:
+        return record.exc_text or ""
+    from traceback import format_exception
+
+    return "".join(format_exception(*record.exc_info)).rstrip()

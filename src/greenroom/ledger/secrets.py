@@ -1,0 +1,194 @@
+"""What counts as a secret: keys of a known look, and what the environment keeps under a telling name.
+
+A secret is also known in disguise: in base64 wherever it stands in what was encoded, URL-encoded,
+escaped for JSON, Python or HTML, and cut short.
+"""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from html import escape
+from urllib.parse import quote, quote_plus
+
+from greenroom.ledger.records import record
+
+SHORTEST = 8
+"""Shorter values of telling variables are words, not secrets."""
+SHORTEST_NAMED = 4
+"""So short may be what the author named."""
+
+_TELLING = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$", re.I)
+_URL_PASSWORD = re.compile(r"://[^\s/:@]*:([^\s/]+)@")
+_LONG_LINE = 16
+
+
+@record
+class Kind:
+    """A kind of secret: its name, words of which a text with one holds at least one, and its look.
+
+    What the group `keep` matches stays; the rest of a match gives way to the mark.
+    """
+
+    name: str
+    hints: tuple[str, ...]
+    look: re.Pattern[str]
+
+
+def telling(name: str) -> bool:
+    """Whether an environment variable is called like one that holds a secret."""
+    return _TELLING.search(name) is not None
+
+
+@cache
+def well_known() -> tuple[Kind, ...]:
+    """Secrets that show what they are by their look."""
+    return tuple(
+        Kind(name, tuple(hints.split("|")), re.compile(look)) for name, hints, look in _LOOKS
+    )
+
+
+# A key begins where a word does, or behind a line break written as JSON and Python write it.
+_BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+_VALUE = r"(?!\[redacted:)[^\s\"'\\,;&)\]}<>]"
+_QUOTE = r"\\*[\"']"
+_IS = rf"(?:=|{_QUOTE}?\s{{0,9}}[:=]\s{{0,9}}{_QUOTE})"
+_SCHEME = r"(?i:basic|bearer|token|digest)"
+_FIELDS = (
+    r"api[_-]?key|secret[_-]?key|client[_-]?secret|secret[_-]?access[_-]?key"
+    r"|(?:access|refresh|auth)[_-]?token"
+)
+
+# Strangers write what these are matched against, so none of them may look far ahead in vain.
+_LOOKS: tuple[tuple[str, str, str], ...] = (
+    (
+        "private_key",
+        "PRIVATE KEY",
+        (
+            r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?"
+            r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+        ),
+    ),
+    (
+        "api_key",
+        "sk-",
+        rf"(?:{_BEGIN}sk-(?!learn)|sk-(?:ant|proj|or)-)[A-Za-z0-9_-]{{16,}}",
+    ),
+    ("api_key", "k_live_|k_test_", rf"{_BEGIN}[sr]k_(?:live|test)_[A-Za-z0-9]{{16,}}"),
+    ("api_key", "gsk_|xai-|hf_", rf"{_BEGIN}(?:gsk_|xai-|hf_)[A-Za-z0-9]{{24,}}"),
+    ("google_key", "AIza", r"AIza[A-Za-z0-9_-]{30,}"),
+    ("google_token", "ya29.|GOCSPX-", rf"{_BEGIN}(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{{20,}}"),
+    (
+        "github_token",
+        "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
+        r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
+    ),
+    ("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
+    ("slack_token", "xox|xapp-", rf"{_BEGIN}(?:xox[a-z]-|xapp-)[A-Za-z0-9-]{{10,}}"),
+    ("aws_key", "AKIA|ASIA", rf"{_BEGIN}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])"),
+    (
+        "package_token",
+        "npm_|pypi-",
+        rf"{_BEGIN}(?:npm_[A-Za-z0-9]{{30,}}|pypi-[A-Za-z0-9_-]{{30,}})",
+    ),
+    (
+        "jwt",
+        "eyJ",
+        (
+            r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+            r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+        ),
+    ),
+    (
+        "url_password",
+        "://",
+        r"(?P<keep>://[^\s/:@\"'<>]*:)(?!\[redacted:)[^\s/\"'<>]+(?=@)",
+    ),
+    (
+        "authorization",
+        "uthorization|UTHORIZATION",
+        (
+            rf"(?P<keep>(?i:authorization){_QUOTE}?\s{{0,9}}[:=]\s{{0,9}}(?:{_QUOTE})?)"
+            rf"(?:{_SCHEME}\s+{_VALUE}{{6,}}|(?=[^\s\"',;]{{0,99}}[0-9]){_VALUE}{{12,}})"
+        ),
+    ),
+    (
+        "bearer_token",
+        "earer|EARER",
+        (
+            r"(?P<keep>\b(?i:bearer)\s+)(?!\[redacted:)"
+            r"(?:[A-Za-z0-9._~+/-]{20,}|(?=[A-Za-z._~+/-]{0,19}[0-9])[A-Za-z0-9._~+/-]{8,})=*"
+        ),
+    ),
+    (
+        "password",
+        "assword|ASSWORD|asswd|ASSWD",
+        rf"(?P<keep>(?i:password|passwd){_IS}){_VALUE}{{4,}}",
+    ),
+    (
+        "api_key",
+        "key|Key|KEY|ecret|ECRET|oken|OKEN",
+        rf"(?P<keep>(?i:{_FIELDS}){_IS}){_VALUE}{{6,}}",
+    ),
+)
+
+SECRET_FIELD = re.compile(
+    rf"(?i).*(?:password|passwd|passphrase)|(?:.*[_-])?(?:{_FIELDS}|private[_-]?key|authorization)"
+)
+"""Names of fields whose text is a secret, whatever it looks like."""
+
+
+def kept_secrets(
+    environment: Mapping[str, str], named: Iterable[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """The secrets of an environment, each with its variable's name; `named` ones are secret too."""
+    wanted = set(named)
+    for name, value in environment.items():
+        shortest = SHORTEST_NAMED if name in wanted else SHORTEST
+        if (name in wanted or telling(name)) and len(value.strip()) >= shortest:
+            yield name, value.strip()
+        for password in _URL_PASSWORD.findall(value):
+            if len(password) >= SHORTEST:
+                yield name, password
+
+
+def kind_of(name: str, value: str) -> Kind:
+    """The kind of secret that is this very value, in all its disguises."""
+    forms = {form for form in _forms(value) if len(form) >= SHORTEST_NAMED}
+    whole = sorted(forms, key=lambda form: (-len(form), form))
+    heads = list(dict.fromkeys(map(_head, whole)))
+    # A text may have been cut inside a secret: its head gives it away, up to where a word ends.
+    looks = [*map(re.escape, whole), *(f"{re.escape(head)}[^\\s\"'<>,;]*" for head in heads)]
+    return Kind(_harmless(name), tuple(heads), re.compile("|".join(looks)))
+
+
+def _forms(value: str) -> Iterator[str]:
+    yield value
+    yield from (line for line in value.splitlines() if len(line) >= _LONG_LINE)
+    for ascii_only in (True, False):
+        yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+    yield repr(value)[1:-1]
+    yield escape(value)
+    data = value.encode(errors="surrogatepass")
+    for quoted in (quote(data), quote(data, safe=""), quote_plus(data)):
+        yield quoted
+        yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
+    yield from _in_base64(data)
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """What base64 makes of the secret wherever it stands, without the characters it shares."""
+    for before, shared in ((0, 0), (1, 2), (2, 3)):
+        coded = b64encode(b"\0" * before + data).decode()
+        core = coded[shared : (before + len(data)) * 8 // 6]
+        yield core
+        yield core.replace("+", "-").replace("/", "_")
+
+
+def _head(form: str) -> str:
+    return form[: max(12, len(form) * 3 // 5)]
+
+
+def _harmless(name: str) -> str:
+    return re.sub(r"[^\w.-]", "_", name)

@@ -1,0 +1,236 @@
+"""What stands at the top of the page, script or no script: counts, charts, comparison, notes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from greenroom.ledger.messages import Usage
+from greenroom.reports.html.charts import counts_bar, histogram, share_bar
+from greenroom.reports.html.markup import Markup, joined, tag
+from greenroom.reports.words import dollars, duration, percent, shortened
+from greenroom.results.breakdown import TagSummary
+from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.text import how_many, reasons
+
+_MOST_METRICS, _MOST_TAGS, _MOST_FAILURES = 60, 60, 500
+STATUSES = ("passed", "failed", "error", "terminated", "skipped")
+_MARKS = {"passed": "✓", "failed": "✗", "error": "!", "terminated": "■", "skipped": "–"}
+
+
+def level(share: float) -> str:
+    """The colour a share deserves."""
+    return "good" if share >= 0.95 else "fair" if share >= 0.8 else "poor"
+
+
+def pill(status: str) -> Markup:
+    """A status in a word with its mark, so that nobody needs the colour."""
+    return tag("span", f"{_MARKS[status]} {status}", class_=f"pill {status}")
+
+
+def overview(report: Report) -> Markup:
+    """The counts, and what it all took."""
+    summary = report.summary
+    counts = status_counts(summary)
+    words = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no cases"
+    tiles = [*_rate_tile(summary), *_spent_tiles(report)]
+    return tag(
+        "section",
+        tag("h2", "Summary", class_="unseen", id="summary"),
+        tag("div", tiles, class_="tiles"),
+        tag("div", counts_bar(counts, words), class_="whole"),
+        tag("ul", [_count(name, count) for name, count in counts.items() if count], class_="key"),
+        _notes(report.notes),
+        class_="overview",
+        aria_labelledby="summary",
+    )
+
+
+def status_counts(summary: Summary) -> dict[str, int]:
+    """How many results have which status."""
+    counts = (summary.passed, summary.failed, summary.errors, summary.terminated, summary.skipped)
+    return dict(zip(STATUSES, counts, strict=True))
+
+
+def _count(name: str, count: int) -> Markup:
+    return tag("li", pill(name), " ", tag("b", str(count)))
+
+
+def _tile(label: str, value: str | Markup, more: str = "", class_: str = "") -> Markup:
+    small = tag("span", more, class_="more") if more else None
+    return tag(
+        "div",
+        tag("span", label, class_="label"),
+        tag("b", value, class_=class_ or None),
+        small,
+        class_="tile",
+    )
+
+
+def _rate_tile(summary: Summary) -> list[Markup]:
+    rate = summary.pass_rate
+    if rate is None:
+        return [_tile("pass rate", "nothing evaluated")]
+    of = f"{summary.passed} of {summary.evaluated} evaluated"
+    return [_tile("pass rate", percent(rate), of, f"big {level(rate)}")]
+
+
+def _spent_tiles(report: Report) -> list[Markup]:
+    tiles = [_tile("played", how_many(report))]
+    if report.seconds:
+        tiles.append(_tile("time", duration(report.seconds)))
+    if report.models:
+        tiles.append(_cost_tile("agent", report.cost, report.usage, report.models))
+    if report.user_models:
+        tiles.append(_cost_tile("users", report.user_cost, report.user_usage, report.user_models))
+    if report.judge_models:
+        judges = report.judge_models
+        tiles.append(_cost_tile("judges", report.judge_cost, report.judge_usage, judges))
+    return tiles
+
+
+def _cost_tile(who: str, cost: float | None, usage: Usage | None, models: Iterable[str]) -> Markup:
+    shown = "cost unknown" if cost is None else dollars(cost)
+    tokens = "" if usage is None else f"{usage.input:,} in, {usage.output:,} out · "
+    return _tile(who, shown, tokens + shortened(", ".join(models), 120))
+
+
+def _notes(notes: Sequence[str]) -> Markup | None:
+    shown = [tag("p", tag("b", "Note: "), note, class_="remark") for note in notes]
+    return joined(shown) if shown else None
+
+
+def played_at(report: Report) -> Markup | None:
+    """When the run began, if it is known."""
+    if report.at is None:
+        return None
+    try:
+        when = datetime.fromtimestamp(report.at, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+    return tag("time", f"{when:%Y-%m-%d %H:%M} UTC", datetime=when.isoformat(timespec="seconds"))
+
+
+# Metrics and tags
+
+
+def metric_charts(report: Report, numbers: Mapping[str, int]) -> Markup | None:
+    """A line for each metric: how many passed, its mean, and how its values are spread."""
+    metrics = list(report.metrics.values())
+    if not metrics:
+        return None
+    values: dict[str, list[float]] = {}
+    for result in report.results:
+        for name, score in result.measured.items():
+            values.setdefault(name, []).append(score.value)
+    shown = sorted(metrics, key=_worst_first)[:_MOST_METRICS]
+    rows = [_metric(found, values.get(found.name, []), numbers[found.name]) for found in shown]
+    head = ("metric", "passing", "", "mean", "spread")
+    left_out = _left_out(len(metrics) - len(shown), "metrics")
+    return _panel("metrics", "Metrics", _table(head, rows, "metric-rows"), left_out)
+
+
+def _worst_first(found: MetricSummary) -> tuple[float, str]:
+    return (found.passed / found.measured if found.measured else 2.0, found.name)
+
+
+def _metric(found: MetricSummary, values: Sequence[float], number: int) -> Markup:
+    name = _named(found.name, "metric", number)
+    silent = {"n/a": found.not_applicable, "unmeasured": found.unmeasured}
+    apart = ", ".join(f"{count} {word}" for word, count in silent.items() if count)
+    if not found.measured or found.mean is None:
+        return tag("tr", name, tag("td", apart or "nothing measured", colspan=4, class_="dim"))
+    share = found.passed / found.measured
+    of = f"{found.passed}/{found.measured}" + (f" · {apart}" if apart else "")
+    return tag(
+        "tr",
+        name,
+        tag("td", share_bar(share, level(share), f"{percent(share)} passing"), class_="chart"),
+        tag("td", _rated(share), " ", tag("span", of, class_="dim")),
+        tag("td", f"{found.mean:.2f}", class_="number"),
+        tag("td", histogram(values, _spread(found)), class_="chart"),
+    )
+
+
+def _spread(found: MetricSummary) -> str:
+    return f"scores of {found.name} from {found.min:.2f} to {found.max:.2f}"
+
+
+def _rated(share: float) -> Markup:
+    return tag("b", percent(share), class_=level(share))
+
+
+def tag_charts(report: Report, numbers: Mapping[str, int]) -> Markup | None:
+    """A line for each tag: how many of its cases passed, and what they cost."""
+    tags = list(report.per_tag.values())
+    if not tags:
+        return None
+    priced = bool(report.models)
+    rows = [_tag(found, numbers[found.tag], priced) for found in tags[:_MOST_TAGS]]
+    head = ("tag", "passing", "", *(("cost",) if priced else ()))
+    left_out = _left_out(len(tags) - len(rows), "tags")
+    return _panel("tags", "Tags", _table(head, rows, "tag-rows"), left_out)
+
+
+def _tag(found: TagSummary, number: int, priced: bool) -> Markup:
+    label = _named(found.tag, "tag", number)
+    spent = "unknown" if found.cost is None else dollars(found.cost)
+    cost = tag("td", spent, class_="number") if priced else None
+    rate, counts = found.pass_rate, found.counts
+    if rate is None:
+        silent = f"nothing evaluated of {found.total}"
+        return tag("tr", label, tag("td", silent, colspan=2, class_="dim"), cost)
+    of = tag("span", f"{counts.passed}/{counts.evaluated}", class_="dim")
+    return tag(
+        "tr",
+        label,
+        tag("td", share_bar(rate, level(rate), f"{percent(rate)} passing"), class_="chart"),
+        tag("td", _rated(rate), " ", of),
+        cost,
+    )
+
+
+def _named(name: str, kind: str, number: int) -> Markup:
+    """A name that the script turns into a filter, by its number."""
+    return tag("th", tag("span", name, class_="name", data_kind=kind, data_n=number), scope="row")
+
+
+def _left_out(count: int, noun: str) -> Markup | None:
+    return tag("p", f"{count} more {noun} are left out here.", class_="dim") if count > 0 else None
+
+
+def _panel(id: str, title: str, *inside: Markup | None) -> Markup:
+    heading = tag("h2", title, id=id)
+    return tag("section", heading, inside, class_="panel", aria_labelledby=id)
+
+
+def _table(head: Sequence[str], rows: Sequence[Markup], class_: str) -> Markup:
+    cells = [tag("th", name, scope="col") if name else tag("td") for name in head]
+    body = tag("tbody", rows)
+    table = tag("table", tag("thead", tag("tr", cells)), body, class_=class_)
+    # A table wider than its panel is scrolled, and what is scrolled must be in reach of a keyboard.
+    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=f"{head[0]}s")
+
+
+def without_script(report: Report) -> Markup:
+    """For readers whose browser runs no script: the cases that did not pass, and why."""
+    short = report.failures[:_MOST_FAILURES]
+    rows = [
+        tag(
+            "tr",
+            tag("th", result.label, scope="row"),
+            tag("td", pill(result.status)),
+            tag("td", shortened("; ".join(reasons(result)), 600)),
+        )
+        for result in short
+    ]
+    note = tag(
+        "p",
+        "Scripts are switched off, so this page shows its summary and the cases that did not pass. "
+        "With scripts it also filters, searches and opens every case with its conversation; they are "
+        "all inside this file and nothing is loaded.",
+        class_="remark",
+    )
+    left_out = _left_out(len(report.failures) - len(short), "cases that did not pass")
+    told = (
+        _table(("case", "status", "why"), rows, "fallen") if rows else tag("p", "Nothing failed.")
+    )
+    return tag("noscript", note, _panel("fallen", "Cases that did not pass", told, left_out))

@@ -1,0 +1,292 @@
+"""A run as the rows of a timeline: who did what, when, for how long, and what it changed.
+
+A row is a JSON object with the keys that apply to it:
+
+    kind     user, agent, tool, model, node, pause, answer, decision, state, note, refused, error, end
+    who      the tool, model, node or person
+    text     what was said, or what went wrong
+    at, s    seconds since the run began, and how long it took
+    source   who answered: live, mock, cached, replayed, refused, user
+    value    what it was called with, value and result under their names
+    changes  leaves of the state: place, what it was, what it became
+    bad      true where something failed
+    theirs   true on the simulated user's own side
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from greenroom.ledger import questions
+from greenroom.ledger.changes import Change
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answered,
+    BranchCancelled,
+    Corrected,
+    Decided,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    NodeFailed,
+    NodeStarted,
+    Noted,
+    RunEnded,
+    RunResumed,
+    StateChanged,
+    StateConflicted,
+    ToolBlocked,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+    YieldOpened,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.questions import Step
+from greenroom.reports.html.trimming import Scissors
+from greenroom.reports.transcript import ENDS
+
+Row = dict[str, Json]
+_FIRST, _LAST = 150, 350
+
+
+def timeline(ledger: Ledger, scissors: Scissors) -> list[Row]:
+    """The rows of a run, oldest first; of a very long one its beginning and its end."""
+    if not len(ledger):
+        return []
+    teller = _Teller(ledger, scissors)
+    told = [event for event in ledger if type(event) in _ROWS]
+    left_out = len(told) - _FIRST - _LAST
+    if left_out < 2:
+        return [row for event in told for row in teller.rows(event)]
+    scissors.cuts += 1
+    gap: Row = {"kind": "gap", "text": f"{left_out} events are left out here"}
+    parts = (told[:_FIRST], told[-_LAST:])
+    before, after = ([row for event in part for row in teller.rows(event)] for part in parts)
+    return [*before, gap, *after]
+
+
+def step_rows(steps: Iterable[Step], scissors: Scissors) -> list[Row]:
+    """The rows of a run of which only the trajectory was kept."""
+    kept = list(steps)
+    begin = min((step.at for step in kept), default=0.0)
+    shown = kept[: _FIRST + _LAST]
+    rows = [
+        _lasting({**_step(s, scissors), "at": round(s.at - begin, 4)}, s.seconds) for s in shown
+    ]
+    if left_out := len(kept) - len(shown):
+        scissors.cuts += 1
+        rows.append({"kind": "gap", "text": f"{left_out} steps are left out here"})
+    return rows
+
+
+def _step(step: Step, scissors: Scissors) -> Row:
+    match step.type:
+        case "message":
+            kind = "user" if step.name == "user" else "agent"
+            return {"kind": kind, "text": scissors.text(str(step.args))}
+        case "conditional":
+            return {"kind": "decision", "who": step.name, "text": scissors.text(str(step.args))}
+        case "tool":
+            return {"kind": "tool", "who": step.name, "value": {"args": scissors.json(step.args)}}
+        case "node":
+            return {"kind": "node", "who": step.name}
+        case "custom":
+            data = scissors.json(step.args)
+            return {"kind": "note", "who": step.name, "value": {"data": data}}
+
+
+def _clock(ledger: Ledger) -> list[float]:
+    """For each event the seconds the run had worked by then; the time it lay cut does not count."""
+    found = [0.0]
+    for before, event in pairwise(ledger):
+        worked = 0.0 if isinstance(event, RunResumed) else max(event.at - before.at, 0.0)
+        found.append(found[-1] + worked)
+    return found
+
+
+class _Teller:
+    """Tells the events of one ledger, each with what belongs to it elsewhere in there."""
+
+    def __init__(self, ledger: Ledger, scissors: Scissors) -> None:
+        self.scissors = scissors
+        self.clock = _clock(ledger)
+        self.trails = {voice: ledger.trail(voice) for voice in ledger.voices}
+        self.waits = {opened.call_id for opened in ledger.of(YieldOpened, voice=None)}
+        self.leaves: dict[int, list[questions.StateStep]] = {}
+        for voice in ledger.voices:
+            for leaf in questions.state_changes(ledger, voice):
+                self.leaves.setdefault(leaf.seq, []).append(leaf)
+
+    def rows(self, event: Event) -> Iterator[Row]:
+        for row in _ROWS[type(event)](self, event):
+            row["at"] = round(max(self.clock[event.seq] - row.pop("ago", 0.0), 0.0), 4)
+            if event.voice == "user":
+                row["theirs"] = True
+            yield row
+
+    # What was said
+
+    def user_said(self, event: UserSaid) -> Iterator[Row]:
+        yield {"kind": "user", "text": self.scissors.text(event.text), **self.changed(event)}
+
+    def agent_said(self, event: AgentSaid) -> Iterator[Row]:
+        yield {"kind": "agent", "text": self.scissors.text(event.text)}
+
+    def corrected(self, event: Corrected) -> Iterator[Row]:
+        text = self.scissors.text(event.text)
+        yield {"kind": "error", "who": "output refused", "text": text, "bad": True}
+
+    # Tools and models
+
+    def tool_called(self, event: ToolCalled) -> Iterator[Row]:
+        end = self.trails[event.voice].results.get(event.call_id)
+        row: Row = {"kind": "tool", "who": event.tool}
+        row["value"] = {"args": self.scissors.json(event.args)}
+        match end:
+            case ToolReturned() if event.call_id in self.waits:
+                row |= {"text": "asks the user", **self.changed(end)}
+            case ToolReturned():
+                row["value"]["result"] = self.scissors.json(end.value)
+                row |= {"source": end.source, **self.changed(end)}
+            case ToolFailed():
+                row |= {"source": end.source, "text": self.scissors.text(end.error), "bad": True}
+            case None if event.call_id in self.waits:
+                row["text"] = "asks the user"
+            case None:
+                row |= {"text": "never returned", "bad": True}
+        yield _lasting(row, 0.0 if end is None else end.seconds)
+
+    def tool_blocked(self, event: ToolBlocked) -> Iterator[Row]:
+        yield {
+            "kind": "refused",
+            "who": event.tool,
+            "text": self.scissors.text(event.why),
+            "source": "refused",
+            "value": {"args": self.scissors.json(event.args)},
+            "bad": True,
+        }
+
+    def model_replied(self, event: ModelReplied) -> Iterator[Row]:
+        row: Row = {"kind": "model", "who": event.model, "source": event.source}
+        wishes = ", ".join(call.tool for call in event.calls)
+        row["text"] = f"wants {wishes}" if wishes else "answers"
+        if event.usage is not None and event.usage.total:
+            row["tokens"] = [event.usage.input, event.usage.output]
+        if event.cost is not None:
+            row["cost"] = event.cost
+        # The event is written down when the reply is there; the bar begins where the asking did.
+        row["ago"] = event.seconds
+        yield _lasting(row, event.seconds)
+
+    def model_failed(self, event: ModelFailed) -> Iterator[Row]:
+        yield {"kind": "model", "who": event.model, **self.failure(event.error, event.error_type)}
+
+    # Pauses
+
+    def yield_opened(self, event: YieldOpened) -> Iterator[Row]:
+        what = f"{event.tool} waits for the user" if event.tool else "the agent waits for the user"
+        row: Row = {"kind": "pause", "who": what, "text": self.scissors.text(event.prompt)}
+        yield row if event.prompt else {"kind": "pause", "who": what}
+
+    def answered(self, event: Answered) -> Iterator[Row]:
+        for number, answer in enumerate(event.answers):
+            row: Row = {"kind": "user", "source": "user"}
+            if answer.tool:
+                row = {"kind": "answer", "who": f"answers {answer.tool}", "source": "user"}
+            if isinstance(answer.value, str):
+                row["text"] = self.scissors.text(answer.value)
+            else:
+                row["value"] = {"answer": self.scissors.json(answer.value)}
+            yield row | (self.changed(event) if number == len(event.answers) - 1 else {})
+
+    # Nodes, decisions and state
+
+    def node_started(self, event: NodeStarted) -> Iterator[Row]:
+        end = self.trails[event.voice].ended.get(event.path)
+        row: Row = {"kind": "node", "who": event.node}
+        if end is not None:
+            row |= self.changed(end)
+        yield _lasting(row, 0.0 if end is None else end.at - event.at)
+
+    def node_failed(self, event: NodeFailed) -> Iterator[Row]:
+        who = f"{event.node}, attempt {event.attempt}"
+        yield {"kind": "error", "who": who, **self.failure(event.error, event.error_type)}
+
+    def cancelled(self, event: BranchCancelled) -> Iterator[Row]:
+        yield {"kind": "error", "who": event.path, "text": "cancelled: a branch beside it failed"}
+
+    def decided(self, event: Decided) -> Iterator[Row]:
+        yield {"kind": "decision", "who": event.path, "text": self.scissors.text(event.choice)}
+
+    def state_changed(self, event: StateChanged) -> Iterator[Row]:
+        yield {"kind": "state", **self.changed(event)}
+
+    def conflicted(self, event: StateConflicted) -> Iterator[Row]:
+        yield {
+            "kind": "state",
+            "who": f"{event.scope}.{event.key}",
+            "text": "several wrote to it at once; the last one won",
+            "value": {"values": self.scissors.json(event.values)},
+        }
+
+    def changed(self, event: Event) -> Row:
+        """What an event changed; in a parallel branch what it was before is not known here."""
+        known = self.leaves.get(event.seq)
+        if known is not None:
+            shown = [[f"{c.scope}.{c.key}", self._value(c.old), self._value(c.new)] for c in known]
+            return {"changes": shown}
+        wished: tuple[Change, ...] = getattr(event, "changes", ())
+        new = [[f"{c.scope}.{c.key}", None, self._value(c.value)] for c in wished]
+        return {"changes": new} if new else {}
+
+    def _value(self, value: Json) -> Json:
+        return self.scissors.json(value)
+
+    # The rest
+
+    def noted(self, event: Noted) -> Iterator[Row]:
+        yield {"kind": "note", "who": event.name, "value": {"data": self.scissors.json(event.data)}}
+
+    def resumed(self, _: RunResumed) -> Iterator[Row]:
+        yield {"kind": "pause", "who": "the run was cut here and resumed later"}
+
+    def run_ended(self, event: RunEnded) -> Iterator[Row]:
+        if event.error:
+            where = f"{event.phase}: {event.error_type}" if event.error_type else str(event.phase)
+            yield {"kind": "error", "who": where, **self.failure(event.error, "")}
+        yield {"kind": "end", "who": event.reason, "text": ENDS[event.reason]}
+
+    def failure(self, error: str, kind: str) -> Row:
+        words = f"{kind}: {error}" if kind else error
+        return {"text": self.scissors.text(words), "bad": True}
+
+
+def _lasting(row: Row, seconds: float) -> Row:
+    if seconds > 0:
+        row["s"] = round(seconds, 4)
+    return row
+
+
+_ROWS: Mapping[type[Event], Callable[[_Teller, Any], Iterator[Row]]] = {
+    UserSaid: _Teller.user_said,
+    AgentSaid: _Teller.agent_said,
+    Corrected: _Teller.corrected,
+    ToolCalled: _Teller.tool_called,
+    ToolBlocked: _Teller.tool_blocked,
+    ModelReplied: _Teller.model_replied,
+    ModelFailed: _Teller.model_failed,
+    YieldOpened: _Teller.yield_opened,
+    Answered: _Teller.answered,
+    NodeStarted: _Teller.node_started,
+    NodeFailed: _Teller.node_failed,
+    BranchCancelled: _Teller.cancelled,
+    Decided: _Teller.decided,
+    StateChanged: _Teller.state_changed,
+    StateConflicted: _Teller.conflicted,
+    Noted: _Teller.noted,
+    RunResumed: _Teller.resumed,
+    RunEnded: _Teller.run_ended,
+}

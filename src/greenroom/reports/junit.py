@@ -1,0 +1,209 @@
+"""A report as JUnit XML, which every CI server reads.
+
+The shape is that of the Jenkins and Ant schemas: one suite, a test case for each trial. What these
+have no element for (scores, cost, tokens, tags, models of a case) stands in front of its transcript
+as `[[PROPERTY|name=value]]`, the usual way to say it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import ClassVar, get_args
+from xml.etree import ElementTree as Xml
+
+from greenroom.ledger.messages import Usage
+from greenroom.reports.transcript import conversation, retold
+from greenroom.reports.words import harmless, shortened
+from greenroom.results.comparison import Verdict, compare
+from greenroom.results.redaction import redacted
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult
+from greenroom.results.text import reasons, shown
+
+_LONGEST_ATTRIBUTE = 500
+_LONGEST_TEXT = 20_000
+# Some servers act on what stands between double brackets, and fetch the file it names.
+_DOUBLE = re.compile(r"\[(?=\[)")
+
+
+class JunitReport:
+    """Renders a report as JUnit XML."""
+
+    name: ClassVar[str] = "junit"
+    file: ClassVar[str] = "junit.xml"
+
+    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+        """All cases in one suite; what changed since the baseline is among its properties."""
+        clean = redacted(report)
+        root = Xml.Element("testsuites", _totals(clean))
+        suite = Xml.SubElement(root, "testsuite", _totals(clean) | _suite(clean))
+        _properties(suite, _suite_facts(clean, baseline))
+        names = _names(clean)
+        for result in clean.results:
+            _case(suite, result, _suite_name(clean), names[id(result)])
+        Xml.indent(root)
+        body = Xml.tostring(root, encoding="unicode")
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
+
+
+def _totals(report: Report) -> dict[str, str]:
+    counts = report.summary
+    return {
+        "name": _attribute(_suite_name(report)),
+        "tests": str(counts.total),
+        "failures": str(counts.failed + counts.terminated),
+        "errors": str(counts.errors),
+        "time": f"{report.seconds:.3f}",
+    }
+
+
+def _suite(report: Report) -> dict[str, str]:
+    found = {"skipped": str(report.summary.skipped)}
+    if report.at is not None:
+        with suppress(OverflowError, OSError, ValueError):  # a file may tell of any year
+            began = datetime.fromtimestamp(report.at, UTC)
+            found["timestamp"] = began.strftime("%Y-%m-%dT%H:%M:%S")
+    return found
+
+
+def _suite_name(report: Report) -> str:
+    return report.evalset_id or report.name or "greenroom"
+
+
+def _suite_facts(report: Report, baseline: Report | None) -> Iterator[tuple[str, str]]:
+    """What is known of the whole run; what is not is left out."""
+    if report.id:
+        yield "report", report.id
+    if report.summary.pass_rate is not None:
+        yield "pass_rate", f"{report.summary.pass_rate:.4f}"
+    yield from _all_spent(report)
+    for name, found in report.metrics.items():
+        if found.mean is not None:
+            yield f"mean.{name}", f"{found.mean:.4f}"
+    for tag, found in report.per_tag.items():
+        if found.pass_rate is not None:
+            yield f"pass_rate.tag.{tag}", f"{found.pass_rate:.4f}"
+    for note in report.notes:
+        yield "note", note
+    if baseline is not None:
+        changes = compare(redacted(baseline), report)
+        yield "baseline", baseline.id or "a report without an id"
+        for verdict in get_args(Verdict):
+            yield f"baseline.{verdict}", str(len(changes.of(verdict)))
+        yield "baseline.trend", changes.trend
+
+
+def _all_spent(whose: Report | CaseResult) -> Iterator[tuple[str, str]]:
+    yield from _spent("", whose.models, whose.usage, whose.cost)
+    yield from _spent("user.", whose.user_models, whose.user_usage, whose.user_cost)
+    yield from _spent("judge.", whose.judge_models, whose.judge_usage, whose.judge_cost)
+
+
+def _spent(
+    side: str, models: Mapping[str, int], usage: Usage | None, cost: float | None
+) -> Iterator[tuple[str, str]]:
+    if not models:
+        return
+    yield f"{side}models", ", ".join(models)
+    yield f"{side}tokens", "unknown" if usage is None else f"{usage.input} in, {usage.output} out"
+    yield f"{side}cost_usd", "unknown" if cost is None else f"{cost:.6f}"
+
+
+def _properties(parent: Xml.Element, facts: Iterator[tuple[str, str]]) -> None:
+    group = Xml.SubElement(parent, "properties")
+    for name, value in facts:
+        Xml.SubElement(group, "property", {"name": _attribute(name), "value": _attribute(value)})
+
+
+# One case
+
+
+def _names(report: Report) -> dict[int, str]:
+    """What each result is called: its case's title, its id too if two share it, and its trial."""
+    titles = {result.case_id: result.name or result.case_id for result in report.results}
+    shared = Counter(titles.values())
+    several = {case_id for case_id, results in report.by_case().items() if len(results) > 1}
+    found: dict[int, str] = {}
+    for result in report.results:
+        title = titles[result.case_id]
+        same = f" ({result.case_id})" if shared[title] > 1 else ""
+        trial = f" [trial {result.trial}]" if result.case_id in several else ""
+        found[id(result)] = f"{title}{same}{trial}"
+    return found
+
+
+def _case(suite: Xml.Element, result: CaseResult, suite_name: str, name: str) -> None:
+    attributes = {
+        "classname": _attribute(suite_name),
+        "name": _attribute(name),
+        "time": f"{result.seconds:.3f}",
+    }
+    element = Xml.SubElement(suite, "testcase", attributes)
+    _verdict(element, result)
+    Xml.SubElement(element, "system-out").text = _cut("\n".join(_system_out(result)))
+
+
+def _verdict(element: Xml.Element, result: CaseResult) -> None:
+    told = reasons(result)
+    message = _attribute(told[0] if told else result.status)
+    if result.status == "skipped":
+        Xml.SubElement(element, "skipped", {"message": message})
+    elif result.status == "error":
+        kind = result.error.type if result.error and result.error.type else "error"
+        why = Xml.SubElement(element, "error", {"type": _attribute(kind), "message": message})
+        why.text = _cut("\n".join(_told(result)))
+    elif result.fell_short:
+        why = Xml.SubElement(element, "failure", {"type": result.status, "message": message})
+        why.text = _cut("\n".join(_told(result)))
+
+
+def _told(result: CaseResult) -> Iterator[str]:
+    yield from (_plain(reason) for reason in reasons(result))
+    yield ""
+    yield from (_plain(line) for line in retold(conversation(result)))
+
+
+def _system_out(result: CaseResult) -> Iterator[str]:
+    for name, value in _case_facts(result):
+        yield f"[[PROPERTY|{_inside(name)}={_inside(value)}]]"
+    yield ""
+    yield from (_plain(line) for line in retold(conversation(result), longest=2000))
+
+
+def _case_facts(result: CaseResult) -> Iterator[tuple[str, str]]:
+    yield "case", result.case_id
+    yield "status", result.status
+    if result.tags:
+        yield "tags", ", ".join(result.tags)
+    for name, outcome in result.scores.items():
+        yield f"score.{name}", shown(outcome)
+    if result.ended is not None:
+        yield "turns", str(result.turns)
+        yield from _all_spent(result)
+    if result.blame is not None:
+        yield "blame", result.blame.whom
+
+
+def _plain(text: str) -> str:
+    """A stranger's text that no server takes for an order."""
+    return _DOUBLE.sub("[ ", text)
+
+
+def _inside(text: str) -> str:
+    """A stranger's text inside of double brackets: it cannot end them."""
+    return " ".join(re.sub(r"[\[\]|=]", "_", text).split())
+
+
+def _attribute(text: str) -> str:
+    return _legal(shortened(text, _LONGEST_ATTRIBUTE))
+
+
+def _cut(text: str) -> str:
+    return _legal(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n… cut here")
+
+
+def _legal(text: str) -> str:
+    """`text` in characters that XML allows; the others are written out, as in `\\x1b`."""
+    return harmless(text)

@@ -1,0 +1,217 @@
+"""A report for a comment on a pull request: the verdict, what changed, how sure, and what it cost."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from greenroom.ledger.messages import Usage
+from greenroom.reports.inert import block, inline
+from greenroom.reports.transcript import conversation, retold
+from greenroom.reports.words import dollars, duration, percent, shortened
+from greenroom.results.comparison import CaseChange, Comparison, compare
+from greenroom.results.comparison_text import TOLD, certainty
+from greenroom.results.redaction import redacted
+from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.result import CaseResult
+from greenroom.results.text import how_many, reasons
+
+LIMIT = 65_536
+"""GitHub takes no longer comment. It is kept in bytes, which are never fewer than characters."""
+
+_ROOM_FOR_NOTE = 200
+_MOST_ROWS = 30
+_MOST_BYTES = 10_000
+_MOST_MODELS = 5
+_LONGEST_REASON = 1_500
+
+
+class MarkdownReport:
+    """Renders a report as Markdown that fits into one comment."""
+
+    name: ClassVar[str] = "markdown"
+    file: ClassVar[str] = "eval_report.md"
+
+    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+        """Short first, details folded; `baseline` adds what changed since."""
+        clean = redacted(report)
+        changes = None if baseline is None else compare(redacted(baseline), clean)
+        head = "\n\n".join(part for part in _head(clean, changes) if part)
+        return _filled(head, [_case(result) for result in clean.failures])
+
+
+def _filled(head: str, cases: Sequence[str]) -> str:
+    """As many cases as fit below the head, and how many do not."""
+    text, room = head, LIMIT - _ROOM_FOR_NOTE - len(head.encode())
+    for number, case in enumerate(cases):
+        room -= len(case.encode()) + 2
+        if room < 0:
+            left = len(cases) - number
+            noun = "case that did" if left == 1 else "cases that did"
+            return f"{text}\n\n_{left} more {noun} not pass: the comment would be too long._\n"
+        text += f"\n\n{case}"
+    return f"{text}\n"
+
+
+def _head(report: Report, changes: Comparison | None) -> Iterator[str]:
+    yield _verdict(report)
+    yield _counts(report.summary)
+    if changes is not None:
+        yield _changes(changes)
+    yield _spent(report, changes)
+    yield _metrics(report, changes)
+    yield _tags(report)
+    if report.notes:
+        yield _table(["note"], [[inline(note, 400)] for note in report.notes], "notes")
+
+
+def _verdict(report: Report) -> str:
+    counts = report.summary
+    sign = "✅" if report.passed else "⚠️" if not counts.evaluated else "❌"
+    name = inline(report.name or report.evalset_id)
+    verdict = f"{counts.passed} of {counts.evaluated} passed"
+    if not counts.evaluated:
+        verdict = "nothing was evaluated"
+    if counts.errors:
+        verdict += f", {counts.errors} ended in an error"
+    return f"### {sign} {name + ': ' if name else ''}{verdict}"
+
+
+def _counts(counts: Summary) -> str:
+    cells = {
+        "passed": str(counts.passed),
+        "failed": str(counts.failed),
+        "error": str(counts.errors),
+        "terminated": str(counts.terminated),
+        "skipped": str(counts.skipped),
+    }
+    if counts.pass_rate is not None:
+        cells["pass rate"] = f"**{percent(counts.pass_rate)}**"
+    return _table(list(cells), [list(cells.values())], "rows")
+
+
+# Against the baseline
+
+
+def _changes(changes: Comparison) -> str:
+    told = {verdict: changes.of(verdict) for verdict in TOLD}
+    counts = ", ".join(f"{len(cases)} {verdict}" for verdict, cases in told.items() if cases)
+    rates = _rates(changes)
+    lines = [f"**Against the baseline**{rates}: {counts or 'no case changed'}."]
+    lines.append(f"{certainty(changes)[:1].upper()}{certainty(changes)[1:]}.")
+    rows = [_change_row(case) for cases in told.values() for case in cases]
+    table = _table(["", "case", "what happened"], rows, "cases") if rows else ""
+    return "\n\n".join(part for part in [" ".join(lines), table] if part)
+
+
+def _rates(changes: Comparison) -> str:
+    then, now = changes.baseline.summary.pass_rate, changes.current.summary.pass_rate
+    if then is None or now is None:
+        return ""
+    return f" (pass rate {percent(then)} → {percent(now)})"
+
+
+def _change_row(case: CaseChange) -> list[str]:
+    return [case.verdict, inline(case.case_id), inline(case.why, 300)]
+
+
+# What it took
+
+
+def _spent(report: Report, changes: Comparison | None) -> str:
+    parts = [f"{how_many(report)} in {duration(report.seconds)}"]
+    if report.models:
+        before = changes.baseline.cost if changes is not None else None
+        parts.append(_cost("cost", report.cost, before, compared=changes is not None))
+        parts.append(_tokens(report.usage))
+        parts.append(f"answered by {_named(report.models)}")
+    if report.user_models:
+        users = [_cost("users", report.user_cost, None), _tokens(report.user_usage)]
+        parts.append(f"{', '.join(users)}, played by {_named(report.user_models)}")
+    if report.judge_models:
+        judges = [_cost("judges", report.judge_cost, None), _tokens(report.judge_usage)]
+        parts.append(f"{', '.join(judges)}, judged by {_named(report.judge_models)}")
+    return "; ".join(parts)
+
+
+def _named(models: Mapping[str, int]) -> str:
+    names = [inline(name) for name in models]
+    more = [f"{len(names) - _MOST_MODELS} more"] if len(names) > _MOST_MODELS else []
+    return ", ".join([*names[:_MOST_MODELS], *more])
+
+
+def _cost(label: str, cost: float | None, before: float | None, *, compared: bool = False) -> str:
+    now = f"{label} **unknown**" if cost is None else f"{label} **{dollars(cost)}**"
+    if not compared:
+        return now
+    return f"{now} (before: {'unknown' if before is None else dollars(before)})"
+
+
+def _tokens(usage: Usage | None) -> str:
+    return "tokens unknown" if usage is None else f"{usage.input:,} tokens in, {usage.output:,} out"
+
+
+def _metrics(report: Report, changes: Comparison | None) -> str:
+    found = sorted(report.metrics.values(), key=lambda m: (-(m.failed + m.unmeasured), m.name))
+    if not found:
+        return ""
+    moved = changes.metrics if changes is not None else {}
+    rows: list[list[str]] = []
+    for metric in found:
+        change = f"{moved[metric.name].delta:+.2f}" if metric.name in moved else "–"
+        rows.append([*_metric_row(metric), *([change] if changes is not None else [])])
+    columns = ["metric", "mean", "passing", "not measured"]
+    return _table([*columns, *(["change"] if changes is not None else [])], rows, "metrics")
+
+
+def _metric_row(metric: MetricSummary) -> list[str]:
+    silent = {"n/a": metric.not_applicable, "unmeasured": metric.unmeasured}
+    return [
+        inline(metric.name),
+        "–" if metric.mean is None else f"{metric.mean:.2f}",
+        f"{metric.passed} of {metric.measured}" if metric.measured else "–",
+        ", ".join(f"{count} {word}" for word, count in silent.items() if count) or "–",
+    ]
+
+
+def _tags(report: Report) -> str:
+    found = list(report.per_tag.values())
+    rows: list[list[str]] = []
+    for tag in found:
+        rate = "–" if tag.pass_rate is None else percent(tag.pass_rate)
+        cost = [] if not report.models else ["unknown" if tag.cost is None else dollars(tag.cost)]
+        rows.append([inline(tag.tag), f"{tag.passed} of {tag.total}", rate, *cost])
+    columns = ["tag", "passed", "pass rate", *(["cost"] if report.models else [])]
+    return _folded("By tag", _table(columns, rows, "tags")) if rows else ""
+
+
+# One case
+
+
+def _case(result: CaseResult) -> str:
+    title = f" {inline(result.name)}" if result.name and result.name != result.case_id else ""
+    told = [shortened(reason, _LONGEST_REASON) for reason in reasons(result)]
+    if result.blame is not None:
+        told.append(f"blame: {result.blame.whom}")
+    lines = [*told, "", *retold(conversation(result), first=4, last=8)]
+    summary = f"<b>{result.status}</b> {inline(result.label)}{title}"
+    return _folded(summary, block("\n".join(lines)))
+
+
+def _folded(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> str:
+    """The rows as a table; of too many the first, and how many more there are."""
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    room = _MOST_BYTES
+    for number, row in enumerate(rows):
+        line = _line(row)
+        room -= len(line.encode())
+        if number == _MOST_ROWS or room < 0:
+            return "\n".join([*lines, "", f"_{len(rows) - number} more {noun} are not shown._"])
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,220 @@
+"""Reporters by name, ours and a plug-in's, and several reports written at once.
+
+Ours come in through the same entry points as a plug-in's. They are read when a name is first asked
+for, never at import.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from greenroom.errors import BadFile, BadInput, MissingExtra, NotFound
+from greenroom.ledger.records import record
+from greenroom.ledger.redaction import redactor
+from greenroom.results.redaction import redacted
+from greenroom.results.report import Report
+from greenroom.results.writing import write_whole
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "greenroom.reports"
+_SHOWN = 5
+
+
+class Reporter(Protocol):
+    """Renders a report for one kind of reader. It is handed reports without secrets."""
+
+    @property
+    def name(self) -> str:
+        """What it is asked for by."""
+        ...
+
+    @property
+    def file(self) -> str:
+        """The file's name unless another is given."""
+        ...
+
+    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+        """The report as a text; `baseline` is an earlier one to compare it with."""
+        ...
+
+
+Formats = Mapping[str, str | Path | None] | Iterable[str]
+"""`{"json": "out/report.json", "junit": None}`, or `["json=out/report.json", "junit"]`."""
+
+
+@record
+class Destination:
+    """Where a reporter writes to."""
+
+    reporter: Reporter
+    path: Path
+
+
+def write_reports(
+    report: Report,
+    formats: Formats,
+    output: str | Path = ".",
+    *,
+    baseline: Report | None = None,
+) -> list[Path]:
+    """Write a report in several formats, each file whole or not at all, and say where they are.
+
+    A format without a path of its own goes to `output`: a folder, or the file itself if there is
+    only one such format. One that fails keeps no other from being written; BadFile names it.
+    """
+    places = destinations(formats, output)
+    clean, earlier = redacted(report), None if baseline is None else redacted(baseline)
+    written: list[Path] = []
+    problems: list[str] = []
+    for place in places:
+        try:
+            text = place.reporter.render(clean, baseline=earlier)
+            written.append(write_whole(text, place.path, f"the {place.reporter.name} report"))
+        except BadFile as error:
+            problems.append(str(error))
+        except Exception as error:  # noqa: BLE001 - somebody else's reporter, kept from the others
+            why = f"{type(error).__name__}: {error}"
+            problems.append(f"the {place.reporter.name} report cannot be rendered: {why}.")
+    if problems:
+        raise _unwritten(problems, written)
+    return written
+
+
+def _unwritten(problems: Sequence[str], written: Sequence[Path]) -> BadFile:
+    clean = redactor().text
+    done = ", ".join(repr(str(path)) for path in written) or "nothing"
+    count = f"{len(problems)} of {len(problems) + len(written)} reports"
+    said = [clean(problem) for problem in problems]
+    return BadFile(f"{count} could not be written: {' '.join(said)} Written: {done}.", said)
+
+
+def render_report(
+    reporter: Reporter | str, report: Report, *, baseline: Report | None = None
+) -> str:
+    """The report as this reporter tells it, without secrets."""
+    told = load_reporter(reporter) if isinstance(reporter, str) else reporter
+    return told.render(redacted(report), baseline=None if baseline is None else redacted(baseline))
+
+
+# Where to
+
+
+def destinations(formats: Formats, output: str | Path = ".") -> list[Destination]:
+    """Which reporter writes where; two that would write to one file are an error."""
+    asked = [(load_reporter(name), path) for name, path in _pairs(formats)]
+    if not asked:
+        raise BadInput(f"no report format was named; known are {', '.join(reporter_names())}.")
+    together = sum(path is None for _, path in asked)
+    found = [
+        Destination(told, _shared(told, output, together) if path is None else Path(path))
+        for told, path in asked
+    ]
+    _check_apart(found)
+    return found
+
+
+def _check_apart(found: Sequence[Destination]) -> None:
+    taken: dict[Path, str] = {}
+    for place in found:
+        if other := taken.get(place.path.absolute()):
+            raise BadInput(
+                f"the {other} and the {place.reporter.name} report would both be written to "
+                f"{str(place.path)!r}; give each a path: {place.reporter.name}=PATH."
+            )
+        taken[place.path.absolute()] = place.reporter.name
+
+
+def _pairs(formats: Formats) -> Iterator[tuple[str, str | Path | None]]:
+    if isinstance(formats, Mapping):
+        yield from formats.items()
+        return
+    for spec in [formats] if isinstance(formats, str) else formats:
+        name, given, path = spec.partition("=")
+        if given and not path:
+            raise BadInput(f"{spec!r} names no file; write {name}=PATH, or {name} alone.")
+        yield name, path or None
+
+
+def _shared(reporter: Reporter, output: str | Path, together: int) -> Path:
+    """What `--output` means to one of so many formats."""
+    place = Path(output)
+    if together > 1 and place.is_file():
+        raise BadInput(
+            f"{str(output)!r} is a file, but {together} reports are to be written there; name a "
+            f"folder, or a file for each: {reporter.name}=PATH."
+        )
+    if together > 1 or place.is_dir() or str(output).endswith("/"):
+        return place / Path(reporter.file).name
+    return place
+
+
+# By name
+
+
+def reporter_names() -> list[str]:
+    """Every format a report can be written in, with what is installed."""
+    return sorted(_points())
+
+
+def load_reporter(name: str) -> Reporter:
+    """The reporter of this name; NotFound tells which there are."""
+    point = _points().get(name)
+    if point is None:
+        near = get_close_matches(name, _points(), _SHOWN, 0.5)
+        known = f"Known: {', '.join(reporter_names())}."
+        meant = f"Did you mean {' or '.join(near)}? {known}" if near else known
+        raise NotFound(f"there is no report format {name!r}. {meant}")
+    try:
+        found = point.load()
+    except (ImportError, AttributeError) as error:
+        raise MissingExtra(f"the report format {name!r} cannot be loaded: {error}.") from error
+    return _as_reporter(found, name)
+
+
+@cache
+def _points() -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # slow to load, and only names need it
+
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def forget() -> None:
+    """Look again at what is installed when the next name is asked for."""
+    _points.cache_clear()
+
+
+def _as_reporter(found: Any, name: str) -> Reporter:
+    """What an entry point leads to: a reporter, a class of them, or a function that renders."""
+    made = found() if isinstance(found, type) else found
+    if callable(getattr(made, "render", None)):
+        return cast(Reporter, made)
+    if not callable(made):
+        raise BadInput(
+            f"the report format {name!r} leads to {made!r}, which renders nothing; give it "
+            f"render(report, *, baseline=None)."
+        )
+    return FunctionReporter(name, cast("Callable[..., str]", made))
+
+
+@record
+class FunctionReporter:
+    """A function that renders, as a reporter; it need not know of baselines."""
+
+    name: str
+    function: Callable[..., str]
+
+    @property
+    def file(self) -> str:
+        """The usual name, with the format as its ending."""
+        return f"eval_report.{self.name}"
+
+    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+        """What the function makes of it."""
+        if baseline is None or "baseline" not in inspect.signature(self.function).parameters:
+            return self.function(report)
+        return self.function(report, baseline=baseline)

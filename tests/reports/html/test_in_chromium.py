@@ -1,0 +1,407 @@
+"""The HTML report in a real browser: usable, reachable, and deaf to everything hostile."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser.chromium import chromium, opened, until
+from browser.hostile import PAYLOADS, hostile_report
+from browser.sample_reports import earlier_report, many_cases, rich_report
+from greenroom import Report, Score
+from greenroom.ledger import AgentSaid, Ledger
+from greenroom.reports.html import render_html
+from greenroom.results import CaseResult
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def rich(folder: Path) -> Path:
+    return written(folder / "rich.html", render_html(rich_report()))
+
+
+@pytest.fixture(scope="module")
+def compared(folder: Path) -> Path:
+    return written(folder / "compared.html", render_html(rich_report(), baseline=earlier_report()))
+
+
+def written(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def listed(page) -> list[str]:
+    return page.eval_on_selector_all(
+        ".rows .row .case-id", "found => found.map(one => one.textContent)"
+    )
+
+
+def opened_title(page) -> str:
+    return until(page, "document.querySelector('#opened:not([hidden]) .case-title')?.textContent")
+
+
+def until_opened(page, title: str) -> None:
+    until(page, f"document.querySelector('#opened .case-title')?.textContent === {title!r}")
+
+
+def until_count(page, words: str) -> None:
+    until(page, f"document.querySelector('.count').textContent.startsWith({words!r})")
+
+
+# Looking through cases
+
+
+def test_the_cases_that_need_a_look_come_first_and_nothing_is_loaded(browser, rich):
+    with opened(browser, rich) as (page, heard):
+        assert listed(page)[:2] == ["cancel-flight", "refund-broken-parcel"]
+        assert listed(page)[-1] == "no-ledger"
+        endless = page.locator(".rows .row", has_text="endless-chat").inner_text()
+        assert "1 m 15 s" in endless
+        assert "$" not in endless
+        assert heard.nothing, heard
+
+
+def test_filters_search_and_sorting_narrow_and_order_the_list(browser, rich):
+    with opened(browser, rich) as (page, heard):
+        page.get_by_role("group", name="Status").get_by_role("button", name="failed").click()
+        assert listed(page) == ["refund-broken-parcel", "flaky-greeting"]
+        page.get_by_role("group", name="Missed metric").get_by_role(
+            "button", name="trajectory"
+        ).click()
+        assert listed(page) == ["refund-broken-parcel"]
+        page.get_by_role("button", name="Clear filters").click()
+        page.get_by_role("group", name="Tag", exact=True).get_by_role("button", name="chat").click()
+        assert listed(page) == ["endless-chat", "later"]
+        page.get_by_role("button", name="Clear filters").click()
+        page.get_by_role("columnheader", name="Time").get_by_role("button").click()
+        assert listed(page)[0] == "endless-chat"
+        page.get_by_role("columnheader", name="Case").get_by_role("button").click()
+        assert listed(page) == sorted(listed(page))
+        assert heard.nothing, heard
+
+
+def test_searching_looks_into_conversations_too(browser, rich):
+    with opened(browser, rich) as (page, _):
+        page.fill("#search", "cancel my FLIGHT")
+        until_count(page, "1 of 7")
+        assert listed(page) == ["cancel-flight"]
+        page.fill("#search", "nobody ever said this")
+        until_count(page, "0 of 7")
+        assert page.get_by_text("No case fits these filters.").is_visible()
+
+
+def test_names_in_the_charts_are_filters(browser, rich):
+    with opened(browser, rich) as (page, _):
+        page.locator(".tag-rows").get_by_role("button", name="travel").click()
+        assert listed(page) == ["cancel-flight", "no-ledger"]
+
+
+def test_an_opened_case_tells_its_whole_story(browser, rich):
+    with opened(browser, rich) as (page, heard):
+        page.get_by_text("refund-broken-parcel").first.click()
+        assert opened_title(page) == "refund-broken-parcel"
+        told = page.inner_text("#opened")
+        for words in (
+            "Expected beside actual", "wrong arguments", "2 of 3 votes pass", "No word of regret.",
+            "refund(order=\"A-7\", amount=120)", "mock", "waits for the user", "Which order?",
+            "I have refunded $120", "mailbox full", "1,542 tokens in", "$0.0008", "claude-haiku",
+        ):  # fmt: skip
+            assert words in told, words
+        changed = page.locator(".changes").filter(has_text="session.orders.A-7").first.inner_text()
+        assert changed == 'session.orders.A-7 "delivered" → "refunded"'
+        assert page.locator("#opened .event .bar").count() > 5
+        assert page.locator("#opened mark").all_inner_texts() == ["99", "120"]
+        page.locator(".score", has_text="politeness").get_by_text("Evidence").click()
+        assert "It never apologises for the damage." in page.inner_text("#opened")
+        assert heard.nothing, heard
+
+
+def test_trials_of_one_case_are_one_row_and_each_can_be_opened(browser, rich):
+    with opened(browser, rich, "#case=flaky-greeting") as (page, _):
+        assert opened_title(page) == "flaky-greeting"
+        assert page.locator("#opened .case-head .pill").first.inner_text() == "✗ failed"
+        page.get_by_role("button", name="trial 3").click()
+        until(page, "document.querySelector('#opened .case-head .pill').textContent === '✓ passed'")
+        assert "trial=3" in page.url
+
+
+def test_a_run_without_its_ledger_shows_its_trajectory_and_says_so(browser, rich):
+    with opened(browser, rich, "#case=no-ledger") as (page, _):
+        opened_title(page)
+        assert "The ledger was not kept" in page.inner_text("#opened")
+        assert "lookup_order" in page.inner_text("#opened")
+
+
+def test_a_link_shows_what_its_sender_saw(browser, rich):
+    with opened(browser, rich, "#status=failed&q=refund&sort=-case&case=refund-broken-parcel") as (
+        page,
+        _,
+    ):
+        assert opened_title(page) == "refund-broken-parcel"
+        assert page.input_value("#search") == "refund"
+        assert page.get_by_role("button", name="✗ failed 2").get_attribute("aria-pressed") == "true"
+        page.evaluate("location.hash = '#case=<img src=x onerror=alert(1)>'")
+        until(page, "document.getElementById('opened').hidden")
+
+
+def test_the_back_button_closes_the_case(browser, rich):
+    with opened(browser, rich) as (page, _):
+        page.get_by_text("endless-chat").first.click()
+        opened_title(page)
+        page.evaluate("history.back()")
+        until(page, "document.getElementById('opened').hidden")
+
+
+# The baseline
+
+
+def test_a_baseline_shows_what_changed_and_by_how_much(browser, compared):
+    with opened(browser, compared) as (page, heard):
+        told = page.inner_text(".compared")
+        assert "Regressed 1" in told
+        assert "expected_tools 1.00 → 0.67 (−0.33)" in told
+        for words in (
+            "Improved 1",
+            "New 1",
+            "Removed 1",
+            "Unclear 2",
+            "unclear: luck alone may explain it",
+        ):
+            assert words in told
+        page.locator(".compared a", has_text="refund-broken-parcel").click()
+        assert opened_title(page) == "refund-broken-parcel"
+        assert "−0.33 since 1.00" in page.inner_text("#opened")
+        page.keyboard.press("Escape")
+        page.get_by_role("group", name="Since baseline").get_by_role(
+            "button", name="improved"
+        ).click()
+        assert listed(page) == ["refund-happy"]
+        assert heard.nothing, heard
+
+
+# Keys
+
+
+def test_everything_can_be_done_with_the_keyboard(browser, rich):
+    with opened(browser, rich) as (page, _):
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        until_opened(page, "refund-broken-parcel")
+        assert page.evaluate("document.activeElement.id") == "opened-title"
+        page.keyboard.press("j")
+        until_opened(page, "flaky-greeting")
+        page.keyboard.press("[")
+        until(page, "location.hash.includes('trial=1')")
+        page.keyboard.press("k")
+        until_opened(page, "refund-broken-parcel")
+        page.keyboard.press("Escape")
+        until(page, "document.getElementById('opened').hidden")
+        assert "refund-broken-parcel" in page.evaluate("document.activeElement.textContent")
+        page.keyboard.press("/")
+        page.keyboard.type("later")
+        until_count(page, "1 of 7")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        assert opened_title(page) == "later"
+        page.keyboard.press("?")
+        assert page.get_by_role("dialog", name="Keys").is_visible()
+        page.keyboard.press("Escape")
+        assert page.get_by_role("dialog", name="Keys").is_hidden()
+        assert opened_title(page) == "later"
+
+
+def test_tabbing_follows_the_page_and_can_skip_to_the_cases(browser, rich):
+    with opened(browser, rich, "#case=later") as (page, _):
+        opened_title(page)
+        assert page.locator("[tabindex]:not([tabindex='0']):not([tabindex='-1'])").count() == 0
+    with opened(browser, rich) as (page, _):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the cases"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "list"
+
+
+# Seen by everybody
+
+
+def colours(page) -> tuple[str, str]:
+    style = "getComputedStyle(document.body)"
+    return page.evaluate(f"[{style}.backgroundColor, {style}.color]")
+
+
+def test_light_and_dark_follow_the_system_and_the_readers_choice(browser, rich):
+    with opened(browser, rich, color_scheme="light") as (page, _):
+        light = colours(page)
+    with opened(browser, rich, color_scheme="dark") as (page, _):
+        assert colours(page) != light
+        page.keyboard.press("t")
+        assert colours(page) == light
+        assert "theme=light" in page.url
+
+
+def flaws(page) -> list[Any]:
+    """What axe objects to. Its source is evaluated from outside: the page itself would refuse it."""
+    source = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    page.evaluate(source)
+    found = page.evaluate("axe.run(document)")
+    return [
+        (one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found["violations"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "hash", ["", "#case=refund-broken-parcel", "#case=cancel-flight&status=error"]
+)
+def test_axe_finds_nothing_to_object_to(browser, compared, scheme, hash):
+    pytest.importorskip("axe_playwright_python", reason="axe is not installed")
+    with opened(browser, compared, hash, color_scheme=scheme) as (page, _):
+        if "case" in hash:
+            opened_title(page)
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert flaws(page) == []
+
+
+def test_a_narrow_screen_needs_no_scrolling_sideways(browser, compared):
+    for place in ("", "#case=refund-broken-parcel"):
+        with opened(browser, compared, place) as (page, _):
+            page.set_viewport_size({"width": 390, "height": 800})
+            page.wait_for_timeout(100)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_without_scripts_the_summary_and_the_fallen_cases_are_there(browser, rich):
+    with opened(browser, rich, java_script_enabled=False) as (page, _):
+        told = page.inner_text("main")
+        assert "57.1 %" in told
+        assert "Scripts are switched off" in told
+        assert "refund-broken-parcel" in told
+        assert "refund-happy" not in told
+
+
+def test_paper_gets_the_summary_and_the_fallen_cases_in_full(browser, rich):
+    with opened(browser, rich) as (page, _):
+        page.wait_for_timeout(500)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.emulate_media(media="print")
+        told = page.inner_text("body")
+        assert "57.1 %" in told
+        assert "I have refunded $120" in told
+        assert "No word of regret." in told
+        assert "Search" not in told
+        assert not page.locator("#cases").is_visible()
+        assert page.locator(".printed").count() == 4
+
+
+# Very many, and very large
+
+
+def test_thousands_of_cases_are_listed_without_thousands_of_nodes(browser, folder):
+    file = written(folder / "many.html", render_html(many_cases(3000)))
+    with opened(browser, file) as (page, heard):
+        assert page.inner_text(".count") == "3,000 cases"
+        assert page.locator("*").count() < 2500
+        page.evaluate("scrollTo(0, 80000)")
+        until(page, "document.querySelector('.rows .row').getAttribute('aria-rowindex') > 1500")
+        page.fill("#search", "A-2718")
+        until_count(page, "1 of 3,000")
+        assert listed(page) == ["case-02718"]
+        assert heard.nothing, heard
+
+
+def test_a_case_takes_so_little_room_that_ten_thousand_fit_into_sixty_megabytes():
+    assert len(render_html(many_cases(1000)).encode()) < 6_000_000
+
+
+def test_what_was_cut_is_said_and_where_the_rest_is(browser, folder):
+    ledger = Ledger()
+    ledger.append(AgentSaid(text="word " * 10_000), at=0.0)
+    result = CaseResult(
+        case_id="long", status="failed", ended="completed", scores={"m": Score(0.0)}, ledger=ledger
+    )
+    file = written(folder / "long.html", render_html(Report([result])))
+    with opened(browser, file, "#case=long") as (page, _):
+        opened_title(page)
+        told = page.inner_text("#opened")
+        assert "38000 more characters" in told
+        assert "1 long value of this case was cut" in told
+        assert "ledger.save" in told
+
+
+# Hostile
+
+
+def test_the_canary_sings_where_nothing_is_escaped(browser, folder):
+    file = written(folder / "naive.html", f"<!doctype html><body>{PAYLOADS[12]}</body>")
+    with opened(browser, file) as (page, _):
+        assert until(page, "window.__pwned") == 1
+
+
+def test_the_policy_refuses_scripts_and_styles_that_are_not_the_pages_own(browser, rich):
+    with opened(browser, rich) as (page, heard):
+        refused = page.evaluate("""() => {
+            try { document.body.innerHTML += "<img src=x onerror='window.__pwned=1'>"; return false }
+            catch (error) { return true }
+        }""")
+        assert refused
+        page.evaluate(
+            "() => { const one = document.createElement('a'); one.setAttribute('style', 'color: red'); document.body.append(one) }"
+        )
+        assert page.evaluate("window.__pwned") is None
+        assert any(
+            "Content Security Policy" in error or "TrustedHTML" in error for error in heard.errors
+        )
+
+
+_ACTIVE = "iframe, object, embed, img, link, base, form, video, audio, source, math, body style"
+
+# Goes through all cases inside the page, with everything unfolded, as fast as it shows them.
+_WALK = """async (active) => {
+    const title = () => document.querySelector("#opened .case-title")?.textContent;
+    const seen = new Set();
+    for (let last = null; title() !== last || seen.size === 0; ) {
+        last = title();
+        seen.add(last);
+        for (const one of document.querySelectorAll("#opened details")) one.open = true;
+        if (document.querySelector(active)) return `${last}: ${document.querySelector(active).outerHTML}`;
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+        for (let tries = 0; tries < 400 && title() === last; tries += 1) await new Promise((on) => setTimeout(on, 5));
+    }
+    return [...seen];
+}"""
+
+
+def test_no_hostile_text_acts_whatever_is_opened(browser, folder):
+    page_text = render_html(hostile_report(), baseline=hostile_report(), title=PAYLOADS[0])
+    file = written(folder / "hostile.html", page_text)
+    with opened(browser, file) as (page, heard):
+        scripts = page.locator("script").count()
+        page.keyboard.press("j")
+        page.keyboard.press("k")
+        page.keyboard.press("Enter")
+        opened_title(page)
+        found = page.evaluate(_WALK, _ACTIVE)
+        assert len(found) == len(PAYLOADS), found
+        assert any("<script>" in title for title in found)
+        page.keyboard.press("Escape")
+        page.fill("#search", PAYLOADS[0])
+        page.wait_for_timeout(300)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("script").count() == scripts
+        assert page.locator(_ACTIVE).count() == 0
+        assert page.evaluate("window.__pwned") is None
+        assert heard.nothing, heard
