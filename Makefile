@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python3 -m pip install -qq --disable-pip-version-check -c constraints.txt
-EXTRAS := dev,adk,pydantic-ai,openai,google,anthropic
+EXTRAS := dev,adk,pydantic-ai,openai,google,anthropic,watch
 
 # Compiled code is what users run, so it is what we test and time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -11,12 +11,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # A gate that holds says nothing; one that does not says everything.
 quietly = @out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
-.PHONY: demo test test-all bench torture docs gates
+.PHONY: demo test test-all bench torture docs gates browser
 
 demo: .venv/.base
 	@$(BIN)/greenroom demo
 
-test: gates
+test: gates browser
 	@$(BIN)/pytest -q
 
 # Exit code 5 is pytest's word for "nothing is marked heavy", which its closing line says too.
@@ -37,6 +37,10 @@ gates: .venv/.dev
 	$(call quietly,$(BIN)/ruff check .)
 	$(call quietly,$(BIN)/basedpyright)
 	$(call quietly,$(BIN)/lint-imports)
+
+# Pages are tested in a real browser; where none can be had, those tests say that they were skipped.
+browser:
+	@scripts/install_browser.sh
 
 # The stamps remember what was installed from which pyproject.toml and constraints.txt.
 .venv/.base: pyproject.toml constraints.txt | $(BIN)/python3

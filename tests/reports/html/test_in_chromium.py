@@ -342,6 +342,18 @@ def test_what_was_cut_is_said_and_where_the_rest_is(browser, folder):
         assert "ledger.save" in told
 
 
+def test_a_run_that_found_no_room_says_where_it_is(browser, folder):
+    page_text = render_html(
+        Report([CaseResult(case_id="a", status="failed", scores={"m": Score(0.0)})])
+    )
+    file = written(folder / "full.html", page_text.replace('"pack":[0,0]', '"pack":null'))
+    with opened(browser, file, "#case=a") as (page, heard):
+        opened_title(page)
+        assert "Its ledger and the JSON report have it." in page.inner_text("#opened")
+        assert "below its threshold" in page.inner_text("#opened")
+        assert heard.nothing, heard
+
+
 # Hostile
 
 

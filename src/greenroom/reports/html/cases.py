@@ -41,7 +41,8 @@ def case_row(
         "tags": [tags.number(tag) for tag in worn],
         "trials": [_trial(result, place, metrics) for result, place in trials],
     }
-    return {**row, "name": first.name} if first.name not in ("", first.case_id) else row
+    name = shortened(first.name, _LONGEST_WHY)
+    return {**row, "name": name} if name not in ("", first.case_id) else row
 
 
 def _trial(result: CaseResult, place: Place | None, metrics: Names) -> dict[str, Json]:
