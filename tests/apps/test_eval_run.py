@@ -173,3 +173,15 @@ def test_a_case_with_a_name_says_how_to_play_it_alone(author, greenroom):
     [line] = [line for line in shown.splitlines() if "again: " in line]
     result = greenroom(*line.split("again: greenroom ")[1].split())
     assert "1 case: 0 passed, 1 failed" in result.stdout
+
+
+def test_a_plain_function_is_an_agent_and_details_say_who_plays_it(author, greenroom):
+    author("""
+    def parrot(message):
+        return f"You said {message}."
+
+    hi = Case("hi", says="Hi", metrics=[contains("You said Hi")])
+    """)
+    result = greenroom("eval", "run", "shop.py:parrot", "shop.py", "-v")
+    assert result.exit_code == 0, result.output
+    assert "shop.py:parrot: played by function" in result.stderr

@@ -1,5 +1,6 @@
 """Whatever a model says is shown, and steers nothing: no escape sequences, no markup."""
 
+import json
 import re
 
 from apps.terminals import on_terminal
@@ -63,3 +64,38 @@ def test_messages_on_stderr_are_harmless_too(author, greenroom):
     assert result.exit_code == 3
     assert left_over(result.stderr) == ""
     assert f"RuntimeError: {TITLE}{CLEAR}{MARKUP}" in result.stderr
+
+
+def test_names_and_words_of_a_file_steer_nothing_wherever_they_are_shown(author, greenroom):
+    author(EVERYWHERE)
+    evil = bytes(NASTY.strip('"'), "ascii").decode("unicode_escape")
+    says, name, tag = (f"{word} {evil}" for word in ("says", "name", "tag"))
+    data = {"version": 1, "cases": [{"id": "one", "says": says, "name": name, "tags": [tag, tag]}]}
+    author(json.dumps(data), "evil.json", bare=True)
+    for words in (["list", "evil.json", "-v"], ["validate", "evil.json"]):
+        result = greenroom("eval-set", *words)
+        assert left_over(result.output) == "", words
+        assert "\\x1b]0;owned" in result.output, words
+
+
+def test_a_conversation_with_a_simulated_user_steers_nothing(author, greenroom):
+    author(f"""
+    NASTY = {NASTY}
+    agent = clerk(f"agent {{NASTY}}", f"agent {{NASTY}}")
+    person = Scripted(f"user {{NASTY}}", then="</finished>")
+    """)
+    words = ["--prompt", "Hi", "--model", "shop.py:person"]
+    for more in ([], ["-v"], ["--json"]):
+        result = greenroom("simulate", "run", "shop.py", *words, *more)
+        assert result.exit_code == 0, result.output
+        assert left_over(result.output) == ""
+    assert f"user         user {TITLE}" in greenroom("simulate", "run", "shop.py", *words).stdout
+
+
+def test_a_drawn_agent_steers_nothing(author, greenroom):
+    author(f"""
+    agent = Agent("a", model=Scripted("Hi", name={NASTY}))
+    """)
+    result = greenroom("agent", "graph", "shop.py")
+    assert result.exit_code == 0
+    assert left_over(result.output) == ""

@@ -56,12 +56,31 @@ def test_a_terminal_shows_progress_with_counts_and_takes_it_away(author, tmp_pat
     assert "rehearsing" not in shown.text.split("\x1b[2K")[-1]
 
 
+def test_progress_tells_the_cost_and_the_time_left(author, tmp_path):
+    author("""
+    from greenroom.models import ModelReply
+    agent = clerk(ModelReply("Your money.", cost=0.25, prices="test"))
+    cases = [Case(f"c{n}", says="Hi", metrics=[contains("money")]) for n in range(2)]
+    """)
+    shown = on_terminal("eval", "run", "shop.py", "--trials", "2", cwd=tmp_path)
+    assert re.search(r"4/4.* 4 passed, \$1\.0000 .*\d:\d\d:\d\d.* left", shown.text)
+
+
 def test_a_terminal_gets_colours_unless_no_color_is_set(author, tmp_path):
     author(CASES)
     assert on_terminal("eval", "run", "shop.py", cwd=tmp_path).colours
     plain = on_terminal("eval", "run", "shop.py", cwd=tmp_path, NO_COLOR="1")
     assert "1.00 ✓" in plain.text
     assert plain.colours == set()
+
+
+def test_the_command_that_plays_a_case_alone_can_be_copied_in_one_piece(author, tmp_path):
+    long = "with-a-name-that-is-far-too-long-for-" + 5 * "a-single-line-of-any-terminal-"
+    author(f"""
+    cases = [Case("{long}", says="Hi", mocks={{"refund": "ok"}}, metrics=[contains("never")])]
+    """)
+    shown = on_terminal("eval", "run", "shop.py", cwd=tmp_path).text
+    assert f"greenroom eval run shop.py shop.py --filter id:{long}" in shown
 
 
 def test_quiet_is_quiet_on_a_terminal_too(author, tmp_path):
@@ -99,11 +118,20 @@ def test_a_pipe_that_cannot_show_a_character_still_gets_the_report(author, tmp_p
 @pytest.mark.parametrize("minimum, code", [("0.5", 0), ("1", 1)])
 def test_a_reader_that_goes_away_does_not_change_the_verdict(author, tmp_path, minimum, code):
     author(CASES)
-    words = ["eval", "run", "shop.py", "--min-pass-rate", minimum, "-v"]
+    words = ["eval", "run", "shop.py", "--min-pass-rate", minimum, "-v", "-o", "report.json"]
     with started(*words, cwd=tmp_path) as process:
         assert process.stdout
         process.stdout.close()
     assert process.returncode == code
+
+
+def test_a_list_that_nobody_reads_to_its_end_is_no_accident(author, tmp_path):
+    author("cases = [Case(f'case-{n}', 'Hi') for n in range(5000)]")
+    with started("eval-set", "list", "shop.py", cwd=tmp_path) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.stdout.close()
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(

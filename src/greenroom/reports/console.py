@@ -93,7 +93,9 @@ class ConsoleReport:
         self._differences(result)
         self._transcript(result)
         if result.case_id in self.rerun:
-            self.terminal.say(styled("again: ", "dim"), self.rerun[result.case_id], indent=2)
+            again = plain("  ", styled("again: ", "dim"), self.rerun[result.case_id])
+            # The terminal breaks the line, not we: so it can be copied in one piece.
+            self.terminal.print(again, soft_wrap=True)
         self.terminal.print()
 
     def _problem(self, result: CaseResult) -> None:

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Mapping
 
 from greenroom.ledger.plain import Json
+from greenroom.results.intervals import Interval
+from greenroom.results.intervals import percent as percent
 
 # Joiners hold emoji and Indic script together; the other invisible characters only deceive.
 _JOINERS = "\u200c\u200d"
@@ -41,11 +43,9 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} m"
 
 
-def percent(share: float, digits: int = 1) -> str:
-    """A share in percent; what is not quite all is never rounded up to 100 %."""
-    rounded = round(share * 100, digits)
-    short_of_all = 100 - 10**-digits
-    return f"{min(rounded, short_of_all) if share < 1 else rounded:.{digits}f} %"
+def rate_text(share: float, interval: Interval | None) -> str:
+    """A pass rate with how sure it is, where that is known: 82 % ± 6."""
+    return percent(share) if interval is None else str(interval)
 
 
 def dollars(cost: float) -> str:

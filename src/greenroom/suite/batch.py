@@ -9,7 +9,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
 from greenroom.ledger.records import record
-from greenroom.simulation.stage import check_fence, simulate
+from greenroom.simulation.stage import check_fence, check_opaque, simulate
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
 from greenroom.simulation.watchdog import vigil
@@ -67,12 +67,14 @@ async def simulate_all(
     concurrency: int = CONCURRENCY,
     allow_tools: Collection[Any] = (),
     allow_unfenced: bool = False,
+    allow_opaque: bool = False,
     on_complete: OnSimulated | None = None,
 ) -> Batch:
     """Simulate every case, at most `concurrency` at once, without measuring anything.
 
     `user_model` plays the simulated users who have no model of their own. `on_complete` hears of
-    each conversation as it ends.
+    each conversation as it ends. `allow_opaque` plays an agent whose tools run where no gate can
+    see them.
     """
     evalset = as_evalset(cases)
     if type(concurrency) is not int or concurrency < 1:
@@ -81,7 +83,10 @@ async def simulate_all(
         check_fence()
     if isinstance(agent, str):
         agent = await load_agent(agent)
-    stage = _Stage(None if agent is None else backend_for(agent), allow_tools, on_complete)
+    backend = None if agent is None else backend_for(agent)
+    if backend is not None:
+        check_opaque(backend, allow_opaque)
+    stage = _Stage(backend, allow_tools, allow_opaque, on_complete)
     gate = asyncio.Semaphore(concurrency)
     with Collecting(), vigil():
         async with asyncio.TaskGroup() as group:
@@ -96,10 +101,15 @@ class _Stage:
     """One batch under way."""
 
     def __init__(
-        self, agent: Any, allow_tools: Collection[Any], on_complete: OnSimulated | None
+        self,
+        agent: Any,
+        allow_tools: Collection[Any],
+        allow_opaque: bool,
+        on_complete: OnSimulated | None,
     ) -> None:
         self._agent = agent
         self._allow_tools = allow_tools
+        self._allow_opaque = allow_opaque
         self._on_complete = on_complete
         self.notes: list[str] = []
 
@@ -116,7 +126,11 @@ class _Stage:
     async def _simulated(self, case: Case) -> Simulation:
         try:
             ledger = await simulate(
-                case, self._agent, allow_tools=self._allow_tools, allow_unfenced=True
+                case,
+                self._agent,
+                allow_tools=self._allow_tools,
+                allow_unfenced=True,
+                allow_opaque=self._allow_opaque,
             )
         except Exception as error:  # noqa: BLE001 - a case that cannot be played is its own outcome
             return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")

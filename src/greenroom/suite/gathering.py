@@ -2,6 +2,8 @@
 
 import glob
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,21 +50,16 @@ class Source:
 
 @record
 class Gathered:
-    """Cases of one or several sources as one set. Equal ids are told apart by their set's id."""
+    """Cases of one or several sources as one set. Equal ids are told apart by their set's id.
+
+    `origins` tells for each case the reference of its source, and the case's id there.
+    """
 
     evalset: EvalSet
     sources: Sequence[Source]
+    origins: Mapping[str, tuple[str, str]]
     passed_by: Sequence[str] = ()
     """Files of a folder that hold no eval set."""
-
-    def origin(self, case_id: str) -> tuple[str, str] | None:
-        """The reference of the source that a case is from, and its id there."""
-        for source in self.sources:
-            plain_id = case_id.removeprefix(f"{source.evalset.id}/")
-            for known in (case_id, plain_id):
-                if known in source.evalset:
-                    return source.reference, known
-        return None
 
 
 def gather(reference: str, *, configs: bool = True) -> Gathered:
@@ -73,10 +70,12 @@ def gather(reference: str, *, configs: bool = True) -> Gathered:
     """
     where, _ = split_reference(reference)
     if glob.has_magic(where) and not Path(where).exists():
-        files = [Path(name) for name in sorted(glob.glob(where, recursive=True))]
+        # `Path.glob` takes no absolute patterns.
+        found = sorted(glob.glob(where, recursive=True))  # noqa: PTH207
+        files = [name for name in found if Path(name).is_file()]
         if not files:
             raise NotFound(f"no file matches {where!r}; look where you are, and at its spelling.")
-        return together([_source(str(file), configs) for file in files if file.is_file()])
+        return together([_source(name, configs) for name in files])
     if Path(where).is_dir() and where == reference:
         return _of_folder(Path(where), configs)
     return together([_source(reference, configs)])
@@ -101,25 +100,35 @@ def gather_beside(agent: str, *, configs: bool = True) -> Gathered:
 
 def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> Gathered:
     """Several sources as one set."""
-    if len(sources) == 1:
-        return Gathered(sources[0].evalset, sources, passed_by)
-    taken: dict[str, int] = {}
+    named = _told_apart(sources)
+    origins = {
+        new.id: (source.reference, old.id)
+        for source, apart in zip(sources, named, strict=True)
+        for old, new in zip(source.evalset, apart, strict=True)
+    }
+    if len(named) == 1:
+        return Gathered(named[0], sources, origins, passed_by)
+    merged = replace(merge(*named, id="cases"), description="")
+    return Gathered(merged, sources, origins, passed_by)
+
+
+def _told_apart(sources: Sequence[Source]) -> list[EvalSet]:
+    """The sets, with a prefix before every id that several of them have."""
+    counts = Counter(case_id for source in sources for case_id in source.evalset.ids)
+    homes = Counter(source.evalset.id for source in sources)
+    found: list[EvalSet] = []
     for source in sources:
-        for case_id in source.evalset.ids:
-            taken[case_id] = taken.get(case_id, 0) + 1
-    apart = [_told_apart(source.evalset, taken) for source in sources]
-    return Gathered(replace(merge(*apart, id="cases"), description=""), sources, passed_by)
-
-
-def _told_apart(evalset: EvalSet, taken: Mapping[str, int]) -> EvalSet:
-    if not any(taken[case_id] > 1 for case_id in evalset.ids):
-        return evalset
-    named = [_named(case, evalset.id) if taken[case.id] > 1 else case for case in evalset]
-    return replace(evalset, cases=named)
+        home = source.evalset.id
+        if homes[home] > 1:
+            # An id may not read like a path.
+            home = re.sub(r"[/\\]|\.\.+", "_", source.reference).lstrip("_.~")
+        cases = [_named(case, home) if counts[case.id] > 1 else case for case in source.evalset]
+        found.append(replace(source.evalset, cases=cases))
+    return found
 
 
 def _named(case: Case, home: str) -> Case:
-    return replace(case, id=f"{home}/{case.id}")
+    return replace(case, id=f"{home}:{case.id}")
 
 
 # One source

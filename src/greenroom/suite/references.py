@@ -54,12 +54,14 @@ async def _found(reference: str) -> Any:
 
 
 async def _made(found: Any) -> Any:
-    """What a factory makes; an agent object is itself."""
+    """What a factory makes; an agent object is itself, and so is a function that takes a message."""
     if not inspect.isfunction(found):
         return found
     try:
         inspect.signature(found).bind()
     except TypeError as error:
+        if found.__name__ not in AGENT_FACTORIES:
+            return found
         raise BadFile(
             f"{found.__name__}() cannot be called to make an agent: {error}. Let it need no "
             f"arguments, or name an agent that is made already."

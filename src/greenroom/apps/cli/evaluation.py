@@ -1,113 +1,168 @@
 """`greenroom eval run`: load, play, report, and decide by the gate."""
 
-import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
+from greenroom.apps.cli import filing
 from greenroom.apps.cli.exits import (
     GATE_MISSED,
     PASSED,
     RUN_ERRORS,
     Stopped,
-    loading,
+    aside,
+    put_out,
     telling,
 )
+from greenroom.apps.cli.orders import Chosen, Order, chosen
 from greenroom.apps.cli.playing import Interrupted, play
 from greenroom.apps.cli.progress import Watching
-from greenroom.cases import Case, EvalSet
-from greenroom.errors import BadInput
-from greenroom.reports.console import ConsoleReport, Detail, missed
-from greenroom.reports.terminal import Terminal
-from greenroom.results import Report
-from greenroom.suite import load_cases
-from greenroom.suite.references import load_module
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What was asked for on the command line."""
-
-    agent: str
-    cases: str = ""
-    concurrency: int = 4
-    allow_tools: tuple[str, ...] = ()
-    fail_fast: bool = False
-    min_pass_rate: float = 1.0
-    max_errors: int = 0
-    verbose: bool = False
-    quiet: bool = False
-
-    @property
-    def cases_from(self) -> str:
-        """Where the cases are: as told, or in the agent's own file."""
-        return self.cases or _file_of(self.agent)
-
-    @property
-    def detail(self) -> Detail:
-        """How much to show."""
-        return "little" if self.quiet else "all" if self.verbose else "usual"
+from greenroom.reports.console import ConsoleReport, missed
+from greenroom.reports.terminal import Terminal, styled
+from greenroom.reports.variants import variants_table
+from greenroom.results import Report, failed_cases
+from greenroom.results.comparison import compare
 
 
 def run(order: Order) -> int:
     """Carry out an order; what is returned is the exit code."""
-    terminal = Terminal()
     with telling(order.verbose):
-        with loading(order.cases_from, order.verbose):
-            cases = load_cases(order.cases_from)
-        shown = ConsoleReport(terminal, order.detail, rerun_commands(order))
-        report = _played(order, cases, shown)
-        shown.show(report)
-        return passed_gate(report, order.min_pass_rate, order.max_errors)
+        plan = filing.planned(order.formats, order.output)
+        baseline = Report.load(order.baseline) if order.baseline else None
+        cases = chosen(order, lambda line: _aside(order, line))
+        reports = _Rehearsal(order, cases).reports()
+        _write(order, reports, plan, baseline)
+        if order.save_failures:
+            _save_failures(order, cases, reports)
+        _show_together(order, reports, baseline)
+        _decide(order, reports, baseline)
+        return PASSED
 
 
-def _played(order: Order, cases: EvalSet, shown: ConsoleReport) -> Report:
-    watching = Watching(shown.terminal, len(cases), shown=not order.quiet)
-    try:
-        return play(
-            order.agent,
-            cases,
-            watching,
-            verbose=order.verbose,
-            concurrency=order.concurrency,
-            allow_tools=order.allow_tools,
-            fail_fast=order.fail_fast,
-            keep_ledgers=not order.quiet,
-        )
-    except Interrupted as stop:
-        # What was finished before is worth seeing, though it is no verdict on the whole.
-        shown.show(watching.so_far)
-        done = f"{stop} after {len(watching.done)} of {watching.total} cases"
-        raise Stopped(done, stop.exit_code) from None
+def _aside(order: Order, line: str) -> None:
+    """Say something about the run that is no part of its report."""
+    if not order.quiet and not order.as_json:
+        aside(line)
 
 
-def passed_gate(report: Report, minimum: float, max_errors: int = 0) -> int:
-    """Zero if enough cases passed; errors come first, since they prove nothing either way."""
-    summary = report.summary
-    if summary.errors > max_errors:
+class _Rehearsal:
+    """The run of an order: one report for each agent."""
+
+    def __init__(self, order: Order, cases: Chosen) -> None:
+        self._order = order
+        self._cases = cases
+        self._terminal = Terminal()
+        self._settings = order.settings()
+
+    def reports(self) -> dict[str, Report]:
+        agents = self._order.agents
+        return {agent: self._report(agent, number) for number, agent in enumerate(agents, start=1)}
+
+    def _report(self, agent: str, number: int) -> Report:
+        order = self._order
+        if len(order.agents) > 1 and not order.as_json:
+            self._terminal.say(styled(f"agent {number}: ", "dim"), styled(agent, "bold"))
+        rerun = self._cases.rerun_commands(order, agent)
+        shown = ConsoleReport(self._terminal, order.detail, rerun)
+        report = self._played(agent, shown)
+        if not order.as_json:
+            shown.show(report)
+        return report
+
+    def _played(self, agent: str, shown: ConsoleReport) -> Report:
+        order = self._order
+        evalset = self._cases.evalset
+        total = len(evalset) * (order.trials or evalset.trials)
+        watching = Watching(shown.terminal, total, shown=not (order.quiet or order.as_json))
+        model = order.played_by()
+        try:
+            return play(
+                agent, evalset, watching, verbose=order.verbose, model=model, **self._settings
+            )
+        except Interrupted as stop:
+            # What was finished before is worth seeing, though it is no verdict on the whole.
+            if not order.as_json:
+                shown.show(watching.so_far)
+            done = f"{stop} after {len(watching.done)} of {watching.total} cases"
+            raise Stopped(done, stop.exit_code) from None
+
+
+# After the run
+
+
+def _write(
+    order: Order, reports: Mapping[str, Report], plan: filing.Plan, baseline: Report | None
+) -> None:
+    if order.leave_report:
+        reports[order.agent].save(order.leave_report)
+    for number, report in enumerate(reports.values(), start=1):
+        own = filing.for_variant(plan, number) if len(reports) > 1 else plan
+        for path in filing.write(report, own, baseline):
+            _aside(order, f"wrote {path}")
+
+
+def _save_failures(order: Order, cases: Chosen, reports: Mapping[str, Report]) -> None:
+    failures = failed_cases(reports[order.agent], cases.evalset)
+    failures.save(order.save_failures)
+    count = "1 case" if len(failures) == 1 else f"{len(failures)} cases"
+    _aside(order, f"saved {count} that did not pass to {order.save_failures}")
+
+
+def _show_together(order: Order, reports: Mapping[str, Report], baseline: Report | None) -> None:
+    if order.as_json:
+        put_out(_json(order, reports))
+        return
+    terminal = Terminal()
+    if len(reports) > 1 and not order.quiet:
+        terminal.print()
+        terminal.print(variants_table(reports))
+    if baseline is not None:
+        terminal.print()
+        terminal.say(str(compare(baseline, reports[order.agent])))
+
+
+def _json(order: Order, reports: Mapping[str, Report]) -> str:
+    """One report as it stands in a file; those of several agents by agent."""
+    import json
+
+    from greenroom.results.data import report_data
+    from greenroom.results.files import report_text
+
+    if len(reports) == 1:
+        return report_text(reports[order.agent])
+    data: dict[str, Any] = {agent: report_data(report) for agent, report in reports.items()}
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _decide(order: Order, reports: Mapping[str, Report], baseline: Report | None) -> None:
+    """Raise if anything keeps the run from having passed; the gravest is the exit code."""
+    found: list[Missed] = []
+    for agent, report in reports.items():
+        whose = f"{agent}: " if len(reports) > 1 else ""
+        found += [(code, f"{whose}{why}") for code, why in _missed(order, report)]
+    if baseline is not None:
+        found += _regressions(baseline, reports[order.agent])
+    if found:
+        raise Stopped("\n".join(why for _, why in found), max(code for code, _ in found))
+
+
+Missed = tuple[int, str]
+"""Why a run has not passed, and the exit code for it."""
+
+
+def _missed(order: Order, report: Report) -> list[Missed]:
+    """Errors come first, since they prove nothing either way."""
+    summary, allowed = report.summary, order.max_errors
+    if summary.errors > allowed:
         noun = "case" if summary.errors == 1 else "cases"
-        allowed = f", {max_errors} allowed" if max_errors else ""
-        raise Stopped(f"{summary.errors} {noun} ended in an error{allowed}", RUN_ERRORS)
+        told = f", {allowed} allowed" if allowed else ""
+        return [(RUN_ERRORS, f"{summary.errors} {noun} ended in an error{told}")]
     rate = summary.pass_rate
-    if rate is None or rate < minimum:
-        raise Stopped(missed(rate, minimum), GATE_MISSED)
-    return PASSED
+    if rate is None or rate < order.min_pass_rate:
+        return [(GATE_MISSED, missed(rate, order.min_pass_rate))]
+    return []
 
 
-def rerun_commands(order: Order) -> dict[str, str]:
-    """How to play a single case again: known for those that have a name in their module."""
-    file = _file_of(order.cases_from)
-    try:
-        named = vars(load_module(file)).items()
-    except BadInput:
-        return {}
-    words = ["greenroom", "eval", "run", order.agent]
-    return {
-        case.id: shlex.join([*words, f"{file}:{name}"])
-        for name, case in named
-        if isinstance(case, Case)
-    }
-
-
-def _file_of(reference: str) -> str:
-    """The `path` of `path[:attr]`."""
-    where, colon, attr = reference.rpartition(":")
-    return where if colon and where and "/" not in attr else reference
+def _regressions(baseline: Report, report: Report) -> list[Missed]:
+    worse = compare(baseline, report).regressed
+    names = ", ".join(case.case_id for case in worse[:10])
+    return [(GATE_MISSED, f"worse than the baseline: {names}")] if worse else []

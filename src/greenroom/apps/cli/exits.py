@@ -1,5 +1,6 @@
 """How a command ends: which exit code, and what is said about it on stderr."""
 
+import os
 import sys
 import traceback
 from collections.abc import Generator
@@ -28,7 +29,7 @@ class Stopped(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Say why."""
-        click.echo(_harmless(f"greenroom: {self.message}"), file=file, err=file is None)
+        click.echo(harmless(f"greenroom: {self.message}"), file=file, err=file is None)
 
 
 class Door(click.Group):
@@ -44,6 +45,7 @@ class Door(click.Group):
         try:
             code = super().main(*args, **options)
         except click.exceptions.Abort:
+            aside("\ngreenroom: interrupted")
             code = INTERRUPTED
         except click.ClickException as error:
             with suppress(BrokenPipeError):  # a reader that went away changes no verdict
@@ -57,7 +59,7 @@ def telling(verbose: bool) -> Generator[None]:
     """Turn what a command raises into a message and an exit code; the traceback is for -v."""
     try:
         yield
-    except click.ClickException:
+    except (click.ClickException, click.exceptions.Abort):
         raise
     except BadInput as error:
         raise _stopped(str(error), BAD_INPUT, verbose) from error
@@ -82,15 +84,31 @@ def loading(reference: str, verbose: bool) -> Generator[None]:
 
 def _stopped(message: str, code: int, verbose: bool) -> Stopped:
     if verbose:
-        click.echo(_harmless(traceback.format_exc()), err=True)
+        click.echo(harmless(traceback.format_exc()), err=True)
     return Stopped(message, code)
 
 
-def _harmless(text: str) -> str:
-    """Messages may quote what a model or a stranger's file said."""
-    from greenroom.reports.words import harmless
+def harmless(text: str) -> str:
+    """Messages may quote what a model or a stranger's file said, or a secret."""
+    from greenroom.ledger.redaction import without_secrets
+    from greenroom.reports import words
 
-    return harmless(text)
+    return words.harmless(without_secrets(text))
+
+
+def put_out(text: str) -> None:
+    """Print what a command was asked for; a reader that goes away before its end changes nothing."""
+    try:
+        click.echo(text.removesuffix("\n"))
+    except BrokenPipeError:
+        # What is left in the buffer must not fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def aside(text: str) -> None:
+    """Say something on stderr that is no part of what a command prints."""
+    with suppress(BrokenPipeError):  # a reader that went away changes no verdict
+        click.echo(harmless(text), err=True)
 
 
 def _named(error: BaseException) -> str:

@@ -2,16 +2,19 @@
 
 import asyncio
 import signal
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, loading
+from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, aside, loading
 from greenroom.apps.cli.progress import Watching
+from greenroom.backends.registry import explained
 from greenroom.cases import EvalSet
 from greenroom.results import Report
 from greenroom.simulation.fence import enclosed_executor
 from greenroom.suite import evaluate, load_agent
+
+T = TypeVar("T")
 
 
 class Interrupted(Exception):
@@ -23,23 +26,43 @@ class Interrupted(Exception):
 
 
 def play(
-    agent: Any, cases: EvalSet, watching: Watching, *, verbose: bool = False, **options: Any
+    agent: Any,
+    cases: EvalSet,
+    watching: Watching,
+    *,
+    verbose: bool = False,
+    model: Any = None,
+    **options: Any,
 ) -> Report:
     """Evaluate `agent`, or the one that a reference names, on `cases`."""
 
-    async def main() -> Report:
-        # Threads of this loop stay inside the fence.
+    async def evaluated() -> Report:
+        playing = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
+        return await evaluate(playing, cases, on_case_complete=watching.take, **options)
+
+    with watching:
+        return to_the_end(evaluated)
+
+
+async def loaded(reference: str, model: Any, verbose: bool) -> Any:
+    """The agent that a reference names; author's code that cannot be loaded is bad input."""
+    with loading(reference, verbose):
+        agent = await load_agent(reference, model=model)
+    if verbose:
+        aside(f"{reference}: {explained(agent)}")
+    return agent
+
+
+def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
+    """What `work` comes to, on a loop whose threads stay inside the fence; Interrupted if cut."""
+
+    async def main() -> T:
         asyncio.get_running_loop().set_default_executor(enclosed_executor())
         with _sigterm_cancels():
-            playing = agent
-            if isinstance(agent, str):
-                with loading(agent, verbose):
-                    playing = await load_agent(agent)
-            return await evaluate(playing, cases, on_case_complete=watching.take, **options)
+            return await work()
 
     try:
-        with watching:
-            return asyncio.run(main())
+        return asyncio.run(main())
     except KeyboardInterrupt:
         raise Interrupted(INTERRUPTED) from None
     except (_Terminated, asyncio.CancelledError):

@@ -1,11 +1,18 @@
-"""What a terminal shows while cases are played: a bar, the counts, and the time."""
+"""What a terminal shows while cases are played: a bar, the counts, the cost and the time."""
 
 from collections import Counter
 from time import perf_counter
 from types import TracebackType
 from typing import Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult, Report, Status, Summary
@@ -20,12 +27,15 @@ class Watching:
         self.done: list[CaseResult] = []
         self._begun = 0.0
         self._counts: Counter[Status] = Counter()
+        self._cost: float | None = 0.0
         self._bar = Progress(
             TextColumn("rehearsing", style="bold", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left", markup=False),
             console=terminal,
             transient=True,
             disable=not (shown and terminal.file.isatty()),
@@ -36,7 +46,19 @@ class Watching:
         """One more case is over."""
         self.done.append(result)
         self._counts[result.status] += 1
-        self._bar.update(self._task, advance=1, description=counted(self._summary))
+        self._spend(result)
+        words = f"{counted(self._summary)}{self._spent}"
+        self._bar.update(self._task, advance=1, description=words)
+
+    def _spend(self, result: CaseResult) -> None:
+        for cost in (result.cost, result.user_cost) if result.ended is not None else ():
+            self._cost = None if self._cost is None or cost is None else self._cost + cost
+
+    @property
+    def _spent(self) -> str:
+        if self._cost is None:
+            return ", cost unknown"
+        return f", ${self._cost:.4f}" if self._cost else ""
 
     @property
     def _summary(self) -> Summary:

@@ -1,0 +1,177 @@
+"""`greenroom eval-set`: the commands that keep eval-set files, and their options."""
+
+from typing import Any
+
+import click
+
+from greenroom.apps.cli import options
+from greenroom.apps.cli.options import FILE, examples
+
+
+@click.group("eval-set")
+def evalset_group() -> None:
+    """Make, look at, check and convert eval-set files."""
+
+
+@evalset_group.command(
+    "create", epilog=examples("greenroom eval-set create refunds -d 'Money back'")
+)
+@click.argument("name")
+@click.option("-d", "--description", default="", metavar="TEXT", help="What the set is about.")
+@options.output(help="The file to write; NAME.evalset.json.")
+@click.option("--force", is_flag=True, help="Write over a file that is already there.")
+def create(**given: Any) -> int:
+    """Write an empty eval set called NAME."""
+    from greenroom.apps.cli import evalsets
+
+    return evalsets.create(**given)
+
+
+@evalset_group.command(
+    "add",
+    epilog=examples(
+        "greenroom eval-set add refunds.evalset.json --interactive",
+        "greenroom eval-set add refunds.evalset.json --from-template tool-test --id pays-back",
+        "greenroom eval-set add refunds.evalset.json --from-session run.jsonl",
+    ),
+)
+@click.argument("file", type=FILE)
+@click.option(
+    "--from-session",
+    type=FILE,
+    default="",
+    metavar="LEDGER",
+    help="The case that plays this recorded session again.",
+)
+@click.option(
+    "--no-expect",
+    is_flag=True,
+    help="With --from-session: expect nothing; takes sessions that were cut short too.",
+)
+@click.option(
+    "--from-template",
+    type=click.Choice(["single-turn", "multi-turn", "tool-test"]),
+    help="A case with blanks to fill in; `validate` finds those that are left.",
+)
+@click.option("-i", "--interactive", is_flag=True, help="Answer questions about the case.")
+@click.option("--id", "case_id", default="", metavar="ID", help="The id of the new case.")
+def add(**given: Any) -> int:
+    """Add a case to the eval set in FILE."""
+    ways = [given["from_session"], given["from_template"], given.pop("interactive")]
+    if sum(map(bool, ways)) != 1:
+        raise click.UsageError("give one of --from-session, --from-template and --interactive.")
+    from greenroom.apps.cli import evalsets
+
+    return evalsets.add(**given)
+
+
+@evalset_group.command(
+    "remove", epilog=examples("greenroom eval-set remove refunds.evalset.json old-case")
+)
+@click.argument("file", type=FILE)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def remove(file: str, ids: tuple[str, ...]) -> int:
+    """Remove the cases with these IDs from the eval set in FILE."""
+    from greenroom.apps.cli import evalsets
+
+    return evalsets.remove(file, ids)
+
+
+@evalset_group.command(
+    "list",
+    epilog=examples(
+        "greenroom eval-set list refunds.evalset.json",
+        "greenroom eval-set list evals/ --filter tag:smoke --json",
+    ),
+)
+@click.argument("file", type=FILE)
+@options.filters
+@click.option("-v", "--verbose", is_flag=True, help="What the user says, and descriptions too.")
+@options.as_json
+def list_cases(**given: Any) -> int:
+    """List the cases of an eval-set FILE, of a folder of them, or of a glob."""
+    from greenroom.apps.cli.listing import list_cases
+
+    return list_cases(**given)
+
+
+@evalset_group.command(
+    "validate",
+    epilog=examples(
+        "greenroom eval-set validate refunds.evalset.json",
+        "greenroom eval-set validate refunds.yaml --fix",
+    ),
+)
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--fix", "mend", is_flag=True, help="Make safe repairs; comments of a YAML file are lost."
+)
+@options.as_json
+def validate(**given: Any) -> int:
+    """Tell everything that is wrong with eval-set FILES, with line and place.
+
+    Exit code 3 unless all is well, or was fixed. Hints may be all right in a run with settings of
+    its own; they change no exit code.
+    """
+    from greenroom.apps.cli.validating import validate
+
+    return validate(**given)
+
+
+@evalset_group.command(
+    "merge",
+    epilog=examples("greenroom eval-set merge one.json two.yaml -o all.evalset.json --deduplicate"),
+)
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@options.output(required=True, help="The file to write.")
+@click.option("--deduplicate", is_flag=True, help="Drop cases that are the same in several sets.")
+@click.option(
+    "--keep",
+    type=click.Choice(["first", "last"]),
+    help="Of different cases with one id, keep this one.",
+)
+def merge(**given: Any) -> int:
+    """Put the cases of several FILES into one."""
+    from greenroom.apps.cli import evalsets
+
+    return evalsets.merge_files(**given)
+
+
+@evalset_group.command(
+    "convert",
+    epilog=examples(
+        "greenroom eval-set convert weather.test.json weather.yaml",
+        "greenroom eval-set convert cases.yaml cases.evalset.json --to adk --lossy",
+    ),
+)
+@click.argument("source", type=FILE)
+@click.argument("target", type=FILE)
+@click.option("--to", "shape", default="", metavar="SHAPE", help="The shape to write; our own.")
+@click.option(
+    "--from",
+    "read_as",
+    default="",
+    metavar="SHAPE",
+    help="The shape SOURCE has, where it cannot be recognised.",
+)
+@click.option("--lossy", is_flag=True, help="Leave out what the shape cannot hold, and list it.")
+def convert(**given: Any) -> int:
+    """Write the eval set in SOURCE to TARGET, in the shape of another tool.
+
+    Shapes: greenroom, agentflow, adk, adk-flat, adk-named, queries, sessions, fluent, scenarios, and
+    table for .csv and .jsonl. What would be lost is listed and nothing is written, unless --lossy.
+    """
+    from greenroom.apps.cli import evalsets
+
+    return evalsets.convert(**given)
+
+
+@evalset_group.command(
+    "schema", epilog=examples("greenroom eval-set schema -o evalset.schema.json")
+)
+@options.output()
+def schema(output: str) -> int:
+    """Print the JSON schema of eval-set files, for editors that check while you type."""
+    from greenroom.apps.cli import evalsets
+
+    return evalsets.schema(output)

@@ -1,0 +1,143 @@
+"""`greenroom eval-set`: files made, filled, merged and converted."""
+
+import json
+from pathlib import Path
+
+import click
+
+from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, aside, put_out, telling
+from greenroom.cases import Case, EvalSet, evalset_schema, from_template, harvest, merge
+from greenroom.cases.files import read_evalset, write_evalset
+from greenroom.cases.files.ids import id_trouble
+from greenroom.cases.files.saving import save_text
+from greenroom.errors import BadCase, BadFile, BadInput
+from greenroom.ledger import Ledger
+from greenroom.ledger.questions import started
+from greenroom.simulation import UserAgents
+
+
+def create(name: str, description: str, output: str, force: bool) -> int:
+    """Write an empty set."""
+    with telling(verbose=False):
+        if trouble := id_trouble(name):
+            raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds'.")
+        path = Path(output or f"{name}.evalset.json")
+        if path.exists() and not force:
+            raise BadFile(f"{path} is already there; give another --output, or --force.")
+        write_evalset(EvalSet(name, name=name, description=description), path)
+    click.echo(f"created {path}")
+    return PASSED
+
+
+def add(
+    file: str,
+    from_session: str,
+    no_expect: bool,
+    from_template: str | None,
+    case_id: str,
+) -> int:
+    """Put one more case into a file, in the shape the file has."""
+    with telling(verbose=False):
+        evalset = _opened(file)
+        if from_session:
+            case = _recorded(from_session, case_id, evalset, expect=not no_expect)
+        elif from_template:
+            case = _templated(from_template, case_id, evalset)
+        else:
+            from greenroom.apps.cli.asking import asked_case
+
+            case = asked_case(evalset, case_id)
+        _saved(evalset.with_cases(case), file)
+    click.echo(f"added {case.id!r} to {file}, which has {_count(len(evalset) + 1)} now")
+    return PASSED
+
+
+def _opened(file: str) -> EvalSet:
+    if not Path(file).exists():
+        raise BadFile(f"File not found: {file}. Make it with `greenroom eval-set create NAME`.")
+    return read_evalset(file)
+
+
+def _saved(evalset: EvalSet, file: str) -> None:
+    write_evalset(evalset, file, shape=evalset.shape or None)
+
+
+def _recorded(path: str, case_id: str, evalset: EvalSet, *, expect: bool) -> Case:
+    ledger = Ledger.load(path)
+    first = started(ledger)
+    known = str(first.case.get("id", "")) if first is not None and first.case else ""
+    wanted = case_id or free_id(known or Path(path).stem, evalset)
+    try:
+        return harvest(ledger, wanted, expect=expect, user_agents=UserAgents)
+    except BadCase as error:
+        told = str(error).replace("harvest(..., expect=False) takes", "--no-expect takes")
+        raise BadFile(f"{path}: {told}") from error
+
+
+def _templated(template: str, case_id: str, evalset: EvalSet) -> Case:
+    return from_template(template, case_id or free_id(template, evalset))
+
+
+def free_id(wanted: str, evalset: EvalSet) -> str:
+    """`wanted`, or with the first number behind it that makes it nobody else's."""
+    number, found = 1, wanted
+    while found in evalset:
+        number += 1
+        found = f"{wanted}-{number}"
+    return found
+
+
+def _count(cases: int) -> str:
+    return "1 case" if cases == 1 else f"{cases} cases"
+
+
+def remove(file: str, ids: tuple[str, ...]) -> int:
+    """Take cases out of a file; an id that is not there changes nothing."""
+    with telling(verbose=False):
+        evalset = _opened(file).without(*ids)
+        _saved(evalset, file)
+    click.echo(
+        f"removed {', '.join(map(repr, ids))} from {file}, which has {_count(len(evalset))} now"
+    )
+    return PASSED
+
+
+def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: str | None) -> int:
+    """Put several files into one of our own shape."""
+    with telling(verbose=False):
+        sets = [read_evalset(file) for file in files]
+        name = Path(output).name.partition(".")[0] or "merged"
+        merged = merge(*sets, id=name, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
+        write_evalset(merged, output)
+    dropped = merged.metadata["duplicates_dropped"]
+    told = f"; {dropped} duplicates dropped" if dropped else ""
+    click.echo(f"merged {len(sets)} sets into {output}: {_count(len(merged))}{told}")
+    return PASSED
+
+
+def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> int:
+    """Write a file anew in another shape; what that loses is told, and refused unless allowed."""
+    with telling(verbose=False):
+        evalset = read_evalset(source, shape=read_as or None)
+        try:
+            write_evalset(evalset, target, shape=shape or None)
+        except BadFile as error:
+            if not lossy:
+                told = str(error).replace("or write with lossy=True", "or convert with --lossy")
+                raise Stopped(told, BAD_INPUT) from error
+            write_evalset(evalset, target, shape=shape or None, lossy=True)
+            aside(f"lossy: {str(error).partition('. Keep that')[0]}")
+    click.echo(f"{source} ({evalset.shape}) → {target}: {_count(len(evalset))}")
+    return PASSED
+
+
+def schema(output: str) -> int:
+    """Print or write the schema of our own files."""
+    text = json.dumps(evalset_schema(), indent=2) + "\n"
+    if not output:
+        put_out(text)
+        return PASSED
+    with telling(verbose=False):
+        save_text(text, Path(output))
+    click.echo(f"wrote {output}")
+    return PASSED

@@ -1,0 +1,48 @@
+"""Which report goes to which file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from greenroom.errors import BadInput
+from greenroom.reports.reporters import destinations, write_reports
+from greenroom.results import Report
+
+_ENDINGS = {".json": "json", ".xml": "junit", ".html": "html", ".htm": "html", ".md": "markdown"}
+
+Plan = Mapping[str, Path]
+"""Where each format goes."""
+
+
+def planned(formats: Sequence[str], output: str) -> Plan:
+    """Which formats are written where; what cannot be meant is refused before anything is played.
+
+    `console` is what the terminal shows anyway. Without a format the file's ending says which.
+    """
+    asked = [given for given in formats if given != "console"]
+    if not asked and output:
+        asked = [_by_ending(output)]
+    if not asked:
+        return {}
+    return {place.reporter.name: place.path for place in destinations(asked, output or ".")}
+
+
+def _by_ending(output: str) -> str:
+    suffix = Path(output).suffix
+    if Path(output).is_dir() or output.endswith("/"):
+        return "json"
+    if suffix in _ENDINGS:
+        return _ENDINGS[suffix]
+    raise BadInput(
+        f"--output {output} does not say which format is meant; end it in {', '.join(_ENDINGS)}, "
+        f"or give --format."
+    )
+
+
+def for_variant(plan: Plan, number: int) -> Plan:
+    """The same plan for one of several agents: each has files of its own."""
+    return {name: path.with_stem(f"{path.stem}-{number}") for name, path in plan.items()}
+
+
+def write(report: Report, plan: Plan, baseline: Report | None) -> list[Path]:
+    """Write a report as planned, and say where everything is."""
+    return write_reports(report, dict(plan), baseline=baseline) if plan else []

@@ -1,0 +1,107 @@
+"""`greenroom simulate`: conversations with simulated users, without a verdict."""
+
+from typing import Any
+
+import click
+
+from greenroom.apps.cli import options
+from greenroom.apps.cli.options import FILE, examples
+
+_CODES = """\b
+Exit codes, the first that applies:
+  130, 143  interrupted by Ctrl-C, or by SIGTERM
+  3         bad usage, or an agent or file that cannot be read
+  2         a conversation broke
+  1         a conversation was cut at its limit
+  0         all came to an end of their own
+"""
+
+
+@click.group("simulate")
+def simulate_group() -> None:
+    """Let a model play the user, and see what comes of it."""
+
+
+def _user_model(command: Any) -> Any:
+    return click.option(
+        "--model",
+        default="gpt-4o-mini",
+        show_default=True,
+        metavar="NAME",
+        help="Who plays the user: a model's name, or models.py:name.",
+    )(command)
+
+
+@simulate_group.command(
+    "run",
+    epilog=examples(
+        "greenroom simulate run shop.py --prompt 'I want my money back' --goals 'a refund'",
+        "greenroom simulate run shop.py --prompt Hello --persona 'in a hurry' --mocks mocks.yaml",
+        "greenroom simulate run shop.py --prompt Hello --save-as-eval shop.evalset.json",
+    )
+    + f"\n\n{_CODES}",
+)
+@click.argument("agent", type=FILE)
+@click.option("--prompt", required=True, metavar="TEXT", help="What the user says first.")
+@click.option("--persona", default="", metavar="TEXT", help="Who the user is.")
+@click.option("--plan", default="", metavar="TEXT", help="How the user goes about it.")
+@click.option("--goals", default="", metavar="A,B", help="What the user wants to reach.")
+@click.option(
+    "--max-turns",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How often the user may speak.",
+)
+@_user_model
+@options.tools
+@options.output(help="Write the conversation to this JSON file.")
+@click.option(
+    "--save-as-eval",
+    type=FILE,
+    default="",
+    metavar="FILE",
+    help="Add it as a case to this eval-set file, if it came to an end of its own.",
+)
+@options.verbose
+@options.as_json
+def simulate_run(**given: Any) -> int:
+    """Play one conversation between AGENT and a simulated user.
+
+    Tools stay mocked: give --mocks, or name those that may run with --allow-tool.
+    """
+    from greenroom.apps.cli.simulations import run_one
+
+    return run_one(**given)
+
+
+@simulate_group.command(
+    "batch",
+    epilog=examples(
+        "greenroom simulate batch shop.py scenarios.json -o conversations/",
+        "greenroom simulate batch shop.py scenarios.yaml --save-successful shop.evalset.json",
+    )
+    + f"\n\n{_CODES}",
+)
+@click.argument("agent", type=FILE)
+@click.argument("scenarios", type=FILE)
+@_user_model
+@options.concurrency
+@options.tools
+@options.filters
+@options.output(help="A folder for one JSON file a scenario.")
+@click.option(
+    "--save-successful",
+    type=FILE,
+    default="",
+    metavar="FILE",
+    help="Write those that came to an end of their own to an eval-set file.",
+)
+@options.verbose
+@options.as_json
+def simulate_batch(max_concurrency: int, parallel: bool, **given: Any) -> int:
+    """Play every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""
+    from greenroom.apps.cli.simulations import run_many
+
+    return run_many(concurrency=max_concurrency if parallel else 1, **given)

@@ -1,0 +1,250 @@
+"""`greenroom simulate`: conversations played, shown and kept."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from greenroom.apps.cli.exits import (
+    GATE_MISSED,
+    PASSED,
+    RUN_ERRORS,
+    Stopped,
+    aside,
+    loading,
+    put_out,
+    telling,
+)
+from greenroom.apps.cli.playing import Interrupted, loaded, to_the_end
+from greenroom.cases import Case, EvalSet, SimulatedUser, Stop, harvest
+from greenroom.cases.files import read_evalset, write_evalset
+from greenroom.cases.files.saving import save_text
+from greenroom.ledger.events import ToolBlocked
+from greenroom.ledger.records import record
+from greenroom.reports.terminal import Terminal, plain, styled
+from greenroom.reports.transcript import transcript
+from greenroom.reports.words import shortened
+from greenroom.simulation import Simulation, UserAgents, simulation_data
+from greenroom.suite import Batch, simulate_all
+from greenroom.suite.equipping import equipped
+from greenroom.suite.gathering import gather, load_mocks, load_model
+
+_LONGEST = 200
+
+
+@record(kw_only=True)
+class _Stage:
+    """Who plays with whom, and what answers for tools."""
+
+    agent: str
+    model: str
+    mocks: str
+    allow_tools: Sequence[str]
+    allow_opaque: bool = False
+    concurrency: int = 1
+    verbose: bool = False
+
+    def play(self, evalset: EvalSet, on_complete: Any = None) -> Batch:
+        """Simulate every case."""
+        with loading(self.mocks or self.model, self.verbose):
+            mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
+            user_model = load_model(self.model)
+
+        async def simulated() -> Batch:
+            return await simulate_all(
+                await loaded(self.agent, None, self.verbose),
+                equipped(evalset, mocks, None),
+                user_model=user_model,
+                concurrency=self.concurrency,
+                allow_tools=self.allow_tools,
+                allow_opaque=self.allow_opaque,
+                on_complete=on_complete,
+            )
+
+        try:
+            return to_the_end(simulated)
+        except Interrupted as stop:
+            raise Stopped(str(stop), stop.exit_code) from None
+
+
+def run_one(
+    agent: str,
+    prompt: str,
+    persona: str,
+    plan: str,
+    goals: str,
+    max_turns: int,
+    output: str,
+    save_as_eval: str,
+    as_json: bool,
+    verbose: bool,
+    **stage: Any,
+) -> int:
+    """One conversation, described on the command line."""
+    with telling(verbose):
+        wanted = [goal.strip() for goal in goals.split(",") if goal.strip()]
+        user = SimulatedUser(persona, plan=plan, goals=wanted)
+        case = Case("simulation", prompt, user=user, stop=Stop(max_turns=max_turns))
+        batch = _Stage(agent=agent, verbose=verbose, **stage).play(EvalSet("simulation", [case]))
+        [one] = batch.simulations
+        if as_json:
+            put_out(json.dumps(simulation_data(one), indent=2))
+        else:
+            _show(one, batch.notes, whole=verbose)
+        if output:
+            _write(one, Path(output))
+        if save_as_eval:
+            _save_case(one, Path(save_as_eval))
+        return _exit_code(batch)
+
+
+def run_many(
+    agent: str,
+    scenarios: str,
+    filters: Sequence[str],
+    output: str,
+    save_successful: str,
+    as_json: bool,
+    verbose: bool,
+    **stage: Any,
+) -> int:
+    """All conversations of a file."""
+    with telling(verbose):
+        with loading(scenarios, verbose):
+            evalset = gather(scenarios, configs=False).evalset
+        if filters:
+            total, evalset = len(evalset), evalset.filter(*filters)
+            aside(f"filtered to {len(evalset)}/{total}")
+        terminal = Terminal()
+        tell = partial(_say_line, terminal)
+        batch = _Stage(agent=agent, verbose=verbose, **stage).play(
+            evalset, None if as_json else tell
+        )
+        if as_json:
+            put_out(json.dumps([simulation_data(one) for one in batch.simulations], indent=2))
+        else:
+            _say_totals(terminal, batch)
+        if output:
+            _write_all(batch, Path(output))
+        if save_successful:
+            _save_successful(batch, evalset, Path(save_successful))
+        return _exit_code(batch)
+
+
+def _exit_code(batch: Batch) -> int:
+    if batch.errors:
+        raise Stopped(f"{len(batch.errors)} of {_count(batch)} broke", RUN_ERRORS)
+    cut = [one for one in batch.simulations if not one.completed]
+    if cut:
+        raise Stopped(f"{len(cut)} of {_count(batch)} cut at a limit", GATE_MISSED)
+    return PASSED
+
+
+def _count(batch: Batch) -> str:
+    total = len(batch.simulations)
+    return "1 conversation" if total == 1 else f"{total} conversations"
+
+
+# Shown
+
+
+def _show(one: Simulation, notes: Sequence[str], *, whole: bool) -> None:
+    terminal = Terminal()
+    for line in transcript(one.ledger) if one.ledger is not None else ():
+        text = line.text if whole else shortened(line.text, _LONGEST)
+        source = styled(f"  ({line.source})" if line.source else "", "dim")
+        terminal.hang(styled(line.who, "bold"), plain(text, source), width=13)
+    terminal.print()
+    _say_line(terminal, one)
+    for goal in one.goals:
+        reached = goal in one.goals_achieved
+        mark = styled("reached" if reached else "not shown", "green" if reached else "yellow")
+        terminal.hang(mark, plain(goal), indent=2, width=11)
+    for note in notes:
+        terminal.say(styled("note: ", "yellow"), note)
+
+
+def _say_line(terminal: Terminal, one: Simulation) -> None:
+    """How a conversation ended, on one line, and what broke it."""
+    status = "completed" if one.completed else "broke" if _broke(one) else f"cut at {one.ended}"
+    style = "green" if one.completed else "bold red" if _broke(one) else "yellow"
+    goals = f", goals {len(one.goals_achieved)}/{len(one.goals)}" if one.goals else ""
+    turns = "1 turn" if one.turns == 1 else f"{one.turns} turns"
+    terminal.say(styled(status, style), "  ", one.case_id, f"  {turns}{goals}")
+    if one.error:
+        terminal.say(one.error, indent=2)
+    refused = one.ledger.of(ToolBlocked) if one.ledger is not None else []
+    if refused:
+        here = f"on the command line: --mocks FILE, or --allow-tool {refused[0].tool}"
+        terminal.say(here, indent=2)
+
+
+def _broke(one: Simulation) -> bool:
+    return one.ended in (None, "error")
+
+
+def _say_totals(terminal: Terminal, batch: Batch) -> None:
+    parts = [_count(batch)]
+    if batch.completed is not None:
+        parts.append(f"{batch.completed:.0%} of those played came to an end of their own")
+    if batch.mean_turns is not None:
+        parts.append(f"{batch.mean_turns:.1f} turns on average")
+    if batch.goals_achieved is not None:
+        parts.append(f"{batch.goals_achieved:.0%} of the goals reached")
+    terminal.say("; ".join(parts))
+    for note in batch.notes:
+        terminal.say(styled("note: ", "yellow"), note)
+
+
+# Kept
+
+
+def _write(one: Simulation, path: Path) -> None:
+    save_text(json.dumps(simulation_data(one), indent=2, ensure_ascii=True) + "\n", path)
+    aside(f"wrote {path}")
+
+
+def _write_all(batch: Batch, folder: Path) -> None:
+    taken: set[str] = set()
+    for one in batch.simulations:
+        # An id may hold anything; a file's name may not lead out of its folder.
+        name = wanted = re.sub(r"[^\w.-]", "_", one.case_id).lstrip(".") or "scenario"
+        number = 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{wanted}-{number}"
+        taken.add(name.lower())
+        text = json.dumps(simulation_data(one), indent=2, ensure_ascii=True)
+        save_text(text + "\n", folder / f"{name}.json")
+    aside(f"wrote {len(batch.simulations)} files to {folder}")
+
+
+def _save_case(one: Simulation, path: Path) -> None:
+    if one.ledger is None or not one.completed:
+        aside(f"not saved to {path}: the conversation came to no end of its own")
+        return
+    held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
+    case = _harvested(one, _free(one.case_id, held))
+    write_evalset(held.with_cases(case), path, shape=held.shape or None)
+    aside(f"saved as case {case.id!r} in {path}")
+
+
+def _free(wanted: str, held: EvalSet) -> str:
+    from greenroom.apps.cli.evalsets import free_id
+
+    return free_id(wanted, held)
+
+
+def _save_successful(batch: Batch, evalset: EvalSet, path: Path) -> None:
+    cases = [_harvested(one, one.case_id) for one in batch.simulations if one.completed]
+    name = path.name.partition(".")[0] or evalset.id
+    write_evalset(EvalSet(name, cases), path)
+    aside(f"saved {len(cases)} of {len(evalset)} to {path}")
+
+
+def _harvested(one: Simulation, case_id: str) -> Case:
+    assert one.ledger is not None
+    return replace(harvest(one.ledger, case_id, user_agents=UserAgents), tags=("simulated",))

@@ -1,0 +1,40 @@
+"""The agent under test: it tells customers where their order is.
+
+Put your own agent here. Greenroom plays its own expressions as below, and agents of google-adk and
+pydantic-ai as they are: whatever this file calls `agent` (or root_agent, graph, app) is rehearsed.
+"""
+
+import json
+import re
+
+from greenroom import Agent, Scripted, call, tool
+from greenroom.ledger import ToolCall
+from greenroom.models import ModelRequest
+
+
+@tool
+def find_order(number: int) -> dict[str, str]:
+    """Look an order up by its number."""
+    # In a rehearsal this body never runs: the cases in evals/ say what the tool answers.
+    raise NotImplementedError("ask your shop system here")
+
+
+def stand_in(request: ModelRequest) -> str | ToolCall:
+    """Answers in place of a model, so that everything here runs without a key."""
+    last = request.messages[-1]
+    if last.role == "tool":
+        return f"Your order is {json.loads(last.text)['status']}."
+    number = re.search(r"\d+", last.text)
+    if number is None:
+        return "What is the number of your order?"
+    return call("find_order", number=int(number[0]))
+
+
+agent = Agent(
+    "desk",
+    # A real model: model="openai:gpt-4o-mini", after `pip install 'greenroom[openai]'` and with
+    # OPENAI_API_KEY set.
+    model=Scripted(then=stand_in),
+    instructions="Help customers to find their order. Ask for its number if they do not tell.",
+    tools=[find_order],
+)

@@ -1,0 +1,106 @@
+"""Mocks to begin with: every tool an agent has, as YAML to paste into an eval set."""
+
+import inspect
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, cast, get_type_hints
+
+from greenroom.backends.backend import ToolFacts
+from greenroom.backends.registry import backend_for
+from greenroom.ledger.plain import Json
+
+_SAMPLES: Mapping[str, Json] = {
+    "string": "",
+    "integer": 0,
+    "number": 0.0,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+_DEEPEST = 4
+
+
+def suggested_mocks(agent: Any, mocked: Collection[str] = ()) -> str:
+    """A YAML block that mocks every tool of the agent but those `mocked` already; "" if none lacks.
+
+    Each answer has the shape that the tool's return annotation promises, or is null. Of an agent
+    whose tools are known only while it runs, nothing is suggested.
+    """
+    lacking = unmocked_tools(agent, mocked)
+    if not lacking:
+        return ""
+    return "\n".join(["mocks:", *(line for facts in lacking for line in _lines(facts)), ""])
+
+
+def unmocked_tools(agent: Any, mocked: Collection[str] = ()) -> list[ToolFacts]:
+    """The tools that would be refused; those the user answers need no mock."""
+    tools = backend_for(agent).tools or {}
+    return [facts for name, facts in tools.items() if name not in mocked and not facts.yields]
+
+
+def _lines(facts: ToolFacts) -> list[str]:
+    hints = _hints(facts)
+    given = [_parameter(name, hints) for name in facts.parameters]
+    returns = _schema(hints["return"]) if "return" in hints else {}
+    told = f" -> {_word(returns)}" if returns else ""
+    answer = json.dumps(_sample(returns, returns), ensure_ascii=False)
+    return [f"  # {facts.name}({', '.join(given)}){told}", f"  {json.dumps(facts.name)}: {answer}"]
+
+
+def _parameter(name: str, hints: Mapping[str, Any]) -> str:
+    word = _word(_schema(hints[name])) if name in hints else ""
+    return f"{name}: {word}" if word else name
+
+
+def _hints(facts: ToolFacts) -> dict[str, Any]:
+    """The annotations of the function behind the tool, as far as they can be read."""
+    function = getattr(facts.origin, "fn", facts.origin)
+    if not callable(function):
+        return {}
+    try:
+        return get_type_hints(inspect.unwrap(function))
+    except Exception:  # noqa: BLE001 - annotations are the author's and may name what is not there
+        return {}
+
+
+def _schema(hint: Any) -> dict[str, Any]:
+    from pydantic import TypeAdapter
+
+    try:
+        found = TypeAdapter(hint).json_schema(mode="serialization")
+    except Exception:  # noqa: BLE001 - a type that has no schema has no shape to show
+        return {}
+    # A type that speaks of itself stands among the definitions.
+    return {**found, **_named(found, found)}
+
+
+def _named(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The definition that a schema refers to; nothing if it refers to none."""
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    return root.get("$defs", {}).get(name, {})
+
+
+def _word(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " | ".join(filter(None, map(_word, schema["anyOf"])))
+    if "enum" in schema:
+        return " | ".join(map(json.dumps, schema["enum"]))
+    return str(schema.get("type") or schema.get("title") or "")
+
+
+def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> Json:
+    """A value of the shape that a schema describes."""
+    if depth > _DEEPEST:
+        return None
+    schema = {**schema, **_named(schema, root)}
+    if "default" in schema:
+        return cast(Json, schema["default"])
+    if "anyOf" in schema:
+        return _sample(schema["anyOf"][0], root, depth + 1)
+    if "enum" in schema:
+        return cast(Json, schema["enum"][0])
+    if schema.get("properties"):
+        parts: dict[str, Any] = schema["properties"]
+        return {name: _sample(part, root, depth + 1) for name, part in parts.items()}
+    return _SAMPLES.get(str(schema.get("type", "null")))

@@ -1,0 +1,235 @@
+"""What `greenroom eval run` leaves behind, compares, and plays with other parts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from greenroom import EvalSet, Report
+
+CASES = """
+good = Case("good", "Hi", mocks={"refund": "ok"}, metrics=[contains("money")])
+bad = Case("bad", "Hi", mocks={"refund": "ok"}, metrics=[contains("never")])
+"""
+
+
+@pytest.fixture
+def shop(author):
+    return author(CASES)
+
+
+def test_json_is_the_report_and_nothing_else(shop, greenroom):
+    result = greenroom("eval", "run", "shop.py", "--json")
+    assert result.exit_code == 1
+    data = json.loads(result.stdout)
+    assert [r["status"] for r in data["results"]] == ["passed", "failed"]
+    assert "below the minimum" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words, files",
+    [
+        (["-o", "out.json"], ["out.json"]),
+        (["-o", "deep/er/out.xml"], ["deep/er/out.xml"]),
+        (["-f", "html", "-o", "page.html"], ["page.html"]),
+        (["-f", "json=a.json", "-f", "junit=b.xml"], ["a.json", "b.xml"]),
+        (["-f", "json", "-f", "console"], ["eval_report.json"]),
+        (
+            ["-f", "json", "-f", "html", "-o", "all/"],
+            ["all/eval_report.json", "all/eval_report.html"],
+        ),
+    ],
+)
+def test_reports_go_where_they_are_told_to(shop, greenroom, words, files):
+    result = greenroom("eval", "run", "shop.py", *words)
+    assert result.exit_code == 1, result.output
+    assert [file for file in files if not Path(file).is_file()] == []
+    assert all(f"wrote {file}" in result.stderr for file in files)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["-f", "jason"], "Did you mean json"),
+        (["-f", "json="], "names no file"),
+        (["-o", "report.pdf"], "--output report.pdf"),
+        (["-f", "json=same", "-f", "html=same"], "both be written"),
+    ],
+)
+def test_a_report_that_cannot_be_meant_is_refused_before_anything_is_played(
+    author, greenroom, words, said
+):
+    author(CASES + "raise RuntimeError('loaded')")
+    result = greenroom("eval", "run", "shop.py", *words)
+    assert result.exit_code == 3
+    assert said in result.stderr
+    assert "loaded" not in result.stderr
+
+
+def test_failures_are_saved_as_an_eval_set_to_go_on_with(author, greenroom):
+    author("")
+    author(
+        """
+        version: 1
+        cases:
+        - {id: good, says: Hi, mocks: {refund: {value: ok}}, expect: {contains: money}}
+        - {id: bad, says: Hi, mocks: {refund: {value: ok}}, expect: {contains: never}}
+        """,
+        "cases.yaml",
+        bare=True,
+    )
+    assert (
+        greenroom("eval", "run", "shop.py", "cases.yaml", "--save-failures", "f.yaml").exit_code
+        == 1
+    )
+    assert EvalSet.load("f.yaml").ids == ["bad"]
+    assert "1 case: 0 passed, 1 failed" in greenroom("eval", "run", "shop.py", "f.yaml").stdout
+
+
+def test_failures_that_are_code_are_not_saved_as_something_else(shop, greenroom):
+    result = greenroom("eval", "run", "shop.py", "--save-failures", "f.yaml")
+    assert result.exit_code == 3
+    assert "what is code: " in result.stderr
+    assert "1 failed" in result.stdout
+    assert not Path("f.yaml").exists()
+
+
+def test_a_case_that_got_worse_than_the_baseline_closes_the_gate(author, greenroom):
+    author(CASES)
+    author("agent = clerk(call('refund', order=7), 'No.')", "worse.py")
+    greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")
+    words = ["eval", "run", "worse.py", "shop.py", "--min-pass-rate", "0", "-o", "new.json"]
+    assert greenroom(*words).exit_code == 0
+    result = greenroom(*words, "--baseline", "old.json")
+    assert result.exit_code == 1
+    assert "regressed  good" in result.stdout
+    assert "worse than the baseline: good" in result.stderr
+    compared = greenroom("eval", "compare", "new.json", "--baseline", "old.json", "-o", "diff.json")
+    assert compared.exit_code == 1
+    assert "regressed  good" in compared.stdout
+    assert json.loads(Path("diff.json").read_text())["cases"]
+
+
+def test_a_case_that_asks_for_something_else_is_not_called_worse(author, greenroom):
+    author(CASES)
+    author(CASES.replace('contains("money")', 'contains("gold")'), "other.py")
+    greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")
+    words = ["eval", "run", "shop.py", "other.py", "--min-pass-rate", "0"]
+    result = greenroom(*words, "--baseline", "old.json")
+    assert result.exit_code == 0, result.output
+    assert "1 changed" in result.stdout
+
+
+def test_a_report_compared_with_itself_is_unchanged(shop, greenroom):
+    greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")
+    result = greenroom("eval", "compare", "old.json", "old.json")
+    assert result.exit_code == 0, result.output
+    assert greenroom("eval", "compare", "old.json").exit_code == 3
+    data = greenroom("eval", "compare", "old.json", "--baseline", "old.json", "--json").stdout
+    assert json.loads(data)
+
+
+def test_a_report_that_is_none_is_named(shop, greenroom):
+    Path("torn.json").write_text("{")
+    for words, said in [
+        (["torn.json"], "Invalid JSON in torn.json"),
+        (["no.json"], "File not found"),
+    ]:
+        result = greenroom("eval", "compare", *words, "--baseline", "torn.json")
+        assert result.exit_code == 3
+        assert "torn.json" in result.stderr, said
+
+
+def test_variants_are_played_on_the_same_cases_and_shown_side_by_side(author, greenroom):
+    author(CASES + "better = clerk(call('refund', order=7), 'Never, never: money.')")
+    words = ["eval", "run", "shop.py", "--agent", "shop.py:better", "-f", "json"]
+    result = greenroom(*words)
+    assert result.exit_code == 1
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["bad", "failed", "passed"] in rows
+    assert ["good", "passed", "passed"] in rows
+    assert "shop.py: the pass rate of 50.0 %" in result.stderr
+    assert [Report.load(f"eval_report-{n}.json").passed for n in (1, 2)] == [False, True]
+    together = json.loads(greenroom(*words[:-2], "--json").stdout)
+    assert list(together) == ["shop.py", "shop.py:better"]
+
+
+def test_an_error_of_any_variant_is_graver_than_a_missed_gate(author, greenroom):
+    author(CASES + "broken = Agent('b', model=Scripted(RuntimeError('boom')))")
+    assert greenroom("eval", "run", "shop.py", "--agent", "shop.py:broken").exit_code == 2
+
+
+def test_trials_are_played_and_counted(shop, greenroom):
+    for option in ("--trials", "--num-runs", "--num_runs"):
+        shown = greenroom("eval", "run", "shop.py", option, "3", "-q").stdout
+        assert shown.startswith("6 trials of 2 cases: 3 passed, 3 failed")
+
+
+def test_another_model_may_play_the_agent(author, greenroom):
+    author(CASES + "other = Scripted('never money')")
+    assert greenroom("eval", "run", "shop.py", "--model", "shop.py:other").exit_code == 0
+    unknown = greenroom("eval", "run", "shop.py", "--model", "nobody:gpt")
+    assert unknown.exit_code == 3
+    assert "no provider is called 'nobody'" in unknown.stderr
+
+
+def test_an_agent_whose_backend_cannot_change_its_model_says_so(author, greenroom):
+    author(
+        CASES
+        + """
+class Foreign:
+    name, models, tool_calls, resumes = "foreign", "routed", "routed", "no"
+    snapshot, digest, tools = {}, "", {}
+    async def advance(self, ledger, world): ...
+agent = Foreign()
+"""
+    )
+    result = greenroom("eval", "run", "shop.py", "--model", "gpt-4o-mini")
+    assert result.exit_code == 3
+    assert "the backend 'foreign', which cannot change its agent's model" in result.stderr
+
+
+def test_mocks_of_a_file_answer_where_a_case_has_none(author, greenroom):
+    author("""
+    hi = Case("hi", "Hi", metrics=[contains("money")])
+    answers = {"refund": "ok"}
+    """)
+    Path("mocks.yaml").write_text("refund: {value: ok}")
+    assert greenroom("eval", "run", "shop.py").exit_code == 2
+    assert greenroom("eval", "run", "shop.py", "--mocks", "mocks.yaml").exit_code == 0
+    assert greenroom("eval", "run", "shop.py", "--mocks", "shop.py:answers").exit_code == 0
+    Path("mocks.yaml").write_text("refund: ok")
+    wrong = greenroom("eval", "run", "shop.py", "--mocks", "mocks.yaml")
+    assert wrong.exit_code == 3
+    assert "mocks.yaml" in wrong.stderr
+
+
+def test_a_failure_shows_what_was_expected_beside_what_came(author, greenroom):
+    author("""
+    from greenroom import Expect
+    wrong = Case("wrong", "Hi", mocks={"refund": "ok"}, expect=Expect(tools=[call("refund", order=8)]))
+    """)
+    shown = greenroom("eval", "run", "shop.py").stdout
+    assert "    expected     refund(order=8)\n    got          refund(order=7)\n" in shown
+
+
+def test_the_command_that_plays_a_case_alone_keeps_what_matters(author, greenroom):
+    author("cases = [Case('a', 'Hi', metrics=[contains('never')]), Case('b', 'Hi', metrics=[])]")
+    Path("mocks.yaml").write_text("refund: {value: ok}")
+    words = ["eval", "run", "shop.py", "--mocks", "mocks.yaml", "--allow-tool", "refund"]
+    shown = greenroom(*words).stdout
+    again = (
+        "greenroom eval run shop.py shop.py --filter id:a --mocks mocks.yaml --allow-tool refund"
+    )
+    assert f"again: {again}" in shown
+
+
+def test_answers_of_judges_can_be_forgotten(shop, greenroom, monkeypatch):
+    monkeypatch.setenv("GREENROOM_JUDGES", "kept")
+    from greenroom.models import ModelReply
+    from greenroom.world.answers import AnswerCache
+
+    AnswerCache().put("ab" * 32, ModelReply("yes"))
+    result = greenroom("eval", "clear-cache")
+    assert result.exit_code == 0
+    assert "1 answers forgotten in kept" in result.stdout

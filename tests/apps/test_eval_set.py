@@ -1,0 +1,237 @@
+"""`greenroom eval-set`: files made, filled, listed, checked, merged and converted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from greenroom import EvalSet, rehearse
+
+CASES = """
+version: 1
+id: shop
+cases:
+- id: one
+  name: The first
+  says: Hi
+  tags: [smoke]
+  expect: {contains: money}
+- id: two
+  turns:
+  - says: Hi
+  - says: "Sure?\\e[2J"
+    expect: {contains: money}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("shop.yaml").write_text(CASES)
+
+
+def test_create_writes_an_empty_set_and_never_over_another(greenroom):
+    result = greenroom("eval-set", "create", "refunds", "-d", "Money back")
+    assert result.exit_code == 0, result.output
+    made = EvalSet.load("refunds.evalset.json")
+    assert (made.id, made.description, len(made)) == ("refunds", "Money back", 0)
+    again = greenroom("eval-set", "create", "refunds")
+    assert again.exit_code == 3
+    assert "refunds.evalset.json is already there" in again.stderr
+    assert greenroom("eval-set", "create", "refunds", "--force").exit_code == 0
+    assert greenroom("eval-set", "create", "other", "-o", "deep/er/other.yaml").exit_code == 0
+    assert EvalSet.load("deep/er/other.yaml").id == "other"
+
+
+def test_create_refuses_a_name_that_is_a_path(greenroom):
+    result = greenroom("eval-set", "create", "../evil")
+    assert result.exit_code == 3
+    assert not Path("../evil.evalset.json").exists()
+
+
+@pytest.mark.parametrize("template", ["single-turn", "multi-turn", "tool-test"])
+def test_a_template_adds_a_case_with_blanks_that_validate_finds(greenroom, template):
+    for number in ("", "-2"):
+        result = greenroom("eval-set", "add", "shop.yaml", "--from-template", template)
+        assert f"added '{template}{number}' to shop.yaml" in result.stdout
+    assert len(EvalSet.load("shop.yaml")) == 4
+    checked = greenroom("eval-set", "validate", "shop.yaml")
+    assert checked.exit_code == 3
+    assert "is still to be filled in" in checked.stdout
+
+
+def test_a_session_becomes_a_case_that_plays_it_again(author, greenroom):
+    author('hi = Case("hi", "Hi", mocks={"refund": "ok"}, metrics=[contains("money")])')
+    from greenroom.suite import load_cases
+    from greenroom.suite.references import load_value
+
+    [result] = rehearse(load_value("shop.py:agent"), load_cases("shop.py"))
+    assert result.ledger is not None
+    result.ledger.save("run.jsonl")
+    assert greenroom("eval-set", "add", "shop.yaml", "--from-session", "run.jsonl").exit_code == 0
+    assert EvalSet.load("shop.yaml").ids == ["one", "two", "hi"]
+    played = greenroom("eval", "run", "shop.py", "shop.yaml:hi")
+    assert played.exit_code == 0, played.output
+
+
+def test_a_session_that_cannot_be_read_is_named(greenroom):
+    Path("torn.jsonl").write_text("{")
+    for file in ("torn.jsonl", "none.jsonl"):
+        result = greenroom("eval-set", "add", "shop.yaml", "--from-session", file)
+        assert result.exit_code == 3
+        assert file in result.stderr
+
+
+def test_one_way_of_adding_has_to_be_chosen(greenroom):
+    for words in ([], ["-i", "--from-template", "single-turn"]):
+        result = greenroom("eval-set", "add", "shop.yaml", *words)
+        assert result.exit_code == 3
+        assert "give one of" in result.stderr
+
+
+def test_an_id_that_is_taken_is_refused(greenroom):
+    words = ["eval-set", "add", "shop.yaml", "--from-template", "single-turn", "--id", "one"]
+    result = greenroom(*words)
+    assert result.exit_code == 3
+    assert "two cases 'one'" in result.stderr
+
+
+def test_remove_takes_a_case_out_and_an_unknown_id_changes_nothing(greenroom):
+    before = Path("shop.yaml").read_text()
+    result = greenroom("eval-set", "remove", "shop.yaml", "one", "three")
+    assert result.exit_code == 3
+    assert "no case 'three'" in result.stderr
+    assert Path("shop.yaml").read_text() == before
+    assert greenroom("eval-set", "remove", "shop.yaml", "one").exit_code == 0
+    assert EvalSet.load("shop.yaml").ids == ["two"]
+
+
+def test_a_file_keeps_its_shape_when_a_case_is_removed(greenroom):
+    words = ["eval-set", "convert", "shop.yaml", "shop.evalset.json", "--to", "adk", "--lossy"]
+    assert greenroom(*words).exit_code == 0
+    assert greenroom("eval-set", "remove", "shop.evalset.json", "one").exit_code == 0
+    left = EvalSet.load("shop.evalset.json")
+    assert (left.shape, left.ids) == ("adk", ["two"])
+
+
+def test_list_shows_ids_names_turns_tags_and_the_total(greenroom):
+    result = greenroom("eval-set", "list", "shop.yaml")
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["id", "name", "turns", "tags"],
+        ["one", "The", "first", "1", "smoke"],
+        ["two", "2"],
+        ["2", "cases"],
+    ]
+
+
+def test_list_can_filter_say_more_and_speak_json(greenroom):
+    filtered = greenroom("eval-set", "list", "shop.yaml", "--filter", "tag:smoke")
+    assert "filtered to 1/2" in filtered.stderr
+    assert filtered.stdout.splitlines()[-1] == "1 case"
+    assert "user: Sure?\\x1b[2J" in greenroom("eval-set", "list", "shop.yaml", "-v").stdout
+    data = json.loads(greenroom("eval-set", "list", "shop.yaml", "--json").stdout)
+    assert [(case["id"], case["turns"]) for case in data] == [("one", 1), ("two", 2)]
+
+
+@pytest.mark.parametrize(
+    "name, text, said",
+    [
+        ("none.yaml", None, "File not found: none.yaml"),
+        ("torn.json", "{", "Invalid JSON in torn.json"),
+        ("other.txt", "x", "other.txt"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(greenroom, name, text, said):
+    if text is not None:
+        Path(name).write_text(text)
+    for verb in ("list", "validate"):
+        result = greenroom("eval-set", verb, name)
+        assert result.exit_code == 3
+        assert said in result.output
+
+
+def test_validate_tells_every_problem_with_line_and_place(greenroom):
+    assert greenroom("eval-set", "validate", "shop.yaml").exit_code == 0
+    Path("bad.yaml").write_text(
+        "version: 1\ncases:\n- id: one\n  says: Hi\n  tags: [' smoke']\n  metrics: [no_such]\n"
+        "- id: two\n  expect: {contains: ''}\n  says: Hi\n"
+    )
+    result = greenroom("eval-set", "validate", "bad.yaml", "shop.yaml")
+    assert result.exit_code == 3
+    for said in ("line 5, cases[0].tags[0]", "line 6, cases[0].metrics[0]", "cases[1].expect"):
+        assert said in result.stdout
+    assert "shop.yaml: fine" in result.stdout
+    assert "not fit to be played: bad.yaml" in result.stderr
+    [bad, _] = json.loads(
+        greenroom("eval-set", "validate", "bad.yaml", "shop.yaml", "--json").stdout
+    )
+    assert bad["valid"] is False
+    assert bad["problems"][0]["line"] == 5
+
+
+def test_validate_fixes_what_is_safe_to_fix_and_says_what(greenroom):
+    Path("bad.yaml").write_text(
+        "version: 1\ncases:\n- says: Hi\n  tags: [' smoke']\n  expect: {contains: x}\n"
+    )
+    assert greenroom("eval-set", "validate", "bad.yaml").exit_code == 3
+    result = greenroom("eval-set", "validate", "bad.yaml", "--fix")
+    assert result.exit_code == 0, result.output
+    assert "fixed cases[0].id: the case had no id. It is now 'case-1'" in result.stdout
+    assert EvalSet.load("bad.yaml").tags == ["smoke"]
+    before = Path("bad.yaml").read_text()
+    assert greenroom("eval-set", "validate", "bad.yaml", "--fix").exit_code == 0
+    assert Path("bad.yaml").read_text() == before
+
+
+def test_a_hint_is_said_and_changes_no_exit_code(greenroom):
+    Path("hint.yaml").write_text("version: 1\ncases:\n- {id: one, says: Hi}\n")
+    result = greenroom("eval-set", "validate", "hint.yaml")
+    assert result.exit_code == 0
+    assert "hint: " in result.stdout
+
+
+def test_merge_puts_sets_together_and_drops_duplicates_if_asked(greenroom):
+    Path("more.yaml").write_text(CASES.replace("id: two", "id: three"))
+    refused = greenroom("eval-set", "merge", "shop.yaml", "more.yaml", "-o", "all.json")
+    assert refused.exit_code == 3
+    assert "both have a case 'one'" in refused.stderr
+    words = ["eval-set", "merge", "shop.yaml", "more.yaml", "-o", "out/all.json", "--deduplicate"]
+    assert "1 duplicates dropped" in greenroom(*words).stdout
+    assert EvalSet.load("out/all.json").ids == ["one", "two", "three"]
+    assert greenroom("eval-set", "merge", "shop.yaml").exit_code == 3
+
+
+def test_merge_can_keep_the_last_of_two_that_differ(greenroom):
+    Path("more.yaml").write_text(CASES.replace("The first", "The newest"))
+    words = ["eval-set", "merge", "shop.yaml", "more.yaml", "-o", "all.json"]
+    assert greenroom(*words, "--deduplicate").exit_code == 3
+    assert greenroom(*words, "--keep", "last").exit_code == 0
+    assert EvalSet.load("all.json")["one"].name == "The newest"
+
+
+def test_convert_lists_what_would_be_lost_and_writes_only_if_that_is_allowed(greenroom):
+    words = ["eval-set", "convert", "shop.yaml", "shop.evalset.json", "--to", "adk"]
+    refused = greenroom(*words)
+    assert refused.exit_code == 3
+    assert "one.turns[0].expect" in refused.stderr
+    assert "--lossy" in refused.stderr
+    assert not Path("shop.evalset.json").exists()
+    allowed = greenroom(*words, "--lossy")
+    assert allowed.exit_code == 0
+    assert "one.turns[0].expect" in allowed.stderr
+    assert EvalSet.load("shop.evalset.json").shape == "adk"
+
+
+def test_convert_between_files_of_our_own_loses_nothing(greenroom):
+    assert greenroom("eval-set", "convert", "shop.yaml", "shop.json").exit_code == 0
+    assert EvalSet.load("shop.json") == EvalSet.load("shop.yaml")
+    unknown = greenroom("eval-set", "convert", "shop.yaml", "x.json", "--to", "adc")
+    assert unknown.exit_code == 3
+    assert "Did you mean 'adk'?" in unknown.stderr
+
+
+def test_the_schema_is_printed_or_written(greenroom):
+    assert json.loads(greenroom("eval-set", "schema").stdout)["title"] == "Greenroom eval set"
+    assert greenroom("eval-set", "schema", "-o", "deep/schema.json").exit_code == 0
+    assert json.loads(Path("deep/schema.json").read_text())["$defs"]

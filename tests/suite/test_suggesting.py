@@ -1,0 +1,75 @@
+"""Mocks to begin with: shaped by the tools' own annotations, and read back as they are."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+import yaml
+
+from greenroom import Agent, Case, Scripted, call, rehearse, tool
+from greenroom.metrics import contains
+from greenroom.suite.suggesting import suggested_mocks, unmocked_tools
+
+
+@dataclass
+class Order:
+    id: int
+    state: Literal["open", "sent"]
+    notes: list[str]
+    parent: "Order | None" = None
+
+
+@tool
+def weather(city: str, days: int = 1) -> str:
+    """The weather."""
+    raise AssertionError
+
+
+@tool
+def order(id: int) -> Order:
+    """An order."""
+    raise AssertionError
+
+
+@tool
+def untold(what):  # pyright: ignore[reportUnknownParameterType]
+    """Says nothing about itself."""
+    raise AssertionError
+
+
+@tool(yields=True)
+def ask_boss(question: str) -> str:
+    """The user answers."""
+    raise AssertionError
+
+
+def clerk(*lines: Any, tools: Any = (weather, order, untold, ask_boss)) -> Agent:
+    return Agent("clerk", model=Scripted(*lines), tools=tools)
+
+
+def test_every_tool_that_lacks_a_mock_is_suggested_with_its_types():
+    assert suggested_mocks(clerk(), mocked=["untold"]).splitlines() == [
+        "mocks:",
+        "  # weather(city: string, days: integer) -> string",
+        '  "weather": ""',
+        "  # order(id: integer) -> object",
+        '  "order": {"id": 0, "state": "open", "notes": [], "parent": null}',
+    ]
+
+
+def test_what_is_suggested_can_be_pasted():
+    read = yaml.safe_load(suggested_mocks(clerk()))
+    assert read["mocks"]["untold"] is None
+    assert set(read["mocks"]) == {"weather", "order", "untold"}
+
+
+def test_an_agent_with_suggested_mocks_runs():
+    agent = clerk(call("weather", city="Oslo"), call("order", id=1), "done")
+    mocks = yaml.safe_load(suggested_mocks(agent))["mocks"]
+    case = Case("one", says="hello", metrics=[contains("done")])
+    assert rehearse(agent, [case], mocks=mocks)["one"].passed
+
+
+@pytest.mark.parametrize("agent", [clerk(tools=[]), clerk(tools=[ask_boss]), lambda message: ""])
+def test_nothing_is_suggested_where_nothing_lacks_or_nobody_knows(agent: Any):
+    assert (suggested_mocks(agent), unmocked_tools(agent)) == ("", [])
