@@ -46,6 +46,11 @@ def test_all_problems_are_told_at_once() -> None:
     ]
 
 
+def test_a_problem_of_the_whole_file_has_no_place():
+    assert str(Problem("", "it is empty")) == "it is empty"
+    assert str(Problem("", "it is empty", line=2)) == "line 2: it is empty"
+
+
 def test_a_problem_reads_as_a_sentence_with_its_line_and_its_fix() -> None:
     problem = Problem("cases[0].id", "the id is blank", "Name it.", line=3)
     assert str(problem) == "line 3, cases[0].id: the id is blank. Name it."

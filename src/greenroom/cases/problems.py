@@ -20,8 +20,9 @@ class Problem:
     hint: bool = False
 
     def __str__(self) -> str:
-        place = self.where if self.line is None else f"line {self.line}, {self.where}"
-        told = f"{place}: {self.message}"
+        line = "" if self.line is None else f"line {self.line}"
+        place = ", ".join(part for part in (line, self.where) if part)
+        told = f"{place}: {self.message}" if place else self.message
         return f"{told.rstrip('.')}. {self.fix}" if self.fix else told
 
 
