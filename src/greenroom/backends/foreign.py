@@ -5,9 +5,11 @@ written into the ledger, so the next advance finds it there, in this process or 
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from contextvars import ContextVar
 from hashlib import blake2b
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -38,6 +40,8 @@ from greenroom.world.recording import described
 from greenroom.world.world import Context, Pending, Returned, ToolRequest, World
 
 T = TypeVar("T")
+Check = Callable[[Json, bool], Json]
+"""Turns an answer into what was asked for, strictly or not; ValueError if it cannot."""
 
 _BOOL = TypeAdapter(bool)
 
@@ -76,9 +80,27 @@ class Invocation:
     or plug-ins make of it, that error decides how the invocation ends.
     """
 
-    __slots__ = ("broke", "given", "ledger", "memory", "resumed", "root", "world")
+    __slots__ = (
+        "_check",
+        "_replays",
+        "broke",
+        "given",
+        "ledger",
+        "memory",
+        "resumed",
+        "root",
+        "world",
+    )
 
-    def __init__(self, ledger: Ledger, world: World, memory: str) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        world: World,
+        memory: str,
+        check: Check | None = None,
+        *,
+        replays: bool = False,
+    ) -> None:
         trail = ledger.trail(world.voice)
         begun = trail.open_invocation
         self.resumed = begun is not None
@@ -89,6 +111,8 @@ class Invocation:
         self.ledger = ledger
         self.world = world
         self.memory = memory
+        self._check = check or checked_approval
+        self._replays = replays
         self.root = begun.path
         self.given: Json = begun.input
         self.broke: GreenroomError | None = None
@@ -118,7 +142,14 @@ class Invocation:
         return Waiting(played.yields) if played.yields else self._ended(played.output)
 
     async def routed(self, answer: Awaitable[T]) -> T:
-        """The World's answer; an error of ours is kept before the framework gets to see it."""
+        """The World's answer; an error of ours is kept before the framework gets to see it.
+
+        After one, nothing is asked any more: whoever swallowed it would only go on in vain.
+        """
+        if self.broke is not None:
+            if isinstance(answer, Coroutine):
+                answer.close()  # pyright: ignore[reportUnknownMemberType]
+            raise self.broke
         try:
             return await answer
         except GreenroomError as error:
@@ -155,9 +186,11 @@ class Invocation:
 
     def approval_wanted(self, yield_id: str, call_id: str, tool: str, args: Json) -> Yield:
         """The wait for whether a tool call may run; its id is not the call's own."""
-        return Yield(
-            yield_id, "tool", tool, call_id, args, invocation=self.root, check=checked_approval
-        )
+        return Yield(yield_id, "tool", tool, call_id, args, invocation=self.root, check=self._check)
+
+    def message_wanted(self, yield_id: str, prompt: str) -> Yield:
+        """The wait for the user's next message, inside a run."""
+        return Yield(yield_id, "message", prompt=prompt, invocation=self.root)
 
     def take_result(self, call_id: str, value: Json) -> None:
         """Write down that the user's answer is what a waiting call returned."""
@@ -182,8 +215,11 @@ class Invocation:
         return isinstance(event, Remembered) and event.name == self.memory
 
     def _refuse_cut(self) -> None:
-        """Only pauses can be continued: between them the framework keeps its state to itself."""
-        if not self.resumed:
+        """Only pauses can be continued: between them the framework keeps its state to itself.
+
+        An agent that replays is begun anew, and hears what it was answered before.
+        """
+        if not self.resumed or self._replays:
             return
         at_work = False
         for event in self.ledger:
@@ -222,6 +258,8 @@ class Invocation:
         self.world.record(Remembered(path=self.root, name=self.memory, data=data))
 
     def _open(self, wanted: Yield) -> None:
+        if wanted.type == "message" and wanted.prompt:
+            self.world.record(AgentSaid(path=f"{self.root}/{wanted.id}", text=wanted.prompt))
         self.world.record(
             YieldOpened(
                 path=self.root,
@@ -230,10 +268,13 @@ class Invocation:
                 tool=wanted.tool,
                 call_id=wanted.call_id,
                 args=wanted.args,
+                prompt=wanted.prompt,
             )
         )
 
     def _reopened(self, opened: YieldOpened) -> Yield:
+        if opened.type == "message":
+            return self.message_wanted(opened.yield_id, opened.prompt)
         if opened.yield_id == opened.call_id:
             return self.result_wanted(opened.call_id, opened.tool, opened.args)
         return self.approval_wanted(opened.yield_id, opened.call_id, opened.tool, opened.args)
@@ -287,6 +328,26 @@ class Kept:
     def matches(self, answer: Json | ModelReply) -> bool:
         """Whether the answer is what the real thing said."""
         return self.real is not None and self.told == answer
+
+
+class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`
+    """Let a context variable have this value inside.
+
+    A coroutine that is thrown away may end in another context, where there is nothing to undo.
+    """
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[T], value: T) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> None:
+        self._token = self._variable.set(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ValueError):
+            self._variable.reset(self._token)
 
 
 async def call_tool(

@@ -1,0 +1,188 @@
+"""What leading a framework's agent through the gate costs over the framework's own bare run.
+
+    python benchmarks/frameworks.py [rounds]
+
+One case: a tool call, its mocked answer, a text. Figures are CPU milliseconds per run, the best of
+several alternating rounds; the machine's other work counts least in the best one. For the frameworks
+that are installed.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from time import process_time
+from typing import Any
+
+from greenroom import Case, simulate
+
+RUNS = 60
+CASE = Case("one", says="hello", mocks={"weather": "3 degrees"})
+BUDGET = (0.15, 0.4)
+
+Run = Callable[[], Awaitable[Any]]
+
+
+async def weather(city: str, days: int = 1) -> str:
+    """The weather."""
+    return f"3 degrees in {city} for {days} days"
+
+
+def langgraph() -> tuple[Run, Any]:
+    from langchain.agents import create_agent
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, HumanMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+    from langchain_core.tools import StructuredTool
+
+    class Script(BaseChatModel):
+        @property
+        def _llm_type(self) -> str:
+            return "script"
+
+        def bind_tools(self, *_: Any, **__: Any) -> Any:
+            return self
+
+        def _generate(self, messages: Any, *_: Any, **__: Any) -> Any:
+            calls = [{"name": "weather", "args": {"city": "Oslo"}, "id": "call-1"}]
+            asked = any(isinstance(message, AIMessage) for message in messages)
+            reply = AIMessage("done") if asked else AIMessage("", tool_calls=calls)
+            return ChatResult(generations=[ChatGeneration(message=reply)])
+
+        async def _agenerate(self, messages: Any, *_: Any, **__: Any) -> Any:
+            return self._generate(messages)
+
+    agent: Any = create_agent(Script(), [StructuredTool.from_function(coroutine=weather)])
+    return lambda: agent.ainvoke({"messages": [HumanMessage("hello")]}), agent
+
+
+def openai_agents() -> tuple[Run, Any]:
+    from openai.types.responses import (
+        ResponseFunctionToolCall,
+        ResponseOutputMessage,
+        ResponseOutputText,
+    )
+
+    from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
+
+    call = ResponseFunctionToolCall(
+        type="function_call",
+        name="weather",
+        call_id="call-1",
+        arguments=json.dumps({"city": "Oslo"}),
+    )
+    text = ResponseOutputText(type="output_text", text="done", annotations=[])
+    said = ResponseOutputMessage(
+        id="msg_1", type="message", role="assistant", status="completed", content=[text]
+    )
+
+    class Script(Model):
+        async def get_response(self, *_: Any, input: Any = "", **__: Any) -> Any:
+            asked = not isinstance(input, str) and len(input) > 1
+            return ModelResponse(output=[said if asked else call], usage=Usage(), response_id=None)
+
+        def stream_response(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+    agent = Agent("clerk", model=Script(), tools=[function_tool(weather)])
+    quiet = RunConfig(tracing_disabled=True)
+    return lambda: Runner.run(agent, "hello", run_config=quiet), agent
+
+
+def pydantic_ai() -> tuple[Run, Any]:
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+
+    async def reply(messages: Any, _: Any) -> ModelResponse:
+        asked = any(isinstance(message, ModelResponse) for message in messages)
+        return ModelResponse(
+            [TextPart("done") if asked else ToolCallPart("weather", {"city": "Oslo"})]
+        )
+
+    agent = Agent(FunctionModel(reply), tools=[weather])
+    return lambda: agent.run("hello"), agent
+
+
+def adk() -> tuple[Run, Any]:
+    from google.adk.agents import LlmAgent
+    from google.adk.models.base_llm import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    class Script(BaseLlm):
+        async def generate_content_async(self, llm_request: Any, *_: Any, **__: Any) -> Any:
+            asked = any(content.role == "model" for content in llm_request.contents)
+            call = types.FunctionCall(name="weather", args={"city": "Oslo"})
+            part = types.Part(text="done") if asked else types.Part(function_call=call)
+            yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+    agent = LlmAgent(name="clerk", model=Script(model="script"), tools=[weather])
+
+    async def bare() -> None:
+        runner = InMemoryRunner(agent, app_name="bench")
+        session = await runner.session_service.create_session(app_name="bench", user_id="u")
+        message = types.Content(role="user", parts=[types.Part(text="hello")])
+        async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+            pass
+
+    return bare, agent
+
+
+FRAMEWORKS: dict[str, tuple[str, Callable[[], tuple[Run, Any]]]] = {
+    "langgraph": ("langchain", langgraph),
+    "openai-agents": ("agents", openai_agents),
+    "pydantic-ai": ("pydantic_ai", pydantic_ai),
+    "google-adk": ("google.adk", adk),
+}
+
+
+async def cost(run: Run) -> float:
+    """CPU milliseconds of one run, on average."""
+    begun = process_time()
+    for _ in range(RUNS):
+        await run()
+    return (process_time() - begun) / RUNS * 1e3
+
+
+async def measured(make: Callable[[], tuple[Run, Any]], rounds: int) -> tuple[float, float]:
+    """The best bare and the best gated figure of alternating rounds."""
+    from greenroom.backends import backend_for
+
+    bare, agent = make()
+    backend = backend_for(agent)
+    await cost(bare)
+    await cost(lambda: simulate(CASE, backend))
+    pairs = [(await cost(bare), await cost(lambda: simulate(CASE, backend))) for _ in range(rounds)]
+    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+
+
+def is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def main() -> None:
+    logging.disable()
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    print(
+        f"{'framework':15}{'bare ms':>9}{'gated ms':>10}{'ratio':>7}{'more µs':>9}  within budget"
+    )
+    for name, (module, make) in FRAMEWORKS.items():
+        if not is_there(module):
+            print(f"{name:15}not installed")
+            continue
+        bare, gated = asyncio.run(measured(make, rounds))
+        allowed = max(bare * BUDGET[0], BUDGET[1])
+        more = gated - bare
+        told = "yes" if more <= allowed else f"no: {allowed * 1e3:.0f} µs are allowed"
+        print(f"{name:15}{bare:9.2f}{gated:10.2f}{gated / bare:7.2f}{more * 1e3:9.0f}  {told}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""What is known of a graph before it runs, and what in it cannot be rehearsed."""
+
+# The framework is half typed, and its seams are its own affair.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.graph import MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
+
+from greenroom.backends.backend import ToolFacts
+from greenroom.backends.foreign import jsonable
+from greenroom.backends.langgraph.dispatch import overrides
+from greenroom.backends.langgraph.gates import origin_of
+from greenroom.backends.langgraph.translation import model_name
+from greenroom.backends.langgraph.walking import parts_of
+from greenroom.backends.native.history import as_text
+from greenroom.errors import BadAgent
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json
+
+Graph = Pregel[Any, Any, Any, Any]
+_OWN = ("langchain.", "langchain_core.", "langgraph.")
+_RELIED_ON = ("ainvoke", "astream", "copy")
+
+
+def check_agent(given: Any, has_input: bool = False) -> Graph:
+    """The graph, if all its work can be led through the gate; BadAgent naming what cannot."""
+    graph = _graph_of(given)
+    for name in _RELIED_ON:
+        owner = next(cls for cls in type(graph).__mro__ if name in vars(cls))
+        if not f"{owner.__module__}.".startswith(_OWN):
+            raise BadAgent(
+                f"graph {name_of(graph)!r} is a {type(graph).__name__}, which brings its own "
+                f"{name}(); what it does there would run past the gate."
+            )
+    if not has_input and "messages" not in graph.channels:
+        raise BadAgent(
+            f"graph {name_of(graph)!r} has no messages in its state ({_state_keys(graph)}). Say "
+            f"what its input is: LangGraphBackend(graph, input=lambda text: {{...}})."
+        )
+    for part in parts_of(graph):
+        _check_part(part, name_of(graph))
+    return graph
+
+
+def name_of(graph: Graph) -> str:
+    """The graph's name in ledgers."""
+    return graph.name or "graph"
+
+
+def tool_facts(graph: Graph) -> dict[str, ToolFacts] | None:
+    """Every tool by name; None where code of the author's own may call what nobody can list."""
+    if not all(_is_known(graph, name) for name in graph.nodes):
+        return None
+    found = (part for part in parts_of(graph) if isinstance(part, BaseTool))
+    return {tool.name: ToolFacts(tool.name, _names(tool), origin=origin_of(tool)) for tool in found}
+
+
+def described_graph(graph: Graph) -> dict[str, Json]:
+    """The graph as JSON."""
+    parts = list(parts_of(graph))
+    return {
+        "name": name_of(graph),
+        "nodes": {name: _told(node.bound) for name, node in graph.nodes.items()},
+        "prompts": [str(part.text) for part in parts if isinstance(part, BaseMessage)],
+        "models": sorted({model_name(part) for part in parts if isinstance(part, BaseChatModel)}),
+        "tools": [_described_tool(part) for part in parts if isinstance(part, BaseTool)],
+        "subgraphs": sorted(
+            {name_of(part) for part in parts if isinstance(part, Pregel) and part is not graph}
+        ),
+    }
+
+
+def _graph_of(given: Any) -> Graph:
+    if isinstance(given, Pregel):
+        return cast(Graph, given)
+    if isinstance(given, StateGraph):
+        raise BadAgent("this StateGraph is not compiled. Hand over graph.compile().")
+    if isinstance(given, Runnable) and not isinstance(given, BaseTool | ToolNode):
+        if "remote" in type(given).__module__:
+            raise BadAgent(
+                f"a {type(given).__name__} runs at another place, where no gate can hold it. Hand "
+                f"over the graph itself."
+            )
+        return _alone(cast("Runnable[Any, Any]", given))
+    raise BadAgent(f"a {type(given).__name__} is no agent. Hand over a compiled graph or a chain.")
+
+
+def _alone(runnable: Runnable[Any, Any]) -> Graph:
+    """A model or chain as the only node of a graph, which remembers the conversation for it."""
+    takes = _takes(runnable)
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        messages = state["messages"]
+        said: Any = messages[-1].text if messages else ""
+        given = {"messages": messages} if takes == "messages" else {takes: str(said)}
+        out: Any = await runnable.ainvoke(given if takes else messages)
+        return {
+            "messages": [out if isinstance(out, BaseMessage) else AIMessage(as_text(jsonable(out)))]
+        }
+
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.set_entry_point("answer")
+    return graph.compile(name=runnable.get_name())
+
+
+def _takes(runnable: Runnable[Any, Any]) -> str:
+    """The name under which a chain wants what was said; "" if it takes the messages as they are."""
+    if isinstance(runnable, BaseChatModel) or isinstance(
+        getattr(runnable, "bound", None), BaseChatModel
+    ):
+        return ""
+    names = list(runnable.get_input_jsonschema().get("properties", ()))
+    if "messages" in names:
+        return "messages"
+    if len(names) > 1:
+        raise BadAgent(
+            f"the chain {runnable.get_name()!r} wants {names}, and only one of them can be what "
+            f"the user says. Put it into a graph with a state of these."
+        )
+    return names[0] if names else ""
+
+
+def _check_part(part: Any, graph: str) -> None:
+    if isinstance(part, BaseChatModel | BaseTool):
+        name = overrides(type(part))
+        if name is not None:
+            raise BadAgent(
+                f"graph {graph!r} uses a {type(part).__name__}, which brings its own {name}(); "
+                f"what it does there would run past the gate."
+            )
+    if isinstance(part, Pregel):
+        if part.interrupt_before_nodes or part.interrupt_after_nodes:
+            raise BadAgent(
+                f"graph {graph!r} was compiled with interrupt_before or interrupt_after, which stop "
+                f"it without asking its user anything. Call interrupt(...) in the node instead."
+            )
+        for key, channel in cast(Graph, part).channels.items():
+            if type(channel).__name__ == "DeltaChannel":
+                raise BadAgent(
+                    f"graph {graph!r} keeps {key!r} in a DeltaChannel, whose history cannot be "
+                    f"kept in a ledger. Rehearse it with an ordinary channel."
+                )
+    if type(part).__name__ in ("ShellToolMiddleware", "CodexSandboxExecutionPolicy"):
+        raise BadAgent(
+            f"graph {graph!r} has a {type(part).__name__}, which starts a process as soon as it "
+            f"runs. Rehearse the agent without it, or with a tool of that name."
+        )
+
+
+def _is_known(graph: Graph, name: str) -> bool:
+    """Whether a node is the framework's own, whose tools are all in sight."""
+    bound = graph.nodes[name].bound
+    if isinstance(bound, ToolNode):
+        return True
+    if isinstance(bound, Pregel):
+        inner = cast(Graph, bound)
+        return all(_is_known(inner, each) for each in inner.nodes)
+    function = getattr(bound, "afunc", None) or getattr(bound, "func", None)
+    return f"{getattr(function, '__module__', '')}.".startswith(_OWN)
+
+
+def _names(tool: BaseTool) -> tuple[str, ...]:
+    return tuple(_schema(tool).get("properties", {}))
+
+
+def _schema(tool: BaseTool) -> dict[str, Json]:
+    schema: Any = tool.tool_call_schema
+    return schema if isinstance(schema, dict) else schema.model_json_schema()
+
+
+def _described_tool(tool: BaseTool) -> Json:
+    behind = origin_of(tool).fn
+    code = behind if inspect.isroutine(behind) else type(tool)
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": _schema(tool),
+        "code": code_identity(code),
+    }
+
+
+def _told(bound: Any) -> str:
+    function = getattr(bound, "afunc", None) or getattr(bound, "func", None)
+    return code_identity(function) if inspect.isfunction(function) else type(bound).__name__
+
+
+def _state_keys(graph: Graph) -> str:
+    def own() -> Iterator[str]:
+        for key in graph.channels:
+            if not key.startswith(("__", "branch:", "join:")):
+                yield key
+
+    return ", ".join(own())

@@ -1,0 +1,366 @@
+"""The innermost wrapping: a copy of a model or tool whose work is asked of the World.
+
+The copy is made for one run or call. Everything the framework does around that call (callbacks, checks of
+arguments, retries, streams, error policies) it does as ever, with the copy.
+"""
+
+# The framework is half typed, and its seams are its own affair.
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+
+import copy
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.errors import GraphBubbleUp
+
+from greenroom.backends.foreign import Kept, Origin, call_tool, held, jsonable
+from greenroom.backends.langgraph.stage import IN_MODEL, Stage
+from greenroom.backends.langgraph.translation import (
+    chunk_of,
+    identified,
+    message_of,
+    model_name,
+    provider_tools,
+    reply_of,
+    request_of,
+)
+from greenroom.errors import AgentFailed, ToolRefused
+from greenroom.ledger.events import ToolReturned
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.world.threads import in_thread
+from greenroom.world.world import Pending, ToolRequest
+
+MARK = "_greenroom_gated"
+Chunks = list[ChatGenerationChunk]
+
+_MANAGED: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()
+_INJECTED: "WeakKeyDictionary[type, frozenset[str]]" = WeakKeyDictionary()
+
+
+class Fault(ToolException):
+    """A mock's declared failure: whoever handles tools' errors may, else the model is told."""
+
+
+def gated_model(stage: Stage, model: BaseChatModel) -> BaseChatModel:
+    """A copy of a model that asks the World wherever it would ask its provider."""
+    known = stage.twins.get(id(model))
+    if known is not None:
+        return known[1]
+    twin = copy.copy(model)
+    stage.twins[id(model)] = (model, twin)
+    gate = ModelGate(stage, model)
+    # Pydantic refuses attributes that are no fields; and a cache would answer past the World.
+    vars(twin).update(
+        {
+            MARK: True,
+            "cache": False,
+            "_generate": gate.generate,
+            "_agenerate": gate.agenerate,
+            "_stream": gate.stream,
+            "_astream": gate.astream,
+            "_stream_chat_model_events": None,
+            "_astream_chat_model_events": None,
+        }
+    )
+    return twin
+
+
+class ModelGate:
+    """Stands where a model's own methods stood."""
+
+    __slots__ = ("_model", "_stage")
+
+    def __init__(self, stage: Stage, model: BaseChatModel) -> None:
+        self._stage = stage
+        self._model = model
+
+    async def agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **given: Any,
+    ) -> ChatResult:
+        """One whole answer."""
+
+        async def run() -> ChatResult:
+            ask = self._model._agenerate
+            return await ask(messages, stop=stop, **_managed(ask, run_manager), **given)
+
+        return await self._result(messages, given, run)
+
+    def generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **given: Any,
+    ) -> ChatResult:
+        """One whole answer, for a caller who cannot await."""
+
+        async def run() -> ChatResult:
+            ask = self._model._generate
+            more = _managed(ask, run_manager)
+            return await in_thread(ask, messages, stop=stop, **more, **given)
+
+        return self._stage.bridge.wait(lambda: self._result(messages, given, run))
+
+    async def astream(
+        self, messages: list[BaseMessage], *args: Any, **given: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """The answer in pieces, told when it is whole."""
+
+        async def run() -> Chunks:
+            if not _streams(self._model):
+                return [_chunk(await self._model._agenerate(messages, *args, **given))]
+            found = self._model._astream(messages, *args, **given)
+            return [chunk async for chunk in found]
+
+        for chunk in await self._chunks(messages, given, run):
+            yield chunk
+
+    def stream(
+        self, messages: list[BaseMessage], *args: Any, **given: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        """The answer in pieces, for a caller who cannot await."""
+
+        def read() -> Chunks:
+            if not _streams(self._model):
+                return [_chunk(self._model._generate(messages, *args, **given))]
+            return list(self._model._stream(messages, *args, **given))
+
+        async def run() -> Chunks:
+            return await in_thread(read)
+
+        yield from self._stage.bridge.wait(lambda: self._chunks(messages, given, run))
+
+    async def _result(
+        self,
+        messages: list[BaseMessage],
+        options: dict[str, Any],
+        run: Callable[[], Awaitable[ChatResult]],
+    ) -> ChatResult:
+        real, message = await self._ask(messages, options, run, _message_in)
+        return (
+            real if message is None else ChatResult(generations=[ChatGeneration(message=message)])
+        )
+
+    async def _chunks(
+        self,
+        messages: list[BaseMessage],
+        options: dict[str, Any],
+        run: Callable[[], Awaitable[Chunks]],
+    ) -> Chunks:
+        real, message = await self._ask(messages, options, run, _message_of_chunks)
+        return real if message is None else [ChatGenerationChunk(message=chunk_of(message))]
+
+    async def _ask(
+        self,
+        messages: Sequence[BaseMessage],
+        options: dict[str, Any],
+        run: Callable[[], Awaitable[Any]],
+        message_in: Callable[[Any], BaseMessage],
+    ) -> tuple[Any, AIMessage | None]:
+        """What the real model gave, if that is what the World replied; else the reply itself."""
+        stage, kept = self._stage, Kept()
+        invocation = stage.invocation
+        if found := provider_tools(options):
+            raise invocation.keep(_refused_tools(stage.agent, found))
+        if (known := stage.answered()) is not None:
+            return None, message_of(known)
+        request = replace(
+            request_of(messages, options),
+            agent=stage.agent,
+            node=stage.node,
+            path=stage.path,
+            model=model_name(self._model),
+            n=stage.replies(),
+        )
+
+        async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
+            with held(IN_MODEL, True):
+                real = await run()
+            return kept.tell(real, reply_of(message_in(real)))
+
+        reply = await invocation.routed(invocation.world.call_model(request, body))
+        if kept.matches(reply):
+            return kept.real, None
+        own = None if kept.real is None else identified(_whole(message_in(kept.real)), reply)
+        return None, own or message_of(reply)
+
+
+def gated_tool(stage: Stage, tool: BaseTool, given: Any, call_id: str | None) -> BaseTool:
+    """A copy of a tool for one call, whose body asks the World."""
+    twin = copy.copy(tool)
+    gate = ToolGate(stage, tool, given, call_id)
+    vars(twin).update(
+        {
+            MARK: True,
+            "_run": _like(tool._run, gate.run),
+            "_arun": _like(tool._arun, gate.arun),
+        }
+    )
+    return twin
+
+
+class ToolGate:
+    """Stands where a tool's `_run` and `_arun` stood, below the checks of its arguments."""
+
+    __slots__ = ("_call_id", "_given", "_stage", "_tool")
+
+    def __init__(self, stage: Stage, tool: BaseTool, given: Any, call_id: str | None) -> None:
+        self._stage = stage
+        self._tool = tool
+        self._given = given
+        self._call_id = call_id
+
+    async def arun(self, *args: Any, **checked: Any) -> Any:
+        """The World's answer to a call whose arguments the framework has checked."""
+        return await self._ask(args, checked, lambda: self._tool._arun(*args, **checked))
+
+    def run(self, *args: Any, **checked: Any) -> Any:
+        """The World's answer, for a caller who cannot await."""
+
+        async def body() -> Any:
+            return await in_thread(self._tool._run, *args, **checked)
+
+        return self._stage.bridge.wait(lambda: self._ask(args, checked, body))
+
+    async def _ask(
+        self, args: tuple[Any, ...], checked: dict[str, Any], body: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        stage = self._stage
+        request = self._request(args, checked)
+        if stage.is_done(request.id):
+            end = stage.invocation.trail.results[request.id]
+            if isinstance(end, ToolReturned):
+                return self._shaped(end.value)
+            raise Fault(end.error)
+        outcome, kept = await call_tool(stage.invocation, request, body)
+        if isinstance(kept.error, GraphBubbleUp):
+            raise stage.invocation.keep(_paused_inside(request.tool)) from kept.error
+        if isinstance(outcome, Pending):
+            raise stage.invocation.keep(_waits(request.tool))
+        if outcome.error:
+            # What the real tool raised is the framework's to judge; so is a mock's failure.
+            raise kept.error or Fault(outcome.error)
+        return kept.real if kept.matches(outcome.value) else self._shaped(outcome.value)
+
+    def _request(self, args: tuple[Any, ...], checked: dict[str, Any]) -> ToolRequest:
+        stage, name = self._stage, self._tool.name
+        call_id = self._call_id or stage.direct_id(name)
+        told = plain(jsonable(self._told(args, checked)), f"arguments of {name!r}")
+        n = stage.invocation.trail.call_number(name, call_id, stage.path)
+        return ToolRequest(call_id, name, told, stage.path, origin=origin_of(self._tool), n=n)
+
+    def _told(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
+        """The checked arguments, without what the framework put in and nobody gave."""
+        raw = self._given
+        if not isinstance(raw, dict):
+            return {_first_name(self._tool): args[0] if args else raw}
+        hidden = _injected(self._tool)
+        named = {
+            name: value for name, value in cast("dict[str, Any]", raw).items() if name not in hidden
+        }
+        if args:
+            return named
+        if set(named) <= set(checked):
+            return {name: checked[name] for name in named}
+        hidden = {"run_manager", "callbacks", "config", *hidden}
+        return {name: value for name, value in checked.items() if name not in hidden}
+
+    def _shaped(self, value: Json) -> Any:
+        """An answer of the World in the shape the tool has promised."""
+        two = self._tool.response_format == "content_and_artifact"
+        return (value, None) if two else value
+
+
+def origin_of(tool: BaseTool) -> Origin:
+    """The author's function behind a tool, or the tool itself."""
+    behind = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    return Origin(behind or tool, tool)
+
+
+def _injected(tool: BaseTool) -> frozenset[str]:
+    """Arguments that the framework fills in, which no model knows of."""
+    schema: Any = tool.args_schema
+    key = schema if isinstance(schema, type) else type(tool)
+    if key not in _INJECTED:
+        every = dict.fromkeys([*getattr(schema, "model_fields", ()), "run_manager", "callbacks"])
+        shown = tool._filter_injected_args(every)
+        _INJECTED[key] = frozenset(every) - frozenset(shown)
+    return _INJECTED[key] | tool._injected_args_keys
+
+
+def _like(real: Callable[..., Any], gate: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in that is asked with the same arguments as the real one would be."""
+
+    @functools.wraps(real)
+    def stand_in(*args: Any, **given: Any) -> Any:
+        return gate(*args, **given)
+
+    return stand_in
+
+
+def _managed(ask: Callable[..., Any], run_manager: Any) -> dict[str, Any]:
+    """The run's manager, for a model that wants it."""
+    code = getattr(ask, "__func__", ask)
+    if code not in _MANAGED:
+        _MANAGED[code] = "run_manager" in inspect.signature(ask).parameters
+    return {"run_manager": run_manager} if _MANAGED[code] else {}
+
+
+def _first_name(tool: BaseTool) -> str:
+    return next(iter(tool.args), "input")
+
+
+def _streams(model: BaseChatModel) -> bool:
+    kind = type(model)
+    return kind._stream is not BaseChatModel._stream or kind._astream is not BaseChatModel._astream
+
+
+def _message_in(result: ChatResult) -> BaseMessage:
+    return result.generations[0].message
+
+
+def _message_of_chunks(chunks: Chunks) -> BaseMessage:
+    if not chunks:
+        raise AgentFailed("the model's stream ended without a single piece.")
+    return sum(chunks[1:], chunks[0]).message
+
+
+def _chunk(result: ChatResult) -> ChatGenerationChunk:
+    return ChatGenerationChunk(message=chunk_of(cast(AIMessage, _message_in(result))))
+
+
+def _whole(message: BaseMessage) -> BaseMessage:
+    from langchain_core.messages import AIMessageChunk, message_chunk_to_message
+
+    return message_chunk_to_message(message) if isinstance(message, AIMessageChunk) else message
+
+
+def _refused_tools(agent: str, found: list[str]) -> ToolRefused:
+    return ToolRefused(
+        f"agent {agent!r} gives its model {', '.join(found)}, which would run at the model's "
+        f"provider, where no gate can hold it. Rehearse with a tool of your own instead."
+    )
+
+
+def _paused_inside(tool: str) -> AgentFailed:
+    return AgentFailed(
+        f"tool {tool!r} was let run for real and paused inside its body, where it cannot be taken "
+        f"up again. Mock it, or let HumanInTheLoopMiddleware ask before it runs."
+    )
+
+
+def _waits(tool: str) -> AgentFailed:
+    return AgentFailed(f"tool {tool!r} waits for its user, which its framework has no way to do.")

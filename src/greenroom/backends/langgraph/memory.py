@@ -1,0 +1,237 @@
+"""A graph's memory: its newest checkpoints, kept by us and written down as JSON.
+
+The user's own saver is never touched: it would share its threads between cases.
+"""
+
+# The framework is half typed, and its seams are its own affair.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import base64
+from collections.abc import AsyncIterator, Iterator, Sequence
+from copy import deepcopy
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage, messages_from_dict
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    writes_sort_key,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from greenroom.errors import AgentFailed, BadValue
+from greenroom.ledger.plain import Json, plain
+
+THREAD = "greenroom"
+_SERDE = JsonPlusSerializer(allowed_msgpack_modules=True)
+
+_LEAVES = frozenset((str, int, bool, type(None)))
+
+Write = tuple[str, str, Any, str]
+Items = list[Json]
+Saved = tuple[Checkpoint, CheckpointMetadata, str | None]
+
+
+class Memory(BaseCheckpointSaver[str]):
+    """The newest checkpoint of each graph and subgraph of one run, with its pending writes."""
+
+    def __init__(self) -> None:
+        super().__init__(serde=_SERDE)
+        self.saved: dict[str, Saved] = {}
+        self.pending: dict[str, dict[tuple[str, int], Write]] = {}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the outermost graph's channels."""
+        saved = self.saved.get("")
+        return dict(saved[0]["channel_values"]) if saved else {}
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The newest checkpoint of a namespace."""
+        place = config.get("configurable", {})
+        ns = place.get("checkpoint_ns", "")
+        if ns not in self.saved:
+            return None
+        checkpoint, metadata, parent = self.saved[ns]
+        if place.get("checkpoint_id") not in (None, checkpoint["id"]):
+            return None
+        writes = self.pending.get(ns, {})
+        order = sorted(writes, key=lambda key: writes_sort_key(writes[key][3], *key))
+        return CheckpointTuple(
+            config=_config(ns, checkpoint["id"]),
+            checkpoint={**checkpoint, "channel_values": dict(checkpoint["channel_values"])},
+            metadata=metadata,
+            parent_config=_config(ns, parent) if parent else None,
+            pending_writes=[writes[key][:3] for key in order],
+        )
+
+    def list(self, config: RunnableConfig | None, **_: Any) -> Iterator[CheckpointTuple]:
+        """Only the newest: what was before it is in the ledger."""
+        found = self.get_tuple(config or _config("", None))
+        if found is not None:
+            yield found
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,  # noqa: ARG002
+    ) -> RunnableConfig:
+        """Keep a checkpoint instead of the one before it."""
+        place = config.get("configurable", {})
+        ns = place.get("checkpoint_ns", "")
+        if ns in self.saved and self.saved[ns][0]["id"] != checkpoint["id"]:
+            self.pending.pop(ns, None)
+        self.saved[ns] = (checkpoint, metadata, place.get("checkpoint_id"))
+        return _config(ns, checkpoint["id"])
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Keep what tasks of a checkpoint have written before all of them are done."""
+        kept = self.pending.setdefault(config.get("configurable", {}).get("checkpoint_ns", ""), {})
+        for index, (channel, value) in enumerate(writes):
+            key = (task_id, WRITES_IDX_MAP.get(channel, index))
+            if key[1] < 0 or key not in kept:
+                kept[key] = (task_id, channel, value, task_path)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The newest checkpoint of a namespace."""
+        return self.get_tuple(config)
+
+    async def alist(
+        self, config: RunnableConfig | None, **options: Any
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Only the newest."""
+        for found in self.list(config, **options):
+            yield found
+
+    async def aput(self, *args: Any, **given: Any) -> RunnableConfig:
+        """Keep a checkpoint."""
+        return self.put(*args, **given)
+
+    async def aput_writes(self, *args: Any, **given: Any) -> None:
+        """Keep pending writes."""
+        self.put_writes(*args, **given)
+
+    def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002
+        """Versions only need an order; they are the same whenever the same run is played."""
+        number = int(str(current).split(".")[0]) if current else 0
+        return f"{number + 1:032}.0"
+
+    def dump(self, more: dict[str, Json]) -> Items:
+        """Messages one by one, then everything else: what was there before stays as it was."""
+        items: Items = []
+        graphs: dict[str, Json] = {}
+        for ns, (checkpoint, metadata, parent) in self.saved.items():
+            values: dict[str, Json] = {}
+            for channel, value in checkpoint["channel_values"].items():
+                if _is_messages(value):
+                    items += [{"ns": ns, "channel": channel, "message": _told(m)} for m in value]
+                    values[channel] = {"messages": len(value)}
+                else:
+                    values[channel] = _kept(value)
+            bare = {key: part for key, part in checkpoint.items() if key != "channel_values"}
+            graphs[ns] = {
+                "checkpoint": _kept(bare),
+                "metadata": _kept(metadata),
+                "parent": parent,
+                "values": values,
+                "pending": [[*key, *_dumped(w)] for key, w in self.pending.get(ns, {}).items()],
+            }
+        return [*items, {"graphs": graphs, **more}]
+
+    def load(self, items: Items) -> dict[str, Json]:
+        """Take up what was written down, and give what was put beside it."""
+        *messages, rest = items
+        for ns, graph in rest["graphs"].items():
+            values: dict[str, Any] = {}
+            for channel, value in graph["values"].items():
+                if "messages" in value:
+                    told = [
+                        m["message"] for m in messages if (m["ns"], m["channel"]) == (ns, channel)
+                    ]
+                    values[channel] = [_message(m) for m in told]
+                else:
+                    values[channel] = _restored(value, channel)
+            checkpoint = {**_restored(graph["checkpoint"], ns), "channel_values": values}
+            metadata = _restored(graph["metadata"], ns)
+            self.saved[ns] = (cast(Checkpoint, checkpoint), metadata, graph["parent"])
+            self.pending[ns] = {
+                (task, index): (task, channel, _restored(value, channel), path)
+                for task, index, channel, value, path in graph["pending"]
+            }
+        return rest
+
+
+def _config(ns: str, id: str | None) -> RunnableConfig:
+    place: dict[str, Any] = {"thread_id": THREAD, "checkpoint_ns": ns}
+    return {"configurable": {**place, "checkpoint_id": id} if id else place}
+
+
+def _is_messages(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, BaseMessage) for item in cast("list[Any]", value))
+    )
+
+
+def _told(message: BaseMessage) -> Json:
+    told = {"type": message.type, "data": message.model_dump(exclude_none=True)}
+    usual = isinstance(message.content, str) and not message.additional_kwargs
+    if usual and not message.response_metadata and getattr(message, "artifact", None) is None:
+        return told
+    try:
+        return plain(told)
+    except BadValue:
+        return _kept(message)
+
+
+def _message(told: Json) -> BaseMessage:
+    return messages_from_dict([told])[0] if "type" in told else _restored(told, "messages")
+
+
+def _dumped(write: Write) -> tuple[str, Json, str]:
+    _, channel, value, path = write
+    return channel, _kept(value), path
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is JSON down to its leaves, and comes back as what it was."""
+    kind = type(value)
+    if kind is dict:
+        return all(type(key) is str and _is_plain(part) for key, part in value.items())
+    return kind in _LEAVES or (kind is list and all(map(_is_plain, value)))
+
+
+def _kept(value: Any) -> Json:
+    """A value as JSON, else as the framework's serializer has it; else it is only named."""
+    if type(value) in _LEAVES or _is_plain(value):
+        return {"json": value}
+    try:
+        kind, data = _SERDE.dumps_typed(value)
+    except Exception:  # noqa: BLE001 - any object may be in a state, and fail in its own way
+        return {"lost": type(value).__name__}
+    return {"kind": kind, "data": base64.b64encode(data).decode()}
+
+
+def _restored(told: Json, where: str) -> Any:
+    if "lost" in told:
+        raise AgentFailed(
+            f"the graph's state holds a {told['lost']} in {where!r}, which cannot be kept from one "
+            f"turn to the next. Keep data in the state, and objects in the context."
+        )
+    if "json" in told:
+        return deepcopy(told["json"])
+    return _SERDE.loads_typed((told["kind"], base64.b64decode(told["data"])))

@@ -1,0 +1,195 @@
+"""Interrupts of a graph: what its user is asked, and the answers that let it go on."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+from langgraph.types import Interrupt
+
+from greenroom.backends.backend import Yield
+from greenroom.backends.foreign import Invocation, approval, checked_approval, jsonable
+from greenroom.backends.native.history import as_text
+from greenroom.errors import AgentFailed, UserAgentFailed
+from greenroom.ledger.events import ModelReplied, ToolReturned
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import record
+from greenroom.world.world import Pending, ToolRequest
+
+_DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
+
+Kind = Literal["message", "value", "decision", "result"]
+
+
+@record
+class Pause:
+    """One thing the user is asked, and which interrupt its answer belongs to."""
+
+    yield_id: str
+    interrupt: str
+    kind: Kind
+    tool: str = ""
+    batched: bool = False
+    """Whether the interrupt asked several things at once, and takes all answers as a list."""
+
+
+async def waits_for(
+    invocation: Invocation, found: Sequence[Interrupt[Any]], nodes: dict[str, str]
+) -> tuple[list[Pause], list[Yield]]:
+    """What each interrupt asks; `nodes` names the node that an interrupt comes from.
+
+    A question that the World answers by itself needs no user: it has a pause, but no wait.
+    """
+    asker = _Asker(invocation)
+    for one in found:
+        value = plain(jsonable(one.value), "the interrupt's value")
+        if _is_batch(value):
+            reviews = {review["action_name"]: review for review in value["review_configs"]}
+            for action in value["action_requests"]:
+                allowed = reviews.get(action["name"], {}).get("allowed_decisions")
+                await asker.ask_about(one, action, allowed == ["respond"], batched=True)
+        elif _is_single(value):
+            await asker.ask_about(one, value, _only_responds(one), batched=False)
+        elif isinstance(value, str):
+            asker.ask_user(one, value)
+        else:
+            asker.ask_value(one, nodes.get(one.id, ""), value)
+    return asker.pauses, asker.yields
+
+
+def resumption(invocation: Invocation, pauses: Sequence[Pause]) -> dict[str, Any]:
+    """The answer to each interrupt, as the framework wants to hear it."""
+    given = {answer.yield_id: answer.value for answer in invocation.answers()}
+    answers: dict[str, Any] = {}
+    for pause in pauses:
+        said = _said(invocation, pause, given)
+        if pause.batched:
+            answers.setdefault(pause.interrupt, {"decisions": []})["decisions"].append(said)
+        else:
+            answers[pause.interrupt] = said
+    return answers
+
+
+def checked_decision(value: Json, strict: bool) -> Json:
+    """A decision in the shape it was given, or an approval; ValueError if it is neither."""
+    if isinstance(value, dict) and cast("dict[str, Json]", value).get("type") in _DECISIONS:
+        return cast("dict[str, Json]", value)
+    return checked_approval(value, strict)
+
+
+class _Asker:
+    """Turns interrupts into waits, each with an id of its own."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+        self._claimed: set[str] = set()
+        self.pauses: list[Pause] = []
+        self.yields: list[Yield] = []
+
+    async def ask_about(
+        self, one: Interrupt[Any], action: dict[str, Json], answers_it: bool, *, batched: bool
+    ) -> None:
+        """Ask whether a tool may run; or what it returns, where nothing else is allowed."""
+        tool, args = str(action["name"]), cast("dict[str, Json]", action["args"])
+        call_id = str(action.get("tool_call_id") or self._call_of(tool, args))
+        invocation = self._invocation
+        if not (answers_it and call_id):
+            wanted = invocation.approval_wanted(self._new_id(one, call_id), call_id, tool, args)
+            self._add(Pause(wanted.id, one.id, "decision", tool, batched), wanted)
+            return
+        path = _path_of(invocation, call_id)
+        n = invocation.trail.call_number(tool, call_id, path)
+        request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
+        outcome = await invocation.routed(invocation.world.call_tool(request, _no_body))
+        wanted = invocation.result_wanted(call_id, tool, args)
+        self._add(
+            Pause(wanted.id, one.id, "result", tool, batched),
+            wanted if isinstance(outcome, Pending) else None,
+        )
+
+    def ask_user(self, one: Interrupt[Any], prompt: str) -> None:
+        """Ask for the user's next message."""
+        wanted = self._invocation.message_wanted(self._new_id(one), prompt)
+        self._add(Pause(wanted.id, one.id, "message"), wanted)
+
+    def ask_value(self, one: Interrupt[Any], node: str, value: Json) -> None:
+        """Ask for a value, by the name of the node that wants it."""
+        wanted = self._invocation.result_wanted(self._new_id(one), node, value)
+        self._add(Pause(wanted.id, one.id, "value", node), wanted)
+
+    def _add(self, pause: Pause, wanted: Yield | None) -> None:
+        self.pauses.append(pause)
+        if wanted is not None:
+            self.yields.append(wanted)
+
+    def _new_id(self, one: Interrupt[Any], *parts: str) -> str:
+        # An interrupt is named after its node: the second one of the same node has the same name.
+        invocation = self._invocation
+        asked = len(invocation.trail.yields) + len(self.yields)
+        return invocation.world.new_id(invocation.root, "interrupt", one.id, asked, *parts)
+
+    def _call_of(self, tool: str, args: dict[str, Json]) -> str:
+        """The call that an action stands for, which the framework does not tell."""
+        for reply in reversed(self._invocation.trail.replied):
+            for call in reply.calls:
+                fits = call.tool == tool and dict(call.args) == args
+                if fits and call.id not in self._claimed:
+                    self._claimed.add(call.id)
+                    return call.id
+        return ""
+
+
+def _no_body(_context: object) -> Json:
+    raise AgentFailed("the answer to a question is its user's to give; there is nothing to run.")
+
+
+def _said(invocation: Invocation, pause: Pause, given: dict[str, Json]) -> Any:
+    if pause.kind == "result" and pause.yield_id in invocation.trail.results:
+        end = invocation.trail.results[pause.yield_id]
+        value = end.value if isinstance(end, ToolReturned) else end.error
+        return {"type": "respond", "message": as_text(value)}
+    if pause.yield_id not in given:
+        raise UserAgentFailed(f"the wait {pause.yield_id!r} of {pause.tool!r} was not answered.")
+    value = given[pause.yield_id]
+    match pause.kind:
+        case "result":
+            invocation.take_result(pause.yield_id, value)
+            return {"type": "respond", "message": as_text(value)}
+        case "decision":
+            return _decision(value)
+        case _:
+            return value
+
+
+def _decision(value: Json) -> dict[str, Json]:
+    if isinstance(value, dict) and cast("dict[str, Json]", value).get("type") in _DECISIONS:
+        return cast("dict[str, Json]", value)
+    said = approval(value)
+    if said["confirmed"]:
+        return {"type": "approve"}
+    why = said.get("message") or said.get("reason")
+    return {"type": "reject", "message": why} if why else {"type": "reject"}
+
+
+def _path_of(invocation: Invocation, call_id: str) -> str:
+    for path, steps in invocation.trail.steps.items():
+        for step in steps:
+            if isinstance(step, ModelReplied) and any(call.id == call_id for call in step.calls):
+                return path
+    return invocation.root
+
+
+def _is_batch(value: Json) -> bool:
+    return isinstance(value, dict) and {"action_requests", "review_configs"} <= set(
+        cast("dict[str, Json]", value)
+    )
+
+
+def _is_single(value: Json) -> bool:
+    return isinstance(value, dict) and cast("dict[str, Json]", value).get("type") == "tool_approval"
+
+
+def _only_responds(one: Interrupt[Any]) -> bool:
+    schema: Any = one.response_schema
+    if not isinstance(schema, dict):
+        return False
+    kind: Any = cast("dict[str, Any]", schema).get("properties", {}).get("type", {})
+    return kind.get("const") == "respond"

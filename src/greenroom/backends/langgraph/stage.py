@@ -1,0 +1,133 @@
+"""One advance of one graph: where its nodes are at work, and who answers for models and tools."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from langgraph.errors import GraphBubbleUp, ParentCommand
+
+from greenroom.backends.foreign import Invocation, held
+from greenroom.backends.langgraph.threads import Bridge
+from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, NodeStarted
+from greenroom.ledger.plain import Json
+
+STAGE: ContextVar["Stage | None"] = ContextVar("greenroom_langgraph_stage", default=None)
+PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
+IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
+
+
+class Stage:
+    """What the gates of one advance share.
+
+    A paused node begins again from its first line when its graph goes on. What its models and tools
+    answered before the pause is answered from the ledger.
+    """
+
+    __slots__ = ("_asked", "_direct", "_done", "bridge", "invocation", "name", "places", "twins")
+
+    def __init__(self, invocation: Invocation, name: str, places: dict[str, str]) -> None:
+        self.invocation = invocation
+        self.name = name
+        self.bridge = Bridge()
+        self.places = places
+        """The ledger path of each unfinished task, by the framework's name for it."""
+        self.twins: dict[int, tuple[Any, Any]] = {}
+        """Each model met so far with its gated copy, by the model's identity."""
+        self._asked: dict[str, int] = {}
+        self._direct: dict[tuple[str, str], int] = {}
+        self._done = frozenset(invocation.trail.results) if invocation.resumed else frozenset[str]()
+
+    @property
+    def path(self) -> str:
+        """Where in the ledger the running code is."""
+        return PLACE.get() or self.invocation.root
+
+    @property
+    def node(self) -> str:
+        """The node that is at work."""
+        begun = self.invocation.trail.started.get(self.path)
+        return begun.node if begun else self.name
+
+    @property
+    def agent(self) -> str:
+        """The graph whose node is at work: the outermost one, or the node that holds it."""
+        outer = self.invocation.trail.started.get(self.path.rpartition("/")[0])
+        return outer.node if outer else self.name
+
+    @contextmanager
+    def task(self, name: str, key: str) -> Generator[None]:
+        """A task of the framework begins and ends; one that only pauses stays open."""
+        path = self.bridge.do(lambda: self._enter(name, key))
+        try:
+            with held(PLACE, path):
+                yield
+        except ParentCommand:
+            self.bridge.do(lambda: self._leave(name, key))
+            raise
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            what, kind = str(error), type(error).__name__
+            self.bridge.do(lambda: self._fail(name, key, what, kind))
+            raise
+        else:
+            self.bridge.do(lambda: self._leave(name, key))
+
+    def answered(self) -> ModelReplied | None:
+        """The reply that this model call got before its node was paused, if it did."""
+        path = self.path
+        n = self._asked.get(path, 0)
+        self._asked[path] = n + 1
+        steps = self.invocation.trail.steps.get(path, ())
+        given = [step for step in steps if isinstance(step, ModelReplied)]
+        return given[n] if n < len(given) else None
+
+    def replies(self) -> int:
+        """How many replies this node's models have given in the whole run."""
+        node, agent = self.node, self.agent
+        given = self.invocation.trail.replied
+        return sum(reply.node == node and reply.agent == agent for reply in given)
+
+    def is_done(self, call_id: str) -> bool:
+        """Whether a tool call had its answer before this advance began."""
+        return call_id in self._done
+
+    def direct_id(self, tool: str) -> str:
+        """An id for a call that no model made; the same when its node begins again."""
+        place = (self.path, tool)
+        n = self._direct.get(place, 0)
+        self._direct[place] = n + 1
+        return self.invocation.world.new_id(self.path, "direct", tool, n)
+
+    def _enter(self, name: str, key: str) -> str:
+        known = self.places.get(key)
+        if known is not None:
+            self._asked.pop(known, None)
+            return known
+        first = path = f"{self.path}/{name}"
+        visit = 1
+        while path in self.invocation.trail.started:
+            visit += 1
+            path = f"{first}#{visit}"
+        self.places[key] = path
+        self.invocation.world.record(NodeStarted(path=path, node=name, input=None))
+        return path
+
+    def _leave(self, name: str, key: str) -> None:
+        path = self.places.pop(key)
+        steps = self.invocation.trail.steps.get(path)
+        output: Json = getattr(steps[-1], "text", None) if steps else None
+        self.invocation.world.record(NodeEnded(path=path, node=name, output=output))
+
+    def _fail(self, name: str, key: str, error: str, kind: str) -> None:
+        path = self.places.pop(key)
+        if self.invocation.broke is None:
+            self.invocation.world.record(
+                NodeFailed(path=path, node=name, attempt=1, error=error, error_type=kind)
+            )
+
+
+def key_of(task: Any) -> str:
+    """The framework's name for a task, which stays the same over a pause."""
+    return str(task.config["configurable"].get("checkpoint_ns") or task.id)

@@ -1,0 +1,57 @@
+"""A graph's state and the session's: what goes in, and what came out of it."""
+
+# The framework is half typed, and its seams are its own affair.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langgraph.pregel import Pregel
+
+from greenroom.backends.foreign import jsonable
+from greenroom.ledger.changes import Change, State
+from greenroom.ledger.plain import Json, plain
+
+Graph = Pregel[Any, Any, Any, Any]
+
+
+def state_given(graph: Graph, values: dict[str, Any], held: State) -> dict[str, Any]:
+    """What the session holds and the graph does not know yet."""
+    known = _told(graph, values)
+    return {
+        key: value
+        for key, value in held.get("session", {}).items()
+        if _is_state(graph, key) and (key not in known or known[key] != value)
+    }
+
+
+def changed_state(graph: Graph, values: dict[str, Any], held: State) -> tuple[Change, ...]:
+    """What the graph's state holds and the session does not."""
+    session = held.get("session", {})
+    return tuple(
+        Change("session", (key,), "set", value)
+        for key, value in _told(graph, values).items()
+        if key not in session or session[key] != value
+    )
+
+
+def _told(graph: Graph, values: dict[str, Any]) -> dict[str, Json]:
+    return {
+        key: plain(jsonable(value), f"state {key!r}")
+        for key, value in values.items()
+        if _is_state(graph, key) and not _holds_messages(value) and value is not None
+    }
+
+
+def _is_state(graph: Graph, key: str) -> bool:
+    """Whether a channel is part of what the author called the state."""
+    own = ("__", "branch:", "join:")
+    return key in graph.channels and not key.startswith(own) and key != "structured_response"
+
+
+def _holds_messages(value: Any) -> bool:
+    return isinstance(value, BaseMessage) or (
+        isinstance(value, list | tuple)
+        and bool(value)  # pyright: ignore[reportUnknownArgumentType]
+        and isinstance(value[0], BaseMessage)
+    )

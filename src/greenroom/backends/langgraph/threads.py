@@ -1,0 +1,124 @@
+"""Synchronous nodes, models and tools: they wait in their thread while the World answers."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import copy_context
+from threading import Event, Lock, Thread, get_ident
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+# Seconds after which an event loop that has not begun our errand counts as blocked by its caller.
+_PATIENCE = 0.25
+
+
+class Bridge:
+    """Leads work of other threads to the event loop that a run lives on."""
+
+    __slots__ = ("_blocked", "_loop", "_open", "_thread")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._open: set[_Errand[Any]] = set()
+        self._blocked = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread of the run's event loop."""
+        return get_ident() == self._thread
+
+    def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What the work gives, for a caller who cannot await.
+
+        On the run's own event loop, which such a caller blocks, the work gets a loop of its own.
+        """
+        if self.is_here:
+            return _elsewhere(work)
+        if self._blocked:
+            return asyncio.run(work())
+        errand = _Errand(self._loop, work)
+        self._open.add(errand)
+        try:
+            return errand.result()
+        finally:
+            self._open.discard(errand)
+
+    def do(self, act: Callable[[], T]) -> T:
+        """Do something small on the run's own thread, which alone may write the ledger."""
+        if self.is_here:
+            return act()
+
+        async def work() -> T:
+            return act()
+
+        return self.wait(work)
+
+    @contextmanager
+    def blocked(self) -> Generator[None]:
+        """Work that has threads of its own, and blocks the run's event loop until they are done."""
+        here = self.is_here
+        self._blocked += here
+        try:
+            yield
+        finally:
+            self._blocked -= here
+
+    def close(self) -> None:
+        """Give up what other threads still wait for: the run is over."""
+        for errand in list(self._open):
+            errand.cancel()
+
+
+class _Errand(Generic[T]):
+    """Work for the loop, taken back by its own thread if the loop does not begin it."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, T]]
+    ) -> None:
+        self._loop = loop
+        self._work = work
+        self._claim = Lock()
+        self._begun = Event()
+        self._future: Future[T] = Future()
+        self._task: asyncio.Task[T] | None = None
+        loop.call_soon_threadsafe(self._begin)
+
+    def result(self) -> T:
+        if not self._begun.wait(_PATIENCE) and self._claim.acquire(blocking=False):
+            return asyncio.run(self._work())
+        return self._future.result()
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        if self._claim.acquire(blocking=False):
+            self._begun.set()
+            self._task = self._loop.create_task(self._work())
+            self._task.add_done_callback(self._settle)
+
+    def _settle(self, task: "asyncio.Task[T]") -> None:
+        if task.cancelled():
+            self._future.cancel()
+        elif (error := task.exception()) is not None:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(task.result())
+
+
+def _elsewhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run the work on a loop in a thread of its own and wait for it."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(asyncio.run(work()))
+        except BaseException as error:  # noqa: BLE001 - whoever waits decides
+            done.set_exception(error)
+
+    Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return done.result()

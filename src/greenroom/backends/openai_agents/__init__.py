@@ -1,0 +1,203 @@
+"""OpenAI Agents, advanced on a World: tools and models are gated as each turn asks for them.
+
+The agent objects are only ever run, never changed. Guardrails, hooks, handoffs, tool policies and
+approvals are the framework's own and run above the gate.
+"""
+
+# The framework is half typed, and its seams are its own affair.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportPrivateUsage=false
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+from agents.items import ToolApprovalItem
+from agents.run_config import DEFAULT_MAX_TURNS
+
+from agents import Agent, RunConfig, Runner, RunState
+from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
+from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
+from greenroom.backends.openai_agents.dispatch import install
+from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
+from greenroom.backends.openai_agents.stage import STAGE, Stage
+from greenroom.backends.openai_agents.translation import args_of
+from greenroom.errors import AgentFailed, UserAgentFailed
+from greenroom.ledger.changes import Change
+from greenroom.ledger.events import StateChanged
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.world.world import World
+
+MEMORY = "openai-agents.items"
+
+
+class OpenAIAgentsBackend:
+    """Runs an `Agent` with all those it hands over to or uses as tools.
+
+    `context`, if given, makes the run's context of the session's state; what it holds afterwards is
+    the session's state again. `live_servers` are MCP servers that may be asked for their tools.
+    """
+
+    name: ClassVar[str] = "openai-agents"
+    models: ClassVar[Interception] = "routed"
+    tool_calls: ClassVar[Interception] = "routed"
+    # Exact at pauses and between turns; a run cut while the framework works must start again.
+    resumes: ClassVar[Resumption] = "checkpoint"
+    supports: ClassVar[frozenset[Feature]] = frozenset(
+        {
+            "approvals",
+            "argument_checks",
+            "error_handlers",
+            "handoffs",
+            "parallel_calls",
+            "speaks_first",
+            "state",
+            "streaming",
+            "structured_output",
+            "turns",
+            "usage",
+        }
+    )
+
+    def __init__(
+        self,
+        agent: Agent[Any],
+        *,
+        context: Callable[[dict[str, Json]], Any] | None = None,
+        run_config: RunConfig | None = None,
+        max_turns: int | None = DEFAULT_MAX_TURNS,
+        streamed: bool = False,
+        live_servers: Sequence[object] = (),
+    ) -> None:
+        self.agent = agent
+        self._live = tuple(live_servers)
+        self._members = agents_of(agent, self._live)
+        self._context = context
+        self._config = replace(run_config or RunConfig(), tracing_disabled=True)
+        self._max_turns = max_turns
+        self._streamed = streamed
+
+    @cached_property
+    def snapshot(self) -> Json:
+        """The agents with their models, instructions, tools and handoffs."""
+        told = [described_agent(member) for member in self._members]
+        return {"framework": self.name, "name": self.agent.name, "agents": told}
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes whenever one of the agents does."""
+        return digest_of(self.snapshot)
+
+    @cached_property
+    def tools(self) -> Mapping[str, ToolFacts] | None:
+        """The tools of all agents, or None if a server tells only when it is asked."""
+        return tool_facts(self._members)
+
+    async def advance(self, ledger: Ledger, world: World) -> Advance:
+        """Go on with the open invocation, or begin the next one with what the user said last."""
+        install()
+        invocation = Invocation(ledger, world, MEMORY)
+        return await invocation.play(lambda: self._run(invocation))
+
+    async def _run(self, invocation: Invocation) -> Played:
+        stage = Stage(invocation, self._live)
+        context = self._context_of(invocation)
+        with held(STAGE, stage):
+            agent, given = await self._given(invocation, context)
+            result = await self._result(agent, given, context)
+        self._record_state(invocation, context)
+        return self._played(stage, result)
+
+    async def _result(self, agent: Agent[Any], given: Any, context: Any) -> Any:
+        options: dict[str, Any] = {
+            "context": None if isinstance(given, RunState) else context,
+            "run_config": self._config,
+            "max_turns": self._max_turns,
+        }
+        if not self._streamed:
+            return await Runner.run(agent, given, **options)
+        result = Runner.run_streamed(agent, given, **options)
+        async with aclosing(cast("Any", result.stream_events())) as events:
+            async for _ in events:
+                pass
+        return result
+
+    def _context_of(self, invocation: Invocation) -> Any:
+        if self._context is None:
+            return None
+        held = invocation.ledger.fold(invocation.world.voice).get("session", {})
+        return self._context(plain(held, "the session's state"))
+
+    async def _given(self, invocation: Invocation, context: Any) -> tuple[Agent[Any], Any]:
+        """Who begins, and with what: all that was said, or the pause with its answers."""
+        *items, last = invocation.history() or [{}]
+        if last.get("state") is not None and invocation.resumed:
+            state = await RunState.from_json(
+                self.agent, last["state"], context_override=context if self._context else None
+            )
+            _answer(invocation, state, last["waits"])
+            return self.agent, state
+        said = [{"role": "user", "content": invocation.given}] if invocation.given else []
+        return self._named(last.get("agent")), [*items, *said]
+
+    def _named(self, name: str | None) -> Agent[Any]:
+        """The agent the conversation was handed over to, or the one it begins with."""
+        if name is None:
+            return self.agent
+        found = next((agent for agent in self._members if agent.name == name), None)
+        if found is None:
+            raise AgentFailed(
+                f"the conversation was handed over to {name!r}, an agent that is made while it "
+                f"runs and cannot be found again. List it in the handoffs."
+            )
+        return found
+
+    def _played(self, stage: Stage, result: Any) -> Played:
+        invocation = stage.invocation
+        if result.interruptions:
+            waits = [_wait_for(invocation, item) for item in result.interruptions]
+            state = json.loads(result.to_state().to_string())
+            told = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
+            return Played([told], yields=tuple(waits))
+        stage.outermost.leave()
+        items = [jsonable(item) for item in result.to_input_list()]
+        output = plain(jsonable(result.final_output), "the agent's output")
+        return Played([*items, {"agent": result.last_agent.name}], output)
+
+    def _record_state(self, invocation: Invocation, context: Any) -> None:
+        told: Any = None if context is None else jsonable(context)
+        if not is_object(told):
+            return
+        held = invocation.ledger.fold(invocation.world.voice).get("session", {})
+        changes = tuple(
+            Change("session", (key,), "set", plain(value, f"state {key!r}"))
+            for key, value in told.items()
+            if key not in held or held[key] != value
+        )
+        if changes:
+            invocation.world.record(StateChanged(path=invocation.root, changes=changes))
+
+
+def _wait_for(invocation: Invocation, item: ToolApprovalItem) -> Yield:
+    call_id = item.call_id or ""
+    asked = sum(opened.call_id == call_id for opened in invocation.trail.yields.values())
+    yield_id = invocation.world.new_id(invocation.root, "approval", call_id, asked)
+    args = args_of(item.arguments or "{}")
+    return invocation.approval_wanted(yield_id, call_id, item.name or "", args)
+
+
+def _answer(invocation: Invocation, state: Any, waits: dict[str, str]) -> None:
+    """Approve or reject every call that waits, as the user said."""
+    said = {waits[answer.yield_id]: answer.value for answer in invocation.answers()}
+    for item in state.get_interruptions():
+        if item.call_id not in said:
+            raise UserAgentFailed(f"the call of {item.name!r} ({item.call_id}) was not answered.")
+        answer = approval(said[item.call_id])
+        if answer["confirmed"]:
+            state.approve(item)
+        else:
+            why = answer.get("message") or answer.get("reason")
+            state.reject(item, rejection_message=str(why) if why else None)

@@ -1,0 +1,324 @@
+"""The innermost wrapping: where the framework would ask a model or run a tool, the World is asked."""
+
+# The framework is half typed, and its seams are its own affair.
+# pyright: reportPrivateUsage=false
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from agents.tool import (
+    _FailureHandlingFunctionToolInvoker,  # pyright: ignore[reportPrivateUsage]
+    maybe_invoke_function_tool_failure_error_function,
+)
+from agents.tool_context import ToolContext
+
+from agents import FunctionTool, Model, ModelResponse, function_tool
+from greenroom.backends.foreign import Kept, Origin, call_tool, held, jsonable
+from greenroom.backends.openai_agents.stage import LEVEL, Level, Stage
+from greenroom.backends.openai_agents.translation import (
+    args_of,
+    completed,
+    identified,
+    reply_of,
+    request_of,
+    response_in,
+    response_of,
+)
+from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.world.recording import ToolError
+from greenroom.world.world import Pending, ToolRequest
+
+MARK = "_greenroom_gated"
+Ask = Callable[[dict[str, Any]], Any]
+
+_ORDER = (
+    "system_instructions",
+    "input",
+    "model_settings",
+    "tools",
+    "output_schema",
+    "handoffs",
+    "tracing",
+)
+_asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
+_checkers: "WeakKeyDictionary[Any, FunctionTool]" = WeakKeyDictionary()
+
+
+class GatedModel(Model):
+    """A model that is asked only through the World; the real one is made when it must answer."""
+
+    def __init__(self, stage: Stage, agent: str, name: str, make: Callable[[], Model]) -> None:
+        self._stage = stage
+        self._agent = agent
+        self._name = name
+        self._make = make
+        self._real: Model | None = None
+
+    @property
+    def real(self) -> Model:
+        """The author's own model."""
+        if self._real is None:
+            self._real = self._make()
+        return self._real
+
+    async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
+        """The World's reply; the real model's own response wherever that is what was replied."""
+
+        async def run() -> ModelResponse:
+            return await self.real.get_response(*args, **given)
+
+        response, _ = await self._ask(_named(args, given), run, lambda found: found)
+        return response
+
+    async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
+        """The whole reply, told once more as a stream."""
+
+        async def run() -> list[Any]:
+            return [event async for event in self.real.stream_response(*args, **given)]
+
+        response, events = await self._ask(_named(args, given), run, _last_response)
+        for event in events or [completed(response, self._name)]:
+            yield event
+
+    def get_retry_advice(self, request: Any) -> Any:
+        """What the real model advises."""
+        return None if self._real is None else self._real.get_retry_advice(request)
+
+    async def close(self) -> None:
+        """Close the real model, if it was ever made."""
+        if self._real is not None:
+            await self._real.close()
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        if self._real is not None:
+            await self._real._cleanup_on_run_end(owner)
+
+    async def _ask(
+        self,
+        given: dict[str, Any],
+        run: Callable[[], Any],
+        response_in: Callable[[Any], ModelResponse],
+    ) -> tuple[ModelResponse, Any]:
+        stage, kept = self._stage, Kept()
+        invocation = stage.invocation
+        if why := _unheld(given):
+            raise invocation.keep(ToolRefused(f"agent {self._agent!r} {why}"))
+        request = replace(
+            request_of(
+                given["system_instructions"],
+                given["input"],
+                given["tools"],
+                given["output_schema"],
+                given["handoffs"],
+            ),
+            agent=self._agent,
+            node=self._agent,
+            path=stage.level.enter(self._agent),
+            model=self._name,
+            n=stage.replies(self._agent),
+        )
+
+        async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
+            real = await run()
+            return kept.tell(real, reply_of(response_in(real)))
+
+        reply = await invocation.routed(invocation.world.call_model(request, body))
+        if kept.matches(reply):
+            return response_in(kept.real), kept.real
+        own = None if kept.real is None else identified(response_in(kept.real), reply)
+        name = f"msg_{invocation.world.new_id(request.path, request.n)}"
+        return own or response_of(reply, name), None
+
+
+def gated_tool(stage: Stage, tool: FunctionTool) -> FunctionTool:
+    """A copy of a tool whose body asks the World; an agent used as a tool is led, not gated."""
+    twin: FunctionTool = object.__new__(type(tool))
+    twin.__dict__.update(tool.__dict__)
+    kind = Delegation if is_delegation(tool) else ToolGate
+    twin.__dict__.update({MARK: True, "on_invoke_tool": kind(stage, tool, twin)})
+    return twin
+
+
+class Delegation(_FailureHandlingFunctionToolInvoker):
+    """Stands where an agent used as a tool is run: what that agent does is a level of its own."""
+
+    def __init__(self, stage: Stage, tool: FunctionTool, _twin: FunctionTool) -> None:
+        self._real: Any = tool.on_invoke_tool
+        self._stage = stage
+
+    def __agents_bind_function_tool__(self, function_tool: FunctionTool) -> Any:
+        return self
+
+    def prepare_arguments(self, input: str, tool_name: str) -> Any:
+        """What the framework needs to know before it asks for approval."""
+        return self._real.prepare_arguments(input, tool_name)
+
+    async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
+        """Run the agent; a pause inside leaves it open."""
+        level = Level(self._stage.invocation, self._stage.level.path)
+        with held(LEVEL, level):
+            result = await self._real(ctx, input)
+        if not _paused(ctx):
+            level.leave()
+        return result
+
+
+class ToolGate(_FailureHandlingFunctionToolInvoker):
+    """Stands where a tool's `on_invoke_tool` stood."""
+
+    def __init__(self, stage: Stage, tool: FunctionTool, twin: FunctionTool) -> None:
+        self._stage = stage
+        self._tool = tool
+        self._twin = twin
+
+    def __agents_bind_function_tool__(self, function_tool: FunctionTool) -> Any:
+        return self
+
+    def prepare_arguments(self, input: str, tool_name: str) -> Any:
+        """What the framework needs to know before it asks for approval."""
+        prepare = getattr(self._tool.on_invoke_tool, "prepare_arguments", None)
+        return prepare(input, tool_name) if prepare else None
+
+    async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
+        """The World's answer. A failure is the tool's own policy to judge; a refusal is not."""
+        try:
+            return await self._checked(ctx, input)
+        except GreenroomError:
+            raise
+        except Exception as error:
+            result = await maybe_invoke_function_tool_failure_error_function(
+                function_tool=self._twin, context=ctx, error=error
+            )
+            if result is None:
+                raise
+            return result
+
+    async def _checked(self, ctx: ToolContext[Any], input: str) -> Any:
+        """Let the framework check the arguments, where it is the one who does."""
+        ctx._function_tool_arguments = None
+        function = getattr(self._tool, "__wrapped__", None)
+        if function is None:
+            return await self._ask(ctx, input, args_of(input))
+
+        async def ask(checked: dict[str, Any]) -> Any:
+            given = args_of(input)
+            told = {name: value for name, value in checked.items() if name in given}
+            return await self._ask(ctx, input, told if set(given) <= set(checked) else checked)
+
+        with held(_asking, ask):
+            return await _checker(function, self._tool).on_invoke_tool(ctx, input)
+
+    async def _ask(self, ctx: ToolContext[Any], input: str, told: dict[str, Any]) -> Any:
+        stage, tool = self._stage, self._tool
+        path, name = stage.level.path, tool.name
+        args = cast("dict[str, Json]", plain(jsonable(told), f"arguments of {name!r}"))
+        n = stage.invocation.trail.call_number(name, ctx.tool_call_id, path)
+        request = ToolRequest(ctx.tool_call_id, name, args, path, origin=origin_of(tool), n=n)
+        body = getattr(tool.on_invoke_tool, "_invoke_tool_impl", tool.on_invoke_tool)
+
+        async def run() -> Any:
+            return await body(ctx, input)
+
+        outcome, kept = await call_tool(stage.invocation, request, run)
+        if isinstance(outcome, Pending):
+            raise stage.invocation.keep(
+                AgentFailed(f"tool {name!r} waits for its user, which its framework cannot do.")
+            )
+        if outcome.error:
+            raise kept.error or ToolError(outcome.error)
+        return kept.real if kept.matches(outcome.value) else outcome.value
+
+
+def is_delegation(tool: FunctionTool) -> bool:
+    """Whether a tool is another agent, run as the framework runs one."""
+    body = getattr(tool.on_invoke_tool, "_invoke_tool_impl", None)
+    own = getattr(body, "__module__", "") == "agents.agent"
+    return own and getattr(tool, "_agent_instance", None) is not None
+
+
+def origin_of(tool: FunctionTool) -> Origin:
+    """The author's function behind a tool, or the tool itself."""
+    return Origin(getattr(tool, "__wrapped__", None) or tool, tool)
+
+
+def _checker(function: Any, tool: FunctionTool) -> FunctionTool:
+    """The framework's own check of a function's arguments, with nothing behind it but the asking."""
+    if function not in _checkers:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        async def stand_in(*args: Any, **given: Any) -> Any:
+            ask = _asking.get()
+            assert ask is not None
+            bound = signature.bind(*args, **given)
+            return await ask(_told(bound))
+
+        _checkers[function] = function_tool(
+            stand_in,
+            name_override=tool.name,
+            strict_mode=tool.strict_json_schema,
+            failure_error_function=None,
+        )
+    return _checkers[function]
+
+
+def _told(bound: inspect.BoundArguments) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            found |= value
+        elif not isinstance(value, ToolContext):
+            found[name] = value
+    return found
+
+
+def _paused(ctx: ToolContext[Any]) -> bool:
+    """Whether the agent inside waits for an approval."""
+    from agents.agent_tool_state import peek_agent_tool_run_result
+
+    if ctx.tool_call is None:
+        return False
+    scope = getattr(ctx, "_agent_tool_state_scope_id", None)
+    result: Any = peek_agent_tool_run_result(ctx.tool_call, scope_id=scope)
+    return bool(getattr(result, "interruptions", None))
+
+
+def _named(args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a question by name, however they were passed."""
+    return dict(zip(_ORDER, args, strict=False)) | given
+
+
+def _last_response(events: list[Any]) -> ModelResponse:
+    for event in reversed(events):
+        if (found := response_in(event)) is not None:
+            return found
+    raise AgentFailed("the model's stream ended without a completed response.")
+
+
+def _unheld(given: dict[str, Any]) -> str:
+    """What in a question would let the provider act or remember past the gate."""
+    for tool in given["tools"]:
+        if not isinstance(tool, FunctionTool):
+            return (
+                f"gives its model a {type(tool).__name__}, which runs where no gate can hold it. "
+                f"Rehearse with a function tool instead."
+            )
+        if MARK not in tool.__dict__:
+            return f"gives its model the tool {tool.name!r}, which came past the gate."
+    for name in ("prompt", "conversation_id", "previous_response_id"):
+        if given.get(name) is not None:
+            return f"uses {name}, which lives at the model's provider where nobody can see it."
+    settings = given["model_settings"]
+    for name in ("extra_body", "extra_args"):
+        extra: Any = getattr(settings, name, None)
+        if isinstance(extra, dict) and "tools" in extra:
+            return f"gives its model tools by {name}, which run where no gate can hold them."
+    return ""

@@ -1,0 +1,90 @@
+"""One advance of one run: which agents are at work, and where in the ledger."""
+
+from contextvars import ContextVar
+
+from greenroom.backends.foreign import Invocation
+from greenroom.ledger.events import NodeEnded, NodeStarted
+
+STAGE: ContextVar["Stage | None"] = ContextVar("greenroom_openai_agents_stage", default=None)
+LEVEL: ContextVar["Level | None"] = ContextVar("greenroom_openai_agents_level", default=None)
+
+
+class Level:
+    """One run of the framework's loop: the outermost, or that of an agent used as a tool.
+
+    One agent at a time is at work on it; a handoff lets another take over.
+    """
+
+    __slots__ = ("_agent", "_invocation", "_prefix", "path")
+
+    def __init__(self, invocation: Invocation, prefix: str) -> None:
+        self._invocation = invocation
+        self._prefix = prefix
+        self._agent: str = ""
+        self.path: str = prefix
+
+    def take_up(self) -> None:
+        """Go on with the agent that was at work when the run paused."""
+        trail = self._invocation.trail
+        for path, begun in trail.started.items():
+            if path.rpartition("/")[0] == self._prefix and path not in trail.ended:
+                self._agent, self.path = begun.node, path
+
+    def enter(self, agent: str) -> str:
+        """An agent is at work now, whoever was before; its path."""
+        if agent != self._agent:
+            self.leave()
+            self._agent = agent
+            self.path = self._open(agent) or self._begin(agent)
+        return self.path
+
+    def leave(self) -> None:
+        """The agent at work has ended."""
+        if self._agent:
+            steps = self._invocation.trail.steps.get(self.path)
+            output = getattr(steps[-1], "text", None) if steps else None
+            self._invocation.world.record(
+                NodeEnded(path=self.path, node=self._agent, output=output)
+            )
+            self._agent = ""
+
+    def _open(self, agent: str) -> str | None:
+        """The path of an agent that only goes on after a pause."""
+        trail = self._invocation.trail
+        for path, begun in trail.started.items():
+            mine = path.rpartition("/")[0] == self._prefix and begun.node == agent
+            if mine and path not in trail.ended:
+                return path
+        return None
+
+    def _begin(self, agent: str) -> str:
+        started = self._invocation.trail.started
+        first = path = f"{self._prefix}/{agent}"
+        visit = 1
+        while path in started:
+            visit += 1
+            path = f"{first}#{visit}"
+        given = None if self._prefix != self._invocation.root else self._invocation.given
+        self._invocation.world.record(NodeStarted(path=path, node=agent, input=given))
+        return path
+
+
+class Stage:
+    """What the gates of one advance share."""
+
+    __slots__ = ("invocation", "live_servers", "outermost")
+
+    def __init__(self, invocation: Invocation, live_servers: tuple[object, ...]) -> None:
+        self.invocation = invocation
+        self.live_servers = live_servers
+        self.outermost = Level(invocation, invocation.root)
+        self.outermost.take_up()
+
+    @property
+    def level(self) -> Level:
+        """The run of the framework's loop that the running code belongs to."""
+        return LEVEL.get() or self.outermost
+
+    def replies(self, agent: str) -> int:
+        """How many replies this agent's model has given in the whole run."""
+        return sum(reply.agent == agent for reply in self.invocation.trail.replied)

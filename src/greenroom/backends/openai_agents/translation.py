@@ -1,0 +1,193 @@
+"""Requests and replies between the items of OpenAI's Responses API and ours."""
+
+# The framework is half typed, and its seams are its own affair.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportPrivateUsage=false
+
+import json
+from collections.abc import Iterable
+from typing import Any, cast
+
+from agents.agent_output import AgentOutputSchemaBase
+from agents.handoffs import Handoff
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputRefusal,
+    ResponseOutputText,
+)
+
+from agents import FunctionTool, ModelResponse, Usage
+from greenroom.backends.foreign import Spec, jsonable
+from greenroom.ledger.messages import Message, Role, ToolCall
+from greenroom.ledger.messages import Usage as Tokens
+from greenroom.ledger.plain import Json
+from greenroom.models.model import ModelReply, ModelRequest
+
+_ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system", "developer": "system"}
+
+
+def request_of(
+    instructions: str | None,
+    items: Any,
+    tools: Iterable[Any],
+    schema: AgentOutputSchemaBase | None,
+    handoffs: Iterable[Handoff[Any, Any]],
+) -> ModelRequest:
+    """A question of the framework to its model, as ours; who asks is filled in by the asker."""
+    given = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    named: dict[str, str] = {}
+    specs = [
+        *(
+            Spec(t.name, t.description, t.params_json_schema)
+            for t in tools
+            if isinstance(t, FunctionTool)
+        ),
+        *(Spec(h.tool_name, h.tool_description, h.input_json_schema) for h in handoffs),
+    ]
+    return ModelRequest(
+        agent="",
+        messages=tuple(found for item in given for found in _messages(item, named)),
+        instructions=instructions or "",
+        tools=tuple(specs),
+        output_schema=None if schema is None or schema.is_plain_text() else schema.json_schema(),
+    )
+
+
+def reply_of(response: ModelResponse) -> ModelReply:
+    """A model's response, as ours; its price is nobody's to guess."""
+    used = response.usage
+    known = used.input_tokens or used.output_tokens
+    return ModelReply(
+        text="".join(_said(item) for item in response.output),
+        calls=tuple(
+            ToolCall(item.name, args_of(item.arguments), item.call_id)
+            for item in response.output
+            if isinstance(item, ResponseFunctionToolCall)
+        ),
+        usage=Tokens(used.input_tokens, used.output_tokens) if known else None,
+    )
+
+
+def response_of(reply: ModelReply, id: str) -> ModelResponse:
+    """A reply of ours, as the framework's model would have given it."""
+    output: list[Any] = [
+        ResponseFunctionToolCall(
+            type="function_call", name=c.tool, call_id=c.id, arguments=json.dumps(dict(c.args))
+        )
+        for c in reply.calls
+    ]
+    if reply.text or not output:
+        text = ResponseOutputText(type="output_text", text=reply.text, annotations=[])
+        said = ResponseOutputMessage(
+            id=id, type="message", role="assistant", status="completed", content=[text]
+        )
+        output.insert(0, said)
+    used = reply.usage or Tokens()
+    usage = Usage(
+        requests=1,
+        input_tokens=used.input,
+        output_tokens=used.output,
+        total_tokens=used.total,
+    )
+    return ModelResponse(output=output, usage=usage, response_id=None)
+
+
+def identified(response: ModelResponse, reply: ModelReply) -> ModelResponse | None:
+    """The model's own response with the ids its calls were given; None if more was changed."""
+    told = reply_of(response)
+    wanted = [(call.tool, call.args) for call in reply.calls]
+    if told.text != reply.text or [(call.tool, call.args) for call in told.calls] != wanted:
+        return None
+    ids = iter([call.id for call in reply.calls])
+    output = [
+        item.model_copy(update={"call_id": next(ids)})
+        if isinstance(item, ResponseFunctionToolCall)
+        else item
+        for item in response.output
+    ]
+    return ModelResponse(output=output, usage=response.usage, response_id=response.response_id)
+
+
+def completed(response: ModelResponse, model: str) -> ResponseCompletedEvent:
+    """A whole response as the one event of a stream."""
+    used = response.usage
+    usage: Any = {
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "total_tokens": used.total_tokens,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    whole = Response(
+        id=response.response_id or "greenroom",
+        created_at=0,
+        model=model,
+        object="response",
+        output=list(response.output),
+        parallel_tool_calls=True,
+        tool_choice="auto",
+        tools=[],
+        usage=usage,
+    )
+    return ResponseCompletedEvent(type="response.completed", response=whole, sequence_number=0)
+
+
+def response_in(event: Any) -> ModelResponse | None:
+    """The whole response that a stream ended with, if this is its last event."""
+    if getattr(event, "type", "") not in ("response.completed", "response.incomplete"):
+        return None
+    whole: Response = event.response
+    used = whole.usage
+    usage = Usage(
+        requests=1,
+        input_tokens=used.input_tokens if used else 0,
+        output_tokens=used.output_tokens if used else 0,
+        total_tokens=used.total_tokens if used else 0,
+    )
+    return ModelResponse(output=list(whole.output), usage=usage, response_id=whole.id)
+
+
+def args_of(encoded: str) -> dict[str, Json]:
+    """Arguments as the model wrote them; what is no JSON object is told as it stands."""
+    try:
+        args: Any = json.loads(encoded or "{}")
+    except ValueError:
+        return {"input": encoded}
+    return cast("dict[str, Json]", args) if isinstance(args, dict) else {"input": args}
+
+
+def _said(item: Any) -> str:
+    if not isinstance(item, ResponseOutputMessage):
+        return ""
+    return "".join(
+        part.refusal if isinstance(part, ResponseOutputRefusal) else part.text
+        for part in item.content
+    )
+
+
+def _messages(item: Any, named: dict[str, str]) -> list[Message]:
+    told: dict[str, Any] = item if isinstance(item, dict) else jsonable(item)
+    match told.get("type", "message"):
+        case "message":
+            role = _ROLES.get(str(told.get("role")), "user")
+            return [Message(role, _text(told.get("content")))]
+        case "function_call":
+            call_id, tool = str(told["call_id"]), str(told["name"])
+            named[call_id] = tool
+            call = ToolCall(tool, args_of(str(told["arguments"])), call_id)
+            return [Message("assistant", "", (call,))]
+        case "function_call_output":
+            call_id = str(told["call_id"])
+            tool = named.get(call_id, "")
+            return [Message("tool", _text(told["output"]), call_id=call_id, tool=tool)]
+        case _:
+            return []
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        parts = cast("list[dict[str, Any]]", content)
+        return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+    return "" if content is None else str(content)

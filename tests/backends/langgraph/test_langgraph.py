@@ -1,0 +1,594 @@
+"""LangGraph graphs and LangChain agents in a rehearsal: the real framework, a scripted model.
+
+What every backend owes is in the conformance suite; here is what only this framework has.
+"""
+
+import operator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.tools import ToolRuntime
+from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.globals import set_llm_cache
+from langchain_core.language_models.fake import FakeListLLM
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import entrypoint
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, interrupt
+
+from backends.langgraph.bypasses import node, shell, weather_of
+from backends.langgraph.scripts import Script, Streamed, agent_of, awaiting
+from greenroom import (
+    Case,
+    Ledger,
+    Lines,
+    Turn,
+    UserAgents,
+    evaluate,
+    fault,
+    simulate,
+    with_state_change,
+)
+from greenroom.backends import backend_for
+from greenroom.backends.langgraph import LangGraphBackend
+from greenroom.errors import BadAgent
+from greenroom.ledger import questions as q
+from greenroom.ledger.events import (
+    Answered,
+    ModelReplied,
+    NodeEnded,
+    NodeStarted,
+    Remembered,
+    ToolCalled,
+    YieldOpened,
+)
+from greenroom.ledger.messages import ToolCall
+from greenroom.metrics import contains
+from greenroom.results.result import CaseResult
+from greenroom.testing import Blueprint, Desk, ToolPlan
+
+WEATHER = ToolCall("weather", {"city": "Oslo"}, "call-weather")
+PAY = ToolCall("pay", {"amount": 5}, "call-pay")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def case(id: str = "one", **options: Any) -> Case:
+    given: dict[str, Any] = {"says": "hello", "metrics": [contains("done")], **options}
+    return Case(id, **given)
+
+
+async def result_of(agent: Any, one: Case) -> CaseResult:
+    return (await evaluate(agent, one)).results[0]
+
+
+def ledger_of(result: CaseResult) -> Ledger:
+    assert result.ledger is not None
+    return result.ledger
+
+
+def why(result: CaseResult) -> str:
+    return result.error.message if result.error else result.status
+
+
+def clerk(*lines: Any, tools: Any = (), **options: Any) -> Any:
+    return create_agent(Script(lines=list(lines)), list(tools), name="clerk", **options)
+
+
+async def by_astream(model: Any, messages: Any) -> None:
+    async for _ in model.astream(messages):
+        pass
+
+
+async def by_events(model: Any, messages: Any) -> None:
+    async for _ in model.astream_events(messages, version="v2"):
+        pass
+
+
+async def by_typed_events(model: Any, messages: Any) -> None:
+    stream = await model.astream_events(messages, version="v3")
+    await stream
+
+
+async def by_invoke(model: Any, messages: Any) -> None:
+    model.invoke(messages)
+
+
+async def by_stream(model: Any, messages: Any) -> None:
+    for _ in model.stream(messages):
+        pass
+
+
+async def by_batch(model: Any, messages: Any) -> None:
+    await model.abatch([messages])
+
+
+async def by_generate(model: Any, messages: Any) -> None:
+    await model.agenerate([messages])
+
+
+@pytest.mark.filterwarnings("ignore:.*beta.*")
+@pytest.mark.parametrize(
+    "ask",
+    [by_astream, by_events, by_typed_events, by_invoke, by_stream, by_batch, by_generate],
+)
+@pytest.mark.parametrize("kind", [Script, Streamed])
+async def test_a_model_is_recorded_however_it_is_asked(ask: Any, kind: Any):
+    model = kind(lines=["all done"])
+
+    async def act(state: MessagesState) -> Any:
+        await ask(model, state["messages"])
+        return {"messages": [AIMessage("done")]}
+
+    result = await result_of(node(act), case())
+    assert result.status == "passed", why(result)
+    (reply,) = ledger_of(result).of(ModelReplied)
+    assert (reply.text, reply.node, reply.agent, reply.path) == (
+        "all done",
+        "act",
+        "acting",
+        "@1/act",
+    )
+
+
+async def test_a_sync_node_is_led_through_the_gate_from_its_thread(desk: Desk):
+    weather = weather_of(desk)
+    model = Script(lines=["all done"])
+
+    def act(state: MessagesState) -> Any:
+        told = weather.invoke({"city": "Oslo"})
+        return {"messages": [HumanMessage(told), model.invoke(state["messages"])]}
+
+    result = await result_of(node(act), case(mocks={"weather": "fine"}))
+    assert (result.status, desk.marks) == ("passed", []), why(result)
+    assert [(c.args, c.result) for c in q.tool_calls(ledger_of(result))] == [
+        ({"city": "Oslo"}, "fine")
+    ]
+
+
+async def test_a_graph_with_a_tool_node_goes_round_and_tells_its_nodes(desk: Desk):
+    tools = [weather_of(desk)]
+    model = Script(lines=[WEATHER, "done"]).bind_tools(tools)
+
+    async def assistant(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("assistant", assistant)
+    graph.add_node("tools", ToolNode(tools))
+    graph.add_edge(START, "assistant")
+    graph.add_conditional_edges("assistant", tools_condition)
+    graph.add_edge("tools", "assistant")
+    result = await result_of(graph.compile(), case(mocks={"weather": "fine"}))
+    assert (result.status, desk.marks) == ("passed", []), why(result)
+    paths = [event.path for event in ledger_of(result).of(NodeStarted)]
+    assert paths == ["@1/assistant", "@1/tools", "@1/assistant#2"]
+
+
+async def test_a_subgraph_is_entered_and_left_inside_its_node(desk: Desk):
+    inner = agent_of(Blueprint(name="helper", lines=["done"]))
+    graph = StateGraph(MessagesState)
+    graph.add_node("helper", inner)
+    graph.add_edge(START, "helper")
+    result = await result_of(graph.compile(name="office"), case())
+    ledger = ledger_of(result)
+    assert [event.path for event in ledger.of(NodeStarted)] == ["@1/helper", "@1/helper/model"]
+    assert [event.path for event in ledger.of(NodeEnded)] == ["@1/helper/model", "@1/helper"]
+    assert ledger.of(ModelReplied)[0].agent == "helper"
+
+
+async def test_a_node_that_pauses_twice_asks_its_models_once():
+    model = Script(lines=["name?", "age?", "done"])
+
+    async def act(state: MessagesState) -> Any:
+        messages: list[Any] = list(state["messages"])
+        for _ in range(2):
+            asked = await model.ainvoke(messages)
+            messages += [asked, HumanMessage(interrupt(str(asked.text)))]
+        return {"messages": [*messages[1:], await model.ainvoke(messages)]}
+
+    one = case(user=UserAgents(loop=Lines("Ada", "36")))
+    ledger = ledger_of(await result_of(node(act), one))
+    assert q.responses(ledger) == ["name?", "age?", "done"]
+    assert (len(model.asked), len(ledger.of(ModelReplied))) == (3, 3)
+    assert [event.node for event in ledger.of(NodeStarted)] == ["act"]
+    pause = ledger.of(Answered)[1].seq
+    resumed = await simulate(one, node(act), ledger=Ledger.loads(Ledger(ledger[:pause]).dumps()))
+    assert q.responses(resumed) == ["name?", "age?", "done"]
+    assert len(resumed.of(ModelReplied)) == 3
+
+
+async def test_a_tool_called_before_a_pause_is_not_called_again(desk: Desk):
+    weather = weather_of(desk)
+
+    async def act(_: MessagesState) -> Any:
+        told = await weather.ainvoke({"city": "Oslo"})
+        return {"messages": [AIMessage(f"{told}, {interrupt('sure?')}, done")]}
+
+    one = case(mocks={"weather": "fine"}, user=Lines("yes"))
+    result = await result_of(node(act), one)
+    assert q.response(ledger_of(result)) == "fine, yes, done"
+    assert len(ledger_of(result).of(ToolCalled)) == 1
+
+
+async def test_an_interrupt_with_data_is_answered_by_the_name_of_its_node():
+    async def review(_: MessagesState) -> Any:
+        answer = interrupt({"draft": "Dear Ada"})
+        return {"messages": [AIMessage(f"done: {answer['text']}")]}
+
+    one = case(user=UserAgents(tools={"review": {"text": "Dear Bo"}}))
+    result = await result_of(node(review), one)
+    # The node of this graph is called `act`, whatever its function is called.
+    assert result.error is not None
+    assert "'act'" in result.error.message
+    result = await result_of(node(review), case(user=UserAgents(tools={"act": {"text": "Bo"}})))
+    assert q.response(ledger_of(result)) == "done: Bo"
+    (opened,) = ledger_of(result).of(YieldOpened)
+    assert (opened.tool, opened.args) == ("act", {"draft": "Dear Ada"})
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+@pytest.mark.parametrize(
+    "answer,paid,heard",
+    [
+        (True, [{"amount": 5}], "ok"),
+        ({"type": "approve"}, [{"amount": 5}], "ok"),
+        (
+            {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 3}}},
+            [{"amount": 3}],
+            "ok",
+        ),
+        ({"confirmed": False, "message": "too much"}, [], "too much"),
+        ({"type": "respond", "message": "paid by card"}, [], "paid by card"),
+    ],
+)
+async def test_a_reviewer_may_approve_edit_reject_or_respond(
+    desk: Desk, mode: Any, answer: Any, paid: Any, heard: str
+):
+    review = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode=mode)
+    model = Script(lines=[PAY, "done"], asked=[])
+    agent = create_agent(model, [desk.pay], middleware=[review], name="clerk")
+    one = case(mocks={"pay": "ok"}, user=UserAgents(tools={"pay": answer}))
+    result = await result_of(agent, one)
+    assert (result.status, desk.marks) == ("passed", []), why(result)
+    assert [call.args for call in q.tool_calls(ledger_of(result))] == paid
+    assert heard in str(model.asked[-1][-1].content) or mode == "batched"
+    assert any(heard in str(message.content) for message in model.asked[-1])
+
+
+async def test_the_users_own_saver_and_store_are_left_alone():
+    saver, store = InMemorySaver(), InMemoryStore()
+    store.put(("names",), "user", {"name": "Ada"})
+    seen: list[Any] = []
+
+    async def act(state: MessagesState, *, store: BaseStore) -> Any:
+        seen.append(await store.aget(("names",), "user"))
+        await store.aput(("names",), "user", {"name": "Bo"})
+        return {"messages": [AIMessage("done")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    compiled = graph.compile(checkpointer=saver, store=store)
+    report = await evaluate(compiled, [case("a"), case("b")], concurrency=2)
+    assert [result.status for result in report] == ["passed", "passed"]
+    assert (seen, list(saver.storage)) == ([None, None], [])
+    kept = store.get(("names",), "user")
+    assert kept is not None
+    assert kept.value == {"name": "Ada"}
+
+
+async def test_state_is_kept_between_turns_and_told_to_the_ledger():
+    class Counted(MessagesState):
+        count: Annotated[int, operator.add]
+
+    async def act(state: Counted) -> Any:
+        return {"messages": [AIMessage(f"done {state['count']}")], "count": 1}
+
+    graph = StateGraph(Counted)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    one = case(says="", turns=[Turn("a"), Turn("b"), Turn("c")])
+    ledger = ledger_of(await result_of(graph.compile(), one))
+    assert q.responses(ledger) == ["done 0", "done 1", "done 2"]
+    assert q.state(ledger)["session"] == {"count": 3}
+    kept = [note.data["keep"] for note in ledger.of(Remembered)]
+    assert kept == [0, 2, 4]
+
+
+async def test_a_users_answer_may_change_the_graphs_state():
+    class Named(MessagesState):
+        name: str
+
+    async def act(state: Named) -> Any:
+        interrupt("who?")
+        return {"messages": []}
+
+    async def greet(state: Named) -> Any:
+        return {"messages": [AIMessage(f"done, {state['name']}")]}
+
+    graph = StateGraph(Named)
+    graph.add_node("act", act)
+    graph.add_node("greet", greet)
+    graph.add_edge(START, "act")
+    graph.add_edge("act", "greet")
+
+    def say() -> Any:
+        return with_state_change("me", {"session": {"name": "Ada"}})
+
+    user = UserAgents(loop=say)
+    result = await result_of(graph.compile(), case(user=user))
+    assert q.response(ledger_of(result)) == "done, Ada", why(result)
+
+
+async def test_what_the_framework_puts_into_a_call_is_not_among_its_arguments():
+    @tool
+    async def look(
+        city: str, runtime: ToolRuntime, state: Annotated[dict, InjectedState], days: int = 1
+    ) -> str:
+        """Look."""
+        raise AssertionError
+
+    agent = clerk(ToolCall("look", {"city": "Oslo"}, "call-1"), "done", tools=[look])
+    result = await result_of(agent, case(mocks={"look": "fine"}))
+    assert result.status == "passed", why(result)
+    assert q.tool_calls(ledger_of(result))[0].args == {"city": "Oslo"}
+    facts = LangGraphBackend(agent).tools
+    assert facts is not None
+    assert facts["look"].parameters == ("city", "days")
+
+
+async def test_a_tool_with_an_artifact_is_mocked_by_its_content():
+    @tool(response_format="content_and_artifact")
+    def find(what: str) -> Any:
+        """Find."""
+        return f"found {what}", object()
+
+    call = ToolCall("find", {"what": "keys"}, "call-1")
+    mocked = await result_of(clerk(call, "done", tools=[find]), case(mocks={"find": "nothing"}))
+    real = await result_of(clerk(call, "done", tools=[find]), case(allow_tools=["find"]))
+    assert (mocked.status, real.status) == ("passed", "passed"), why(mocked)
+    assert q.tool_calls(ledger_of(mocked))[0].result == "nothing"
+
+
+async def test_an_allowed_tool_may_steer_the_graph():
+    @tool
+    def finish(how: str, runtime: ToolRuntime) -> Command[Any]:
+        """Finish."""
+        from langchain_core.messages import ToolMessage
+
+        told = ToolMessage(f"all done {how}", tool_call_id=runtime.tool_call_id)
+        return Command(update={"messages": [told]})
+
+    agent = clerk(ToolCall("finish", {"how": "well"}, "call-1"), "done", tools=[finish])
+    result = await result_of(agent, case(allow_tools=["finish"]))
+    assert result.status == "passed", why(result)
+
+
+async def test_a_tools_own_error_handler_hears_of_a_mocks_failure():
+    @tool
+    def look(city: str) -> str:
+        """Look."""
+        raise AssertionError
+
+    look.handle_tool_error = lambda error: f"handled {error}"
+    model = Script(lines=[ToolCall("look", {"city": "Oslo"}, "call-1"), "done"], asked=[])
+    result = await result_of(create_agent(model, [look]), case(mocks={"look": fault("fog")}))
+    assert result.status == "passed", why(result)
+    assert model.asked[-1][-1].content == "handled fog"
+
+
+async def test_a_tool_let_run_that_pauses_inside_says_what_to_do():
+    @tool
+    def ask(question: str) -> str:
+        """Ask."""
+        return str(interrupt(question))
+
+    agent = clerk(ToolCall("ask", {"question": "?"}, "call-1"), "done", tools=[ask])
+    result = await result_of(agent, case(allow_tools=["ask"]))
+    assert result.error is not None
+    assert "paused inside its body" in result.error.message
+
+
+async def test_a_tool_of_the_provider_is_refused_before_its_model_is_asked():
+    model = Script(lines=["done"], asked=[])
+    agent = create_agent(model, [{"type": "web_search"}], name="clerk")
+    result = await result_of(agent, case())
+    assert (result.status, model.asked) == ("error", [])
+    assert result.error is not None
+    assert (result.error.type, "web_search" in result.error.message) == ("ToolRefused", True)
+
+
+async def test_a_text_completion_model_is_refused():
+    model = FakeListLLM(responses=["done"])
+
+    async def act(_: MessagesState) -> Any:
+        return {"messages": [AIMessage(await model.ainvoke("hello"))]}
+
+    result = await result_of(node(act), case())
+    assert result.error is not None
+    assert "a text completion model" in result.error.message
+
+
+class Watch(BaseCallbackHandler):
+    """Counts what the framework tells its listeners."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_llm_end(self, *_: Any, **__: Any) -> None:
+        self.heard.append("model")
+
+    def on_llm_new_token(self, token: Any, **_: Any) -> None:
+        self.heard.append(f"token {token}")
+
+    def on_tool_end(self, output: Any, **_: Any) -> None:
+        self.heard.append(f"tool {output.content}")
+
+
+async def test_the_users_callbacks_still_hear_everything(desk: Desk):
+    watch = Watch()
+    agent = clerk(WEATHER, "done", tools=[weather_of(desk)]).with_config(callbacks=[watch])
+    result = await result_of(agent, case(mocks={"weather": "fine"}))
+    assert (result.status, watch.heard) == ("passed", ["model", "tool fine", "model"])
+
+
+async def test_the_pieces_of_a_stream_still_reach_its_listeners():
+    watch = Watch()
+    model = Streamed(lines=["all is done"], streaming=True)
+    agent = create_agent(model).with_config(callbacks=[watch])
+    result = await result_of(agent, case())
+    assert result.status == "passed", why(result)
+    assert [word for word in watch.heard if word.strip() != "token"] == [
+        "token all ",
+        "token is ",
+        "token done",
+        "model",
+    ]
+
+
+async def test_a_cache_never_answers_past_the_world():
+    model = Script(lines=["all done"], asked=[])
+    set_llm_cache(InMemoryCache())
+    try:
+        for n in range(2):
+            result = await result_of(create_agent(model, name="clerk"), case(f"case {n}"))
+            assert [event.source for event in ledger_of(result).of(ModelReplied)] == ["live"]
+    finally:
+        set_llm_cache(None)
+    assert len(model.asked) == 2
+
+
+async def test_nothing_is_traced_in_a_rehearsal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "none")
+    result = await result_of(clerk("done"), case())
+    assert result.status == "passed", why(result)
+
+
+async def test_outside_of_a_rehearsal_everything_is_as_it_was(desk: Desk):
+    agent = clerk(WEATHER, "done", tools=[weather_of(desk)])
+    assert (await result_of(agent, case(mocks={"weather": "fine"}))).status == "passed"
+    state = await agent.ainvoke({"messages": [HumanMessage("hello")]})
+    assert state["messages"][-1].content == "done"
+    assert desk.marks == ["weather Oslo 1"]
+
+
+async def test_a_graph_of_other_state_says_what_goes_in_and_out():
+    from typing import TypedDict
+
+    class Order(TypedDict, total=False):
+        question: str
+        answer: str
+
+    async def act(state: Order) -> Any:
+        return {"answer": f"done: {state.get('question')}"}
+
+    graph = StateGraph(Order)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    with pytest.raises(BadAgent, match="question, answer"):
+        LangGraphBackend(graph.compile())
+    backend = LangGraphBackend(
+        graph.compile(),
+        input=lambda text: {"question": text},
+        output=lambda state: state["answer"],
+    )
+    result = await result_of(backend, case())
+    assert q.response(ledger_of(result)) == "done: hello"
+    without = LangGraphBackend(graph.compile(), input=lambda text: {"question": text})
+    assert "cannot extract a response" in why(await result_of(without, case()))
+
+
+async def test_a_function_with_an_entry_point_is_played_too():
+    model = Script(lines=["all done"])
+
+    @entrypoint()
+    async def answer(question: str) -> str:
+        return str((await model.ainvoke(question)).text)
+
+    backend = LangGraphBackend(answer, input=str)
+    result = await result_of(backend, case())
+    assert (result.status, q.response(ledger_of(result))) == ("passed", "all done"), why(result)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda model: model,
+        lambda model: ChatPromptTemplate.from_messages([("placeholder", "{messages}")]) | model,
+        lambda model: ChatPromptTemplate.from_template("{q}") | model | StrOutputParser(),
+    ],
+    ids=["a model", "a chain of messages", "a chain of one text"],
+)
+async def test_a_model_or_chain_is_played_by_itself(build: Any):
+    model = Script(lines=["cold", "done"], asked=[])
+    chain = build(model)
+    result = await result_of(chain, case(says="", turns=[Turn("a")], metrics=[contains("cold")]))
+    assert result.status == "passed", why(result)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_middleware_that_starts_a_shell_is_refused_before_the_run(desk: Desk):
+    await shell(desk).ainvoke({"messages": [HumanMessage("hello")]})
+    assert desk.marks == ["started"]
+    with pytest.raises(BadAgent, match="ShellToolMiddleware"):
+        backend_for(shell(desk))
+
+
+async def test_an_object_in_the_state_cannot_be_taken_into_the_next_turn():
+    class Held(MessagesState):
+        client: Any
+
+    async def act(state: Held) -> Any:
+        return {"messages": [AIMessage("done")], "client": Script.__init__.__code__}
+
+    graph = StateGraph(Held)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    first = await result_of(graph.compile(), case())
+    second = await result_of(graph.compile(), case(says="", turns=[Turn("a"), Turn("b")]))
+    assert first.status == "passed", why(first)
+    assert second.error is not None
+    assert "cannot be kept from one turn to the next" in second.error.message
+
+
+@pytest.mark.parametrize(
+    "build,named",
+    [
+        (lambda: StateGraph(MessagesState), "not compiled"),
+        (lambda: ToolNode([]), "ToolNode"),
+        (lambda: tool(print), "no agent"),
+    ],
+)
+def test_what_is_no_agent_is_refused(build: Any, named: str):
+    with pytest.raises(BadAgent, match=named):
+        LangGraphBackend(build())
+
+
+def test_a_graph_that_stops_without_a_question_is_refused():
+    graph = StateGraph(MessagesState)
+    graph.add_node("act", lambda state: state)
+    graph.add_edge(START, "act")
+    with pytest.raises(BadAgent, match="interrupt_before"):
+        LangGraphBackend(graph.compile(checkpointer=InMemorySaver(), interrupt_before=["act"]))
+
+
+def test_the_tools_are_unknown_where_the_authors_code_may_call_others(desk: Desk):
+    plan = Blueprint(lines=["done"], tools=[ToolPlan(desk.weather)])
+    assert LangGraphBackend(awaiting(plan)).tools is None
+    assert set(LangGraphBackend(agent_of(plan)).tools or ()) == {"weather"}
