@@ -60,4 +60,7 @@ def persona(text: str) -> Persona:
 
 def history(last: int | None = None) -> History:
     """Show the model earlier exchanges: all, or the last few."""
-    return History(last)
+    return _ALL if last is None else History(last)
+
+
+_ALL = History()

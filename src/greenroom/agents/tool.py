@@ -18,7 +18,7 @@ from greenroom.agents.signature import (
 )
 from greenroom.errors import BadAgent
 from greenroom.ledger.plain import Json
-from greenroom.world.bodies import check_direct_call
+from greenroom.world.bodies import check_direct_call, route_of_calls
 from greenroom.world.threads import in_thread
 from greenroom.world.world import Context
 
@@ -35,7 +35,10 @@ class Tool:
     _context: str | None = field(default=None, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function as if it were not a tool; inside a rehearsal that is refused."""
+        """Call the function as if it were not a tool; in a rehearsal that is refused, or answered."""
+        route = route_of_calls()
+        if route is not None:
+            return route(self, args, kwargs)
         check_direct_call(self, self.name)
         return self.fn(*args, **kwargs)
 

@@ -11,6 +11,38 @@ from greenroom.world.world import World
 
 Interception = Literal["routed", "observed", "opaque"]
 Resumption = Literal["exact", "checkpoint", "by_replay", "no"]
+Feature = Literal[
+    "approvals",
+    "argument_checks",
+    "error_handlers",
+    "handoffs",
+    "message_waits",
+    "parallel_calls",
+    "questions",
+    "speaks_first",
+    "state",
+    "streaming",
+    "structured_output",
+    "turns",
+    "usage",
+]
+"""What a framework may offer beyond one message and one answer; `FEATURES` says each in words."""
+
+FEATURES: Mapping[Feature, str] = {
+    "approvals": "tools that the user approves or denies",
+    "argument_checks": "arguments checked before a tool is called",
+    "error_handlers": "the author's own handlers of tool errors",
+    "handoffs": "agents that hand over to other agents",
+    "message_waits": "waits for a message inside a run",
+    "parallel_calls": "several tool calls in one reply",
+    "questions": "tools whose answer the user gives",
+    "speaks_first": "agents that speak first",
+    "state": "the session's state, in and out",
+    "streaming": "models that answer in pieces",
+    "structured_output": "answers that are data",
+    "turns": "several turns, with what was said before",
+    "usage": "tokens of each model call",
+}
 
 
 @record
@@ -83,6 +115,7 @@ class Backend(Protocol):
     models: ClassVar[Interception]
     tool_calls: ClassVar[Interception]
     resumes: ClassVar[Resumption]
+    supports: ClassVar[frozenset[Feature]]
 
     @property
     def snapshot(self) -> Json:

@@ -54,6 +54,7 @@ from greenroom.metrics.facts import (
     known_usage,
     or_none,
     reference,
+    seen_calls,
     spoken,
 )
 
@@ -82,7 +83,7 @@ _FACTS: dict[str, Read] = {
     "response": lambda run: spoken(run.ledger),
     "responses": lambda run: questions.responses(run.ledger),
     "messages": lambda run: questions.messages(run.ledger),
-    "tool_calls": lambda run: questions.tool_calls(run.ledger),
+    "tool_calls": lambda run: seen_calls(run.ledger),
     "steps": lambda run: questions.trajectory(run.ledger),
     "events": lambda run: [event for event in run.ledger if event.voice == "agent"],
     "expected_tool_calls": lambda run: expected_calls(run.case),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
@@ -24,6 +24,7 @@ Match = Literal["subset", "exact"]
 class Called(BuiltIn):
     """Counts the calls of one tool whose arguments match."""
 
+    counts_calls: ClassVar[bool] = True
     tool: str
     args: Mapping[str, Json] | None
     match: Match
@@ -136,6 +137,7 @@ def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -
 class ForbiddenCalls(BuiltIn):
     """Looks for calls of tools that must not be called."""
 
+    counts_calls: ClassVar[bool] = True
     tools: tuple[str, ...]
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002

@@ -58,6 +58,11 @@ class EventCount(BuiltIn):
     where: Predicate | None
     bounds: Bounds
 
+    @property
+    def counts_calls(self) -> bool:
+        """Whether tool calls or their results are among what is counted."""
+        return not {ToolCalled, ToolReturned}.isdisjoint(self.kinds)
+
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
         """1 if there are as many events as there should be; `measured` is the count."""
         count = sum(self._counts(event) for event in ledger.of(*self.kinds))

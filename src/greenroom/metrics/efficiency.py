@@ -1,6 +1,6 @@
 """Did the agent come by with the calls it should need?"""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
@@ -20,6 +20,7 @@ USUAL_THRESHOLD = 0.5
 class Efficiency(BuiltIn):
     """Counts the calls beyond those that were expected."""
 
+    counts_calls: ClassVar[bool] = True
     calls: int | None
     penalty: float
     threshold: float

@@ -51,6 +51,18 @@ def known_usage(ledger: Ledger) -> Usage | Unmeasured:
     return Unmeasured(f"the usage is unknown: no token counts from {', '.join(sorted(silent))}")
 
 
+def unseen_calls(ledger: Ledger) -> Unmeasured | None:
+    """Why the tool calls of a run cannot be judged: there may be some that nobody saw."""
+    if "tools" not in questions.unseen(ledger):
+        return None
+    return Unmeasured("the agent's tools run where nobody sees them, so its calls are unknown")
+
+
+def seen_calls(ledger: Ledger) -> list[questions.CallRecord] | Unmeasured:
+    """The tool calls of a run, if they could be seen."""
+    return unseen_calls(ledger) or questions.tool_calls(ledger)
+
+
 def reference(case: Case) -> str | NotApplicable:
     """The response the case expects of the last turn that expects one."""
     for turn in reversed(case.script):

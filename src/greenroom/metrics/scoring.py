@@ -16,6 +16,7 @@ from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.questions import started
 from greenroom.metrics.expectations import Expectation
 from greenroom.metrics.expectations import expectations as expected_of
+from greenroom.metrics.facts import unseen_calls
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
 from greenroom.world.live import LiveWorld
@@ -138,7 +139,9 @@ async def _measured(
     metric: Metric, case: Case, ledger: Ledger, world: World, seconds: float
 ) -> Outcome:
     try:
-        found: Any = metric.measure(case, ledger, world)
+        found: Any = unseen_calls(ledger)
+        if found is None or not _counts_calls(metric):
+            found = metric.measure(case, ledger, world)
         if (
             type(found) is not Score
             and not isinstance(found, OUTCOMES)
@@ -159,6 +162,11 @@ async def _measured(
         return Unmeasured(
             f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         )
+
+
+def _counts_calls(metric: Metric) -> bool:
+    """Whether a metric looks at the tool calls, whose absence may mean that nobody saw them."""
+    return "tools" in getattr(metric, "covers", ()) or getattr(metric, "counts_calls", False)
 
 
 async def _in_time(found: Any, seconds: float) -> Any:

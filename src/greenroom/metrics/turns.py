@@ -7,7 +7,6 @@ from greenroom.cases.case import Case, Expect
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, UserSaid
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.trail import Trail
 from greenroom.metrics.calls import calls_in
 
 
@@ -29,9 +28,8 @@ class PlayedTurn(NamedTuple):
     @property
     def response(self) -> str:
         """The agent's last words in this turn, or nothing."""
-        for index in range(self.end - 1, self.begin - 1, -1):
-            event = self.ledger[index]
-            if isinstance(event, AgentSaid) and event.voice == "agent":
+        for event in reversed(self.ledger[self.begin : self.end]):
+            if type(event) is AgentSaid and event.voice == "agent":
                 return event.text
         return ""
 
@@ -39,19 +37,10 @@ class PlayedTurn(NamedTuple):
     def calls(self) -> list[ToolCalled]:
         """The agent's tool calls in this turn."""
         trail, begin, end = self.ledger.trail(), self.begin, self.end
-        if _has_repeated_calls(trail):
+        # A call that was issued again stands in the index at its last place only.
+        if trail.has_repeated_calls:
             return calls_in(self.ledger[begin:end])
         return [call for call in trail.called.values() if begin <= call.seq < end]
-
-
-def _has_repeated_calls(trail: Trail) -> bool:
-    """Whether a call was issued again: its place in the index is then not its only one."""
-    called = trail.called
-    for calls in trail.calls_of.values():
-        for call in calls:
-            if called[call.call_id] is not call:
-                return True
-    return False
 
 
 def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:

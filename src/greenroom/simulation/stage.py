@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -12,6 +13,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.errors import (
+    BadAgent,
     BadCase,
     BadLedger,
     FailedBefore,
@@ -23,6 +25,7 @@ from greenroom.errors import (
     UserAgentFailed,
 )
 from greenroom.ledger.events import (
+    Calls,
     EndReason,
     Event,
     InvocationEnded,
@@ -35,7 +38,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
-from greenroom.simulation.fence import Breach, Enclosure, enclose, not_held
+from greenroom.simulation.fence import Breach, Enclosure, enclose, not_held, passage
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
 from greenroom.simulation.users import UserAgents, turn_limit, user_of
 from greenroom.simulation.watchdog import Deadline, finish
@@ -75,17 +78,20 @@ async def simulate(
     ledger: Ledger | None = None,
     allow_tools: Collection[Any] = (),
     allow_unfenced: bool = False,
+    allow_opaque: bool = False,
     on_event: Callable[[Event], None] | None = None,
     run_id: str = "",
 ) -> Ledger:
     """Play `case` with every side effect mocked and return the ledger of what happened.
 
     A `ledger` of an unfinished run is continued. The run always ends in the ledger: with the reason,
-    and with the error if it broke. `allow_unfenced` plays where the fence cannot hold.
+    and with the error if it broke. `allow_unfenced` plays where the fence cannot hold, and
+    `allow_opaque` an agent whose tools run where no gate can see them.
     """
     if not allow_unfenced:
         check_fence()
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
+    check_opaque(stage.backend, allow_opaque)
     if ledger is not None and ended(ledger) is not None:
         return ledger
     left = case.stop.max_seconds - (0.0 if ledger is None else seconds(ledger))
@@ -113,6 +119,23 @@ def check_fence() -> None:
             f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
             f"allow_unfenced=True to go on with the gate alone."
         )
+
+
+def check_opaque(backend: Backend, allowed: bool) -> None:
+    """Refuse an agent whose tools no gate can hold, unless somebody allowed that."""
+    if backend.tool_calls == "opaque" and not allowed:
+        raise BadAgent(
+            f"the tools of an agent played by {backend.name!r} run where no gate can see or stop "
+            f"them, so mocks do not reach them. Make sure that they act on nothing real, then give "
+            f"allow_opaque=True; every result will say so."
+        )
+
+
+def _opaque(backend: Backend) -> tuple[Calls, ...]:
+    if "opaque" not in (backend.models, backend.tool_calls):
+        return ()
+    declared: dict[Calls, str] = {"models": backend.models, "tools": backend.tool_calls}
+    return tuple(calls for calls, seen in declared.items() if seen == "opaque")
 
 
 def _set_stage(
@@ -183,6 +206,7 @@ def _begin(stage: Stage) -> None:
                 agent=backend.snapshot,
                 digest=backend.digest,
                 state=case.state,
+                opaque=_opaque(backend),
             )
         )
         return
@@ -200,9 +224,10 @@ async def _enclosed(stage: Stage) -> EndReason:
     """Play inside the fence, with tool bodies closed to direct calls."""
     # Not the stage itself: it holds the enclosure, and a ring of the two would outlive the run.
     case, latch = stage.case, stage.latch
+    instead: str = getattr(stage.backend, "way_out", "")
 
     def on_breach(breach: Breach) -> None:
-        latch.set(FenceBreach(_breached(case, breach)))
+        latch.set(FenceBreach(f"{_breached(case, breach)} {instead}".rstrip()))
 
     watch_bodies()
     with enclose(case.id, on_breach) as enclosure:
@@ -231,7 +256,8 @@ async def _play(stage: Stage) -> EndReason:
     outcome = _standing(stage)
     while True:
         if outcome is None:
-            outcome = await stage.backend.advance(stage.ledger, stage.world)
+            with _way_out(stage.backend):
+                outcome = await stage.backend.advance(stage.ledger, stage.world)
             stage.latch.check()
         match outcome:
             case Failed(error):
@@ -248,6 +274,12 @@ async def _play(stage: Stage) -> EndReason:
                 if _goal_reached(stage):
                     return "state_matches"
         outcome = None
+
+
+def _way_out(backend: Backend) -> AbstractContextManager[None]:
+    """The fence, open to the places where the agent itself lives, if it lives outside."""
+    places: tuple[str, ...] = getattr(backend, "reaches", ())
+    return passage(hosts=places) if places else nullcontext()
 
 
 def _has_begun(stage: Stage) -> bool:

@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, cast, get_type_hints
+from typing import Any, get_type_hints
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.registry import backend_for
@@ -95,11 +95,11 @@ def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) 
         return None
     schema = {**schema, **_named(schema, root)}
     if "default" in schema:
-        return cast(Json, schema["default"])
+        return schema["default"]
     if "anyOf" in schema:
         return _sample(schema["anyOf"][0], root, depth + 1)
     if "enum" in schema:
-        return cast(Json, schema["enum"][0])
+        return schema["enum"][0]
     if schema.get("properties"):
         parts: dict[str, Any] = schema["properties"]
         return {name: _sample(part, root, depth + 1) for name, part in parts.items()}

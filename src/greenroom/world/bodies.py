@@ -1,9 +1,14 @@
-"""Direct calls of tool bodies: whoever plays a run may forbid them where they would slip past it."""
+"""Direct calls of tool bodies: whoever plays a run may forbid them, or answer them itself."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 Guard = Callable[[object, str], None]
+Route = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+"""Takes a tool and the arguments it was called with, and gives what the call returns."""
+
+_route: ContextVar[Route | None] = ContextVar("greenroom_body_route", default=None)
 
 _guard: ContextVar[Guard | None] = ContextVar("greenroom_body_guard", default=None)
 _everywhere: list[Guard] = []
@@ -32,6 +37,26 @@ class guarded:  # noqa: N801 - read as a verb: `with guarded(...)`
 
     def __exit__(self, *_: object) -> None:
         _guard.reset(self._token)
+
+
+def route_of_calls() -> Route | None:
+    """Who answers tools that are called directly in this context, if anybody does."""
+    return _route.get()
+
+
+class answered_by:  # noqa: N801 - read as words: `with answered_by(route)`
+    """Let `route` answer every tool that is called directly in this context; None: nobody."""
+
+    __slots__ = ("_route", "_token")
+
+    def __init__(self, route: Route | None) -> None:
+        self._route = route
+
+    def __enter__(self) -> None:
+        self._token = _route.set(self._route)
+
+    def __exit__(self, *_: object) -> None:
+        _route.reset(self._token)
 
 
 def watch_everywhere(guard: Guard) -> None:

@@ -16,7 +16,7 @@ from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
 E = TypeVar("E", bound=Event)
 
-_set = object.__setattr__
+_SYSTEM_CLOCK = SystemClock()
 
 
 class LiveWorld:
@@ -37,7 +37,7 @@ class LiveWorld:
         self.voice: Voice = voice
         self.run_id = run_id
         self.deadline: float | None = None
-        self._clock = clock or SystemClock()
+        self._clock = clock or _SYSTEM_CLOCK
         self._on_event = on_event
 
     async def call_model(
@@ -67,7 +67,7 @@ class LiveWorld:
     def record(self, event: E) -> E:
         """Write an event of this voice down, now."""
         if event.voice != self.voice:
-            _set(event, "voice", self.voice)
+            vars(event)["voice"] = self.voice
         self.ledger.append(event, time())
         if self._on_event is not None:
             self._on_event(event)

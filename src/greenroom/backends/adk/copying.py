@@ -6,44 +6,92 @@ from typing import Any
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
-from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.base_toolset import BaseToolset
+from google.adk.workflow import FunctionNode, Workflow
+from google.adk.workflow._base_node import START, BaseNode
 
 from greenroom.backends.adk.facts import (
+    as_tool,
     check_agent,
+    check_tool,
     given_tools,
     is_control,
     is_delegation,
     origin_of,
 )
-from greenroom.backends.adk.gates import ModelGate, Stage, ToolGate
+from greenroom.backends.adk.gates import Delegation, ModelGate, ToolGate
+from greenroom.backends.adk.nodes import (
+    ParallelWorker,
+    ToolNode,
+    check_node,
+    copied_graph,
+    gated_function,
+    noted,
+)
+from greenroom.backends.adk.stage import Stage
+from greenroom.backends.adk.toolsets import ToolsetGate, is_remote, label_of
+from greenroom.backends.adk.tripwire import Tripwire
 
 
 class Copier:
-    """Copies agents for one advance; an agent met twice is copied once."""
+    """Copies agents for one advance; an agent met twice is copied once.
 
-    __slots__ = ("_done", "_made", "_stage")
+    An agent that runs without the app's plug-ins carries the tripwire itself.
+    """
+
+    __slots__ = ("_done", "_made", "_stage", "_toolsets", "tripwire")
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._done: dict[int, BaseAgent] = {}
-        self._made: list[BaseTool] = []
+        self._done: dict[tuple[int, bool], BaseAgent] = {}
+        self._made: dict[int, BaseTool] = {}
+        self._toolsets: list[ToolsetGate] = []
+        self.tripwire = Tripwire(stage, self.made)
 
-    def agent(self, original: BaseAgent) -> BaseAgent:
+    def agent(self, original: BaseAgent, plugged: bool = True) -> BaseAgent:
         """The gated copy of an agent and of all below it."""
-        if id(original) not in self._done:
+        key = (id(original), plugged)
+        if key not in self._done:
             check_agent(original)
             changes: dict[str, Any] = {
-                "sub_agents": [self.agent(child) for child in original.sub_agents]
+                "sub_agents": [self.agent(child, plugged) for child in original.sub_agents]
             }
             if isinstance(original, LlmAgent):
                 changes["model"] = self._model(original)
-                changes["tools"] = [self._tool(tool, original) for tool in given_tools(original)]
-            self._done[id(original)] = original.clone(update=changes)
-        return self._done[id(original)]
+                changes["tools"] = [self._given(tool, plugged) for tool in given_tools(original)]
+            if not plugged:
+                changes |= self.tripwire.callbacks_of(original)
+            self._done[key] = original.clone(update=changes)
+        return self._done[key]
+
+    def node(self, original: BaseNode) -> BaseNode:
+        """The gated copy of an agent, a workflow or a node of one."""
+        if isinstance(original, BaseAgent):
+            return self.agent(original)
+        if check_node(original) is START:
+            return original
+        if isinstance(original, FunctionNode):
+            return noted(gated_function(original, self._stage), self._stage)
+        if isinstance(original, ToolNode):
+            tool = self._tool(original.tool, plugged=True, in_graph=True)
+            return noted(original.model_copy(update={"tool": tool}), self._stage)
+        if isinstance(original, Workflow) and original.graph is not None:
+            graph = copied_graph(original.graph, self.node)
+            return noted(original.model_copy(update={"graph": graph}), self._stage)
+        twin: Any = original.model_copy()
+        if isinstance(original, ParallelWorker):
+            twin._node = self.node(twin._node)
+        return twin
+
+    async def ask_servers(self) -> None:
+        """List the tools of servers before anything runs, where the case allows it."""
+        for gate in self._toolsets:
+            if is_remote(gate.toolset):
+                await gate.ask_server()
 
     def made(self, tool: BaseTool) -> bool:
         """Whether this very tool object came out of the copying."""
-        return any(tool is known for known in self._made)
+        return self._made.get(id(tool)) is tool
 
     def _model(self, agent: LlmAgent) -> Any:
         model = agent.canonical_model
@@ -54,15 +102,36 @@ class Copier:
         object.__setattr__(twin, "generate_content_async", gate)
         return twin
 
-    def _tool(self, given: Any, agent: LlmAgent) -> BaseTool:
-        tool = given if isinstance(given, BaseTool) else FunctionTool(given)
+    def _given(self, given: Any, plugged: bool) -> Any:
+        """The twin of what an author put into the agent's tools."""
+        if not isinstance(given, BaseToolset):
+            return self._tool(given, plugged)
+        twin: Any = copy.copy(given)
+
+        def take(tool: BaseTool) -> BaseTool:
+            return self._tool(check_tool(tool, f"toolset {label_of(given)}"), plugged)
+
+        twin.get_tools_with_prefix = gate = ToolsetGate(self._stage, given, take)
+        self._toolsets.append(gate)
+        return twin
+
+    def _tool(self, given: Any, plugged: bool, in_graph: bool = False) -> BaseTool:
+        tool = as_tool(given)
         if not is_control(tool):
             twin = copy.copy(tool)
             if is_delegation(tool):
                 assert isinstance(twin, AgentTool)
-                twin.agent = self.agent(twin.agent)
+                twin = self._delegation(twin, plugged)
             else:
-                twin.run_async = ToolGate(self._stage, agent.name, tool, origin_of(given))
+                twin.run_async = ToolGate(self._stage, tool, origin_of(given), in_graph)
             tool = twin
-        self._made.append(tool)
+        self._made[id(tool)] = tool
+        return tool
+
+    def _delegation(self, tool: AgentTool, plugged: bool) -> AgentTool:
+        tool.agent = self.agent(tool.agent, plugged and tool.include_plugins)
+        # A task is driven by the framework itself; its tool is only the sign to begin.
+        if not getattr(tool, "_defers_response", False):
+            inner = copy.copy(tool)
+            tool.run_async = Delegation(self._stage, inner)
         return tool

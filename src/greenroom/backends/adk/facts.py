@@ -6,13 +6,25 @@ from typing import Any, cast
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
 from google.adk.apps import App
+from google.adk.tools._node_tool import NodeTool
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.example_tool import ExampleTool
 from google.adk.tools.exit_loop_tool import exit_loop
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
+from google.adk.workflow import FunctionNode, Workflow
+from google.adk.workflow._base_node import BaseNode
 
+from greenroom.backends.adk.nodes import (
+    ToolNode,
+    check_node,
+    children_of,
+    described_node,
+    function_of,
+    parameters_of,
+)
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import Origin, jsonable
 from greenroom.errors import BadAgent
@@ -40,7 +52,7 @@ _RELIED_ON = (
 _CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool)
 
 
-def root_of(given: Any) -> BaseAgent:
+def root_of(given: Any) -> BaseNode:
     """The agent at the root, out of an App if need be."""
     root = given
     if isinstance(given, App):
@@ -50,23 +62,30 @@ def root_of(given: Any) -> BaseAgent:
                 f"past the gate. Rehearse the app without it."
             )
         root = given.root_agent
-    if isinstance(root, BaseAgent):
+    if isinstance(root, BaseAgent | Workflow):
         return root
     raise BadAgent(
-        f"a {type(root).__name__} cannot be rehearsed: the work of its nodes would run past the "
-        f"gate. Hand over an LlmAgent, or a sequential, parallel or loop agent of such."
+        f"a {type(root).__name__} cannot be rehearsed. Hand over an LlmAgent, a sequential, parallel "
+        f"or loop agent of such, a Workflow, or an App around one."
     )
 
 
-def agents_of(root: BaseAgent) -> list[BaseAgent]:
-    """Every agent of the tree once, those inside agent tools included; BadAgent if one cannot be."""
-    found: dict[int, BaseAgent] = {}
+def members_of(root: BaseNode) -> list[BaseNode]:
+    """Every agent and node within reach once, inside agent tools too; BadAgent if one cannot be."""
+    found: dict[int, BaseNode] = {}
     waiting = [root]
     while waiting:
-        agent = waiting.pop(0)
-        if id(agent) not in found:
-            found[id(agent)] = check_agent(agent)
-            waiting += [*agent.sub_agents, *(tool.agent for tool in _delegations(agent))]
+        member = waiting.pop(0)
+        if id(member) in found:
+            continue
+        found[id(member)] = member
+        if isinstance(member, BaseAgent):
+            check_agent(member)
+            waiting += [*member.sub_agents, *(tool.agent for tool in _delegations(member))]
+        else:
+            waiting += children_of(check_node(member))
+            if isinstance(member, ToolNode):
+                check_tool(member.tool, member.name)
     return list(found.values())
 
 
@@ -104,29 +123,51 @@ def origin_of(given: Any) -> Any:
     """What the author put into the agent's tools, in the form the World knows it again."""
     if isinstance(given, FunctionTool):
         return Origin(given.func, given)
+    if isinstance(given, FunctionNode):
+        return Origin(function_of(given), given)
     return given if isinstance(given, BaseTool) else Origin(given)
 
 
-def given_tools(agent: BaseAgent) -> list[Any]:
+def as_tool(given: Any) -> BaseTool:
+    """The tool the framework makes of what an author gave it."""
+    if isinstance(given, BaseNode):
+        return NodeTool(given, description=given.description)
+    return given if isinstance(given, BaseTool) else FunctionTool(given)
+
+
+def given_tools(agent: BaseNode) -> list[Any]:
     """What the author put into the agent's tools: functions, tools, toolsets."""
     return cast("list[Any]", getattr(agent, "tools", []))
 
 
-def tool_facts(agent: BaseAgent) -> list[ToolFacts]:
-    """The tools of one agent that could act."""
-    found: list[ToolFacts] = []
-    for given, tool in _tools(agent):
-        if not is_control(tool) and not is_delegation(tool):
-            parameters = _declared(tool).get("properties", {})
-            found.append(
-                ToolFacts(
-                    tool.name,
-                    tuple(parameters),
-                    yields=tool.is_long_running,
-                    origin=origin_of(given),
-                )
-            )
-    return found
+def tool_facts(member: BaseNode) -> list[ToolFacts]:
+    """The tools and function nodes of one member that could act."""
+    if isinstance(member, FunctionNode):
+        origin = Origin(function_of(member), member)
+        return [ToolFacts(member.name, parameters_of(member), origin=origin)]
+    return [
+        ToolFacts(
+            tool.name,
+            tuple(_declared(tool).get("properties", {})),
+            yields=tool.is_long_running,
+            origin=origin_of(given),
+        )
+        for given, tool in _tools(member)
+        if not is_control(tool) and not is_delegation(tool)
+    ]
+
+
+def toolsets_of(member: BaseNode) -> list[BaseToolset]:
+    """What tells its tools only when it is asked."""
+    return [given for given in given_tools(member) if isinstance(given, BaseToolset)]
+
+
+def described(root: BaseNode) -> dict[str, Json]:
+    """An agent or a workflow, and all below, as JSON."""
+    if isinstance(root, BaseAgent):
+        return described_agent(root)
+    told = [_described_node(node) for node in members_of(root) if not isinstance(node, BaseAgent)]
+    return described_node(root, described_agent) | {"code": [one for one in told if one]}
 
 
 def described_agent(agent: BaseAgent) -> dict[str, Json]:
@@ -141,6 +182,7 @@ def described_agent(agent: BaseAgent) -> dict[str, Json]:
             "model": agent.model if isinstance(agent.model, str) else agent.model.model,
             "instructions": _told(agent.instruction),
             "tools": [_described_tool(tool) for _, tool in _tools(agent)],
+            "toolsets": [type(toolset).__name__ for toolset in toolsets_of(agent)],
         }
     return facts | {"sub_agents": [described_agent(child) for child in agent.sub_agents]}
 
@@ -157,30 +199,31 @@ def _check_parts(agent: LlmAgent) -> None:
             f"(use_interactions_api); a rehearsal needs to see it. Switch that off."
         )
     for tool in given_tools(agent):
-        _check_tool(tool, agent.name)
+        check_tool(tool, agent.name)
 
 
-def _check_tool(tool: Any, agent: str) -> None:
+def check_tool(tool: Any, owner: str) -> Any:
+    """The tool, if its body can be held; BadAgent if it runs elsewhere."""
     kind = type(tool).__name__
+    if isinstance(tool, BaseToolset | BaseNode):
+        return tool
     if not isinstance(tool, BaseTool):
-        if not callable(tool) or hasattr(tool, "get_tools"):
-            raise BadAgent(
-                f"agent {agent!r} has the toolset {kind}, whose tools are known only when it runs. "
-                f"Give the agent the tools themselves."
-            )
-        return
-    if kind == "NodeTool":
-        raise BadAgent(f"tool {tool.name!r} of agent {agent!r} is a workflow node, not a tool.")
+        if not callable(tool):
+            raise BadAgent(f"{owner!r} has the tool {tool!r}, which is no tool of google-adk.")
+        return tool
     if _module_of_run(tool) == BaseTool.__module__ and not is_control(tool):
         raise BadAgent(
-            f"tool {tool.name!r} ({kind}) of agent {agent!r} runs at the model's provider, where no "
+            f"tool {tool.name!r} ({kind}) of {owner!r} runs at the model's provider, where no "
             f"gate can hold it. Rehearse with a function tool of that name."
         )
+    return tool
 
 
-def _tools(agent: BaseAgent) -> Iterator[tuple[Any, BaseTool]]:
-    for tool in given_tools(agent):
-        yield tool, tool if isinstance(tool, BaseTool) else FunctionTool(tool)
+def _tools(member: BaseNode) -> Iterator[tuple[Any, BaseTool]]:
+    given = [member.tool] if isinstance(member, ToolNode) else given_tools(member)
+    for tool in given:
+        if not isinstance(tool, BaseToolset):
+            yield tool, as_tool(tool)
 
 
 def _delegations(agent: BaseAgent) -> list[AgentTool]:
@@ -196,11 +239,19 @@ def _described_tool(tool: BaseTool) -> Json:
     if is_delegation(tool):
         return facts | {"agent": described_agent(cast(AgentTool, tool).agent)}
     code = tool.func if isinstance(tool, FunctionTool) else type(tool)
+    if isinstance(tool, NodeTool) and isinstance(tool.node, FunctionNode):
+        code = function_of(tool.node)
     return facts | {
         "description": tool.description,
         "parameters": _declared(tool),
         "code": code_identity(code),
     }
+
+
+def _described_node(node: BaseNode) -> Json:
+    if isinstance(node, FunctionNode):
+        return {"name": node.name, "code": code_identity(function_of(node))}
+    return _described_tool(node.tool) if isinstance(node, ToolNode) else None
 
 
 def _declared(tool: BaseTool) -> dict[str, Json]:

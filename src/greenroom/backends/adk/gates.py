@@ -7,10 +7,13 @@ from typing import Any
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
+from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
+from greenroom.backends.adk.nodes import node_call_id
+from greenroom.backends.adk.stage import Stage
 from greenroom.backends.adk.state import name_of
 from greenroom.backends.adk.translation import (
     reply_of,
@@ -19,55 +22,13 @@ from greenroom.backends.adk.translation import (
     server_side_tools,
     with_call_ids,
 )
-from greenroom.backends.foreign import Invocation, Kept, call_tool, jsonable
+from greenroom.backends.foreign import Kept, call_tool, jsonable
 from greenroom.errors import ToolRefused
-from greenroom.ledger.events import NodeEnded, NodeStarted, ToolReturned
-from greenroom.ledger.plain import plain
+from greenroom.ledger.events import ToolReturned
+from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
-from greenroom.world.world import Pending, ToolRequest
-
-
-class Stage:
-    """One advance of one invocation: which agents are at work, and where in the ledger."""
-
-    __slots__ = ("_open", "invocation")
-
-    def __init__(self, invocation: Invocation) -> None:
-        self.invocation = invocation
-        self._open = {
-            begun.node: begun.path
-            for begun in invocation.trail.started.values()
-            if begun.path not in invocation.trail.ended
-        }
-
-    def path(self, agent: str) -> str:
-        """The path of the agent's present run."""
-        return self._open.get(agent, f"{self.invocation.root}/{agent}")
-
-    def enter(self, agent: str, given: str | None) -> None:
-        """An agent begins, unless it only goes on after a pause."""
-        if agent in self._open:
-            return
-        world, trail = self.invocation.world, self.invocation.trail
-        path, visit = f"{self.invocation.root}/{agent}", 1
-        while path in trail.started:
-            visit += 1
-            path = f"{self.invocation.root}/{agent}#{visit}"
-        self._open[agent] = path
-        world.record(NodeStarted(path=path, node=agent, input=given))
-
-    def leave(self, agent: str) -> None:
-        """An agent has ended."""
-        path = self._open.pop(agent, None)
-        if path is not None:
-            steps = self.invocation.trail.steps.get(path)
-            output = getattr(steps[-1], "text", None) if steps else None
-            self.invocation.world.record(NodeEnded(path=path, node=agent, output=output))
-
-    def leave_all(self) -> None:
-        """The invocation is over, and with it every agent that was still open."""
-        for agent in reversed(list(self._open)):
-            self.leave(agent)
+from greenroom.world.recording import answer_tool
+from greenroom.world.world import Context, Pending, ToolRequest
 
 
 class ModelGate:
@@ -90,7 +51,7 @@ class ModelGate:
         request = request_of(
             llm_request,
             agent=self._agent,
-            path=self._stage.path(self._agent),
+            path=self._stage.place,
             n=invocation.replies(self._agent),
         )
 
@@ -105,15 +66,43 @@ class ModelGate:
             yield response
 
 
+class Delegation:
+    """Stands where an agent used as a tool is run: the call is written down, what is in it gated."""
+
+    __slots__ = ("_stage", "_tool")
+
+    def __init__(self, stage: Stage, tool: AgentTool) -> None:
+        self._stage = stage
+        self._tool = tool
+
+    async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        """What the agent answered."""
+        invocation, kept = self._stage.invocation, Kept()
+        request = tool_request(self._stage, self._tool, args, tool_context)
+
+        async def body(_context: Context) -> Json:
+            try:
+                value = await self._tool.run_async(args=args, tool_context=tool_context)
+            except Exception as error:
+                kept.error = error
+                raise
+            return kept.tell(value, jsonable(value))
+
+        await invocation.routed(answer_tool(invocation.world, request, body, "live"))
+        if kept.error is not None:
+            raise kept.error
+        return kept.real
+
+
 class ToolGate:
     """Stands where a tool's `run_async` stood."""
 
-    __slots__ = ("_agent", "_origin", "_stage", "_tool")
+    __slots__ = ("_in_graph", "_origin", "_stage", "_tool")
 
-    def __init__(self, stage: Stage, agent: str, tool: BaseTool, origin: Any) -> None:
+    def __init__(self, stage: Stage, tool: BaseTool, origin: Any, in_graph: bool = False) -> None:
         self._stage = stage
-        self._agent = agent
         self._tool = tool
+        self._in_graph = in_graph
         self._origin = origin
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
@@ -131,7 +120,11 @@ class ToolGate:
         return await stand_in.run_async(args=args, tool_context=tool_context)
 
     async def _ask(self, told: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:
-        invocation, request = self._stage.invocation, self._request(told, context)
+        invocation = self._stage.invocation
+        if self._in_graph:
+            # The framework makes one up anew each time.
+            context.function_call_id = node_call_id(self._stage, self._tool.name)
+        request = tool_request(self._stage, self._tool, told, context, self._origin)
         outcome, kept = await call_tool(
             invocation,
             request,
@@ -146,19 +139,6 @@ class ToolGate:
         self._hand_over_state(request, context)
         return kept.real if kept.matches(outcome.value) else outcome.value
 
-    def _request(self, told: dict[str, Any], context: ToolContext) -> ToolRequest:
-        name, path = self._tool.name, self._stage.path(self._agent)
-        call_id = context.function_call_id or ""
-        return ToolRequest(
-            id=call_id,
-            tool=name,
-            args=plain(jsonable(told), f"arguments of {name!r}"),
-            path=path,
-            yields=self._tool.is_long_running,
-            origin=self._origin,
-            n=self._stage.invocation.trail.call_number(name, call_id, path),
-        )
-
     def _hand_over_state(self, request: ToolRequest, context: ToolContext) -> None:
         """State that a mock changed in the ledger is changed in the framework's session too."""
         invocation = self._stage.invocation
@@ -168,6 +148,22 @@ class ToolGate:
             if name is not None:
                 held = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
                 context.state[name] = held.get(change.path[0])
+
+
+def tool_request(
+    stage: Stage, tool: BaseTool, told: dict[str, Any], context: ToolContext, origin: Any = None
+) -> ToolRequest:
+    """A call of the framework to a tool, as ours."""
+    name, path, call_id = tool.name, stage.place, context.function_call_id or ""
+    return ToolRequest(
+        id=call_id,
+        tool=name,
+        args=plain(jsonable(told), f"arguments of {name!r}"),
+        path=path,
+        yields=tool.is_long_running,
+        origin=origin,
+        n=stage.invocation.trail.call_number(name, call_id, path),
+    )
 
 
 def _refused_tools(agent: str, found: list[str]) -> ToolRefused:

@@ -12,6 +12,8 @@ from greenroom.ledger.plain import Json
 
 _CONFIRM = "adk_request_confirmation"
 _CREDENTIAL = "adk_request_credential"
+# A node of a workflow asks for approval as for any other input, under an id that says so.
+_NODE_APPROVAL = "wf_tool_confirmation:"
 
 
 def pending_calls(events: list[Event]) -> list[types.FunctionCall]:
@@ -39,6 +41,9 @@ def wait_for(invocation: Invocation, call: types.FunctionCall) -> Yield:
         return invocation.approval_wanted(
             call_id, wanted["id"], wanted["name"], wanted.get("args") or {}
         )
+    if call_id.startswith(_NODE_APPROVAL):
+        wanted = args["payload"]
+        return invocation.approval_wanted(call_id, "", wanted["tool_name"], wanted["args"])
     return invocation.result_wanted(call_id, call.name or "", args)
 
 
@@ -48,7 +53,8 @@ def answer_to(invocation: Invocation, call: types.FunctionCall) -> types.Part:
     if call_id not in answers:
         raise UserAgentFailed(f"the call {call.name!r} ({call_id}) was not answered.")
     value = answers[call_id].value
-    response = approval(value) if call.name == _CONFIRM else _result(invocation, call_id, value)
+    asks = call.name == _CONFIRM or call_id.startswith(_NODE_APPROVAL)
+    response = approval(value) if asks else _result(invocation, call_id, value)
     return types.Part(
         function_response=types.FunctionResponse(id=call_id, name=call.name, response=response)
     )

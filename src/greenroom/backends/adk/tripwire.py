@@ -1,8 +1,9 @@
 """A plug-in that refuses what the copying missed, and notes which agents come and go."""
 
+from collections.abc import Callable
 from typing import Any
 
-from google.adk.agents import BaseAgent
+from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.events import Event
@@ -12,10 +13,11 @@ from google.adk.tools.set_model_response_tool import SetModelResponseTool
 from google.adk.tools.tool_context import ToolContext
 from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
 
-from greenroom.backends.adk.copying import Copier
-from greenroom.backends.adk.gates import Stage
+from greenroom.backends.adk.facts import check_agent
+from greenroom.backends.adk.gates import ModelGate
+from greenroom.backends.adk.stage import Stage
 from greenroom.backends.foreign import jsonable
-from greenroom.errors import ToolRefused
+from greenroom.errors import BadAgent, ToolRefused
 from greenroom.world.recording import begin_call, fail_call
 from greenroom.world.world import ToolRequest
 
@@ -26,17 +28,19 @@ _ITS_OWN = (TransferToAgentTool, SetModelResponseTool)
 class Tripwire(BasePlugin):
     """Stands above the gates and sees every tool that is about to run."""
 
-    def __init__(self, stage: Stage, copier: Copier) -> None:
+    def __init__(self, stage: Stage, made: Callable[[BaseTool], bool]) -> None:
         super().__init__(name="greenroom")
         self._stage = stage
-        self._copier = copier
+        self._made = made
         self._waiting: set[str] = set()
 
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> None:
         """Refuse a tool that is not of our making; write down one that does not exist."""
-        if self._copier.made(tool) or type(tool) in _ITS_OWN:
+        if isinstance(tool, TransferToAgentTool):
+            self._stage.hand_over(str(tool_args.get("agent_name", "")))
+        if self._made(tool) or type(tool) in _ITS_OWN:
             return
         if type(tool) is BaseTool:
             self._note_unknown(tool.name, tool_args, tool_context)
@@ -52,10 +56,9 @@ class Tripwire(BasePlugin):
     async def before_agent_callback(
         self, *, agent: BaseAgent, callback_context: CallbackContext
     ) -> None:
-        """Note that an agent begins."""
-        given = callback_context.user_content
-        text = "".join(part.text or "" for part in (given.parts or [])) if given else None
-        self._stage.enter(agent.name, text)
+        """Note that an agent begins; refuse one that is not of our making."""
+        self._check(agent)
+        self._enter(agent, callback_context)
 
     async def after_agent_callback(
         self,
@@ -77,11 +80,54 @@ class Tripwire(BasePlugin):
         self._waiting |= set(event.long_running_tool_ids or ())
         self._waiting -= {response.id or "" for response in event.get_function_responses()}
 
+    def callbacks_of(self, agent: BaseAgent) -> dict[str, Any]:
+        """The callbacks by which an agent without plug-ins carries the wire, before its own."""
+
+        async def before_agent(callback_context: CallbackContext) -> None:
+            self._enter(agent, callback_context)
+
+        async def after_agent(callback_context: CallbackContext) -> None:
+            await self.after_agent_callback(agent=agent, callback_context=callback_context)
+
+        async def before_tool(tool: BaseTool, args: dict[str, Any], tool_context: Any) -> None:
+            await self.before_tool_callback(tool=tool, tool_args=args, tool_context=tool_context)
+
+        found: dict[str, Any] = {
+            "before_agent_callback": [before_agent, *agent.canonical_before_agent_callbacks],
+            "after_agent_callback": [after_agent, *agent.canonical_after_agent_callbacks],
+        }
+        if isinstance(agent, LlmAgent):
+            found["before_tool_callback"] = [before_tool, *agent.canonical_before_tool_callbacks]
+        return found
+
+    def _enter(self, agent: BaseAgent, context: CallbackContext) -> None:
+        given = context.user_content
+        text = "".join(part.text or "" for part in (given.parts or [])) if given else None
+        self._stage.enter(agent.name, text)
+
+    def _check(self, agent: BaseAgent) -> None:
+        try:
+            check_agent(agent)
+        except BadAgent as error:
+            raise self._stage.invocation.keep(error) from error
+        if isinstance(agent, LlmAgent) and not _is_gated(agent):
+            raise self._stage.invocation.keep(
+                ToolRefused(
+                    f"agent {agent.name!r} came up while another ran, so nothing stands between it "
+                    f"and the world. Make it a sub-agent or a node before the run."
+                )
+            )
+
     def _note_unknown(self, name: str, args: dict[str, Any], context: ToolContext) -> None:
         """A tool the model made up: the framework tells it so, and no body runs."""
         stage = self._stage
-        path, call_id = stage.path(context.agent_name), context.function_call_id or ""
+        path, call_id = stage.place, context.function_call_id or ""
         request = ToolRequest(call_id, name, jsonable(args), path)
         begin_call(stage.invocation.world, request)
         error = ValueError(f"there is no tool {name!r}")
         fail_call(stage.invocation.world, request, error, "refused")
+
+
+def _is_gated(agent: LlmAgent) -> bool:
+    gate = getattr(agent.model, "generate_content_async", None)
+    return isinstance(gate, ModelGate)

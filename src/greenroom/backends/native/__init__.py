@@ -6,9 +6,11 @@ from typing import ClassVar
 
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.agents.graph import Graph, compile_flow
+from greenroom.agents.recasting import recast
 from greenroom.backends.backend import (
     Advance,
     Failed,
+    Feature,
     Finished,
     Interception,
     Resumption,
@@ -22,6 +24,7 @@ from greenroom.errors import AgentFailed, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
+from greenroom.models.model import Model
 from greenroom.world.recording import described
 from greenroom.world.world import World
 
@@ -33,6 +36,20 @@ class NativeBackend:
     models: ClassVar[Interception] = "routed"
     tool_calls: ClassVar[Interception] = "routed"
     resumes: ClassVar[Resumption] = "exact"
+    supports: ClassVar[frozenset[Feature]] = frozenset(
+        {
+            "argument_checks",
+            "message_waits",
+            "parallel_calls",
+            "questions",
+            "speaks_first",
+            "state",
+            "streaming",
+            "structured_output",
+            "turns",
+            "usage",
+        }
+    )
 
     def __init__(self, agent: Flow) -> None:
         self.graph = compile_flow(as_flow(agent))
@@ -40,6 +57,10 @@ class NativeBackend:
     def part(self, name: str) -> "NativeBackend":
         """One node of the graph alone, as an agent of its own."""
         return NativeBackend(self.graph.part(name))
+
+    def with_model(self, model: Model | str) -> "NativeBackend":
+        """The same agent, all of it played by another model."""
+        return NativeBackend(recast(self.graph.root.flow, model))
 
     @property
     def snapshot(self) -> Json:

@@ -19,7 +19,6 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.recording import RecordedFailure, begin_call, fail_call
@@ -30,17 +29,10 @@ _CORRECTIONS = 2
 Waits = tuple[Yield, ...]
 
 
-@record
-class Output:
-    """What the agent answered, as its output type wants it."""
-
-    value: Json
-
-
 class Asking:
     """One run of an agent node, taken up from its last recorded reply."""
 
-    __slots__ = ("agent", "node", "path", "trail", "world")
+    __slots__ = ("agent", "node", "output", "path", "trail", "world")
 
     def __init__(self, agent: Agent, node: str, path: str, world: World) -> None:
         self.agent = agent
@@ -48,20 +40,22 @@ class Asking:
         self.path = path
         self.world = world
         self.trail: Trail = world.ledger.trail(world.voice)
+        self.output: Json = None
+        """What the agent answered, as its output type wants it."""
 
-    async def run(self) -> Output | Waits:
-        """Go on until the agent has answered or waits for its user."""
+    async def run(self) -> Waits:
+        """Go on until the agent has answered, or give what it waits for."""
         while True:
-            steps = self.trail.steps.get(self.path, ())
+            steps = self.trail.steps.get(self.path)
             last = steps[-1] if steps else None
-            if isinstance(last, ModelFailed):
-                raise RecordedFailure(last.error, last.error_type)
             if isinstance(last, ModelReplied):
                 if last.calls:
                     if waits := await self._settle(last.calls):
                         return waits
-                elif (output := self._output(last.text)) is not None:
-                    return output
+                elif self._has_answered(last.text):
+                    return ()
+            elif isinstance(last, ModelFailed):
+                raise RecordedFailure(last.error, last.error_type)
             self._check_limit(self.trail.replies.get(self.path, 0))
             # An agent that was given a model's name has found the model when it was made.
             model: Model = self.agent.model  # pyright: ignore[reportAssignmentType]
@@ -79,7 +73,7 @@ class Asking:
         adapter = output_adapter(agent.output) if agent.output is not None else None
         return ModelRequest(
             agent=agent.name,
-            messages=tuple(conversation(agent, self.world, self.node, path)),
+            messages=conversation(agent, self.world, self.node, path),
             instructions=agent.instructions,
             tools=agent.tools,
             output_schema=adapter.json_schema() if adapter else None,
@@ -89,20 +83,22 @@ class Asking:
             n=trail.reply_number(self.node, path),
         )
 
-    def _output(self, text: str) -> Output | None:
-        """The answer, or None after telling the model what is wrong with it."""
+    def _has_answered(self, text: str) -> bool:
+        """Take the model's answer, or tell the model what is wrong with it."""
         if not text.strip():
             raise AgentFailed(
                 f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
             )
         if self.agent.output is None:
-            return Output(text)
+            self.output = text
+            return True
         adapter = output_adapter(self.agent.output)
         try:
-            return Output(adapter.dump_python(adapter.validate_json(text), mode="json"))
+            self.output = adapter.dump_python(adapter.validate_json(text), mode="json")
         except ValueError as error:
             self._correct(error)
-            return None
+            return False
+        return True
 
     def _correct(self, error: ValueError) -> None:
         told = sum(isinstance(step, Corrected) for step in self.trail.steps[self.path])
@@ -118,15 +114,16 @@ class Asking:
     async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
         """Bring every call of a reply to its end; what waits for the user is returned."""
         trail = self.trail
-        for call in calls:
-            if call.id in trail.answers and call.id not in trail.results:
-                self._take_answer(call, trail.answers[call.id].value)
+        if trail.answers:
+            for call in calls:
+                if call.id in trail.answers and call.id not in trail.results:
+                    self._take_answer(call, trail.answers[call.id].value)
         due = [call for call in calls if call.id not in trail.results]
-        if not due:
-            return ()
         if len(due) == 1:
             wait = await self._call(due[0])
-            return (wait,) if wait is not None else ()
+            return () if wait is None else (wait,)
+        if not due:
+            return ()
         waits = await together([self._call(call) for call in due])
         return tuple(wait for wait in waits if wait is not None)
 

@@ -1,22 +1,22 @@
 """What an agent node remembers, read from the ledger: its own exchanges and those of others."""
 
 import json
-from collections.abc import Sequence
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
-from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned
-from greenroom.ledger.messages import Message
+from greenroom.ledger.events import Corrected, ModelReplied, ToolFailed, ToolReturned
+from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
-from greenroom.ledger.trail import Trail
+from greenroom.ledger.trail import Step, Trail
 from greenroom.world.world import World
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+# What comes from a ledger has no rings.
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _REMEMBER_ALL = (history(),)
 
 
-def conversation(agent: Agent, world: World, node: str, path: str) -> list[Message]:
+def conversation(agent: Agent, world: World, node: str, path: str) -> tuple[Message, ...]:
     """All messages the agent's model is to see now: context rules first, the present last."""
     trail = world.ledger.trail(world.voice)
     present = _exchange(trail, path)
@@ -24,8 +24,8 @@ def conversation(agent: Agent, world: World, node: str, path: str) -> list[Messa
     if not earlier and agent.context == _REMEMBER_ALL:
         return present
     state = world.ledger.fold(world.voice, branch_of(path))
-    scene = Scene([tuple(exchange) for exchange in earlier], state)
-    return [message for rule in agent.context for message in rule(scene)] + present
+    scene = Scene(earlier, state)
+    return (*(message for rule in agent.context for message in rule(scene)), *present)
 
 
 def as_text(value: Json) -> str:
@@ -33,28 +33,48 @@ def as_text(value: Json) -> str:
     return value if isinstance(value, str) else _encode(value)
 
 
-def _exchange(trail: Trail, path: str) -> list[Message]:
-    """What one run of a node said and heard, beginning with its input."""
-    begun = trail.started[path]
-    found = [Message("user", as_text(begun.input))] if begun.input not in (None, "") else []
-    for step in trail.steps.get(path, ()):
-        if isinstance(step, ModelReplied):
-            found.append(Message("assistant", step.text, step.calls))
-            for call in step.calls:
-                if call.id in trail.results:
-                    found.append(_result(trail, call.id, call.tool))
-        elif isinstance(step, Corrected):
-            found.append(Message("user", step.text))
-    return found
+def _exchange(trail: Trail, path: str) -> tuple[Message, ...]:
+    """What one run of a node said and heard, beginning with its input.
+
+    What was told once is kept: with each step only its own messages are added.
+    """
+    steps = trail.steps.get(path, ())
+    messages, told = trail.told.get(path) or (_opening(trail.started[path].input), 0)
+    for step in steps[told:]:
+        messages += _step(trail, step)
+    if not steps or _is_over(trail, steps[-1]):
+        trail.told[path] = messages, len(steps)
+    return messages
 
 
-def _result(trail: Trail, call_id: str, tool: str) -> Message:
-    end = trail.results[call_id]
+def _opening(given: Json) -> tuple[Message, ...]:
+    return () if given is None or given == "" else (Message("user", as_text(given)),)
+
+
+def _step(trail: Trail, step: Step) -> tuple[Message, ...]:
+    if isinstance(step, ModelReplied):
+        results = [
+            _result(trail.results[call.id], call) for call in step.calls if call.id in trail.results
+        ]
+        return (Message("assistant", step.text, step.calls), *results)
+    return (Message("user", step.text),) if isinstance(step, Corrected) else ()
+
+
+def _is_over(trail: Trail, step: Step) -> bool:
+    """Whether nothing more will be heard of a step: a call under way has its result to come."""
+    if isinstance(step, ModelReplied):
+        for call in step.calls:
+            if call.id not in trail.results:
+                return False
+    return True
+
+
+def _result(end: ToolReturned | ToolFailed, call: ToolCall) -> Message:
     text = as_text(end.value) if isinstance(end, ToolReturned) else f"Error: {end.error}"
-    return Message("tool", text, call_id=call_id, tool=tool)
+    return Message("tool", text, (), call.id, call.tool)
 
 
-def _earlier(trail: Trail, node: str, path: str) -> list[Sequence[Message]]:
+def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 
     A node remembers its own in full. Of exchanges it took no part in (another branch of a route
@@ -64,9 +84,7 @@ def _earlier(trail: Trail, node: str, path: str) -> list[Sequence[Message]]:
         return []
     own = [run for run in trail.earlier_runs(node, path) if run.path in trail.ended]
     mine = [run.path for run in own]
-    found: list[tuple[int, Sequence[Message]]] = [
-        (run.seq, _exchange(trail, run.path)) for run in own
-    ]
+    found: list[tuple[int, Exchange]] = [(run.seq, _exchange(trail, run.path)) for run in own]
     found += [
         (seq, pair) for seq, pair, place in _heard(trail, path) if not _took_part(mine, place)
     ]

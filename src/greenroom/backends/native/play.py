@@ -22,7 +22,7 @@ from greenroom.agents.flow import (
 )
 from greenroom.agents.graph import Graph, Node
 from greenroom.backends.backend import Yield
-from greenroom.backends.native.asking import Asking, Output, open_yield
+from greenroom.backends.native.asking import Asking, open_yield
 from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, BadAgent, FailedBefore, GreenroomError, LoopLimit, Refusal
@@ -117,10 +117,9 @@ class Play:
     async def _run(self, node: Node, path: str, given: Json) -> Walked:
         match node.flow:
             case Agent() as agent:
-                found = await Asking(agent, node.id, path, self.world).run()
-                if isinstance(found, Output):
-                    return self._end(node, path, found.value)
-                return Paused(found)
+                asking = Asking(agent, node.id, path, self.world)
+                waits = await asking.run()
+                return Paused(waits) if waits else self._end(node, path, asking.output)
             case Step() as step:
                 return await self._step(node, step, path, given)
             case Sequence():

@@ -9,10 +9,16 @@ from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ToolCallPart
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    ToolCallPart,
+)
 from pydantic_ai.run import AgentRunResult
 
-from greenroom.backends.backend import Advance, Interception, Resumption, ToolFacts, Yield
+from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
 from greenroom.backends.foreign import Invocation, Played, approval, digest_of, jsonable
 from greenroom.backends.pydantic_ai.facts import (
     check_agent,
@@ -22,11 +28,11 @@ from greenroom.backends.pydantic_ai.facts import (
     tool_facts,
 )
 from greenroom.backends.pydantic_ai.gates import Gate
-from greenroom.ledger.events import NodeEnded, NodeStarted
+from greenroom.errors import AgentFailed
+from greenroom.ledger.events import NodeEnded, NodeStarted, ToolReturned
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
-from greenroom.world.recording import begin_call
-from greenroom.world.world import ToolRequest, World
+from greenroom.world.world import Context, Pending, ToolRequest, World
 
 MEMORY = "pydantic-ai.messages"
 
@@ -39,6 +45,20 @@ class PydanticAIBackend:
     tool_calls: ClassVar[Interception] = "routed"
     # Exact at pauses and between turns; a run cut while the framework works must start again.
     resumes: ClassVar[Resumption] = "checkpoint"
+    supports: ClassVar[frozenset[Feature]] = frozenset(
+        {
+            "approvals",
+            "argument_checks",
+            "error_handlers",
+            "parallel_calls",
+            "questions",
+            "speaks_first",
+            "streaming",
+            "structured_output",
+            "turns",
+            "usage",
+        }
+    )
 
     def __init__(self, agent: Agent[Any, Any], deps: Callable[[], Any] | None = None) -> None:
         self.agent = check_agent(agent)
@@ -69,37 +89,54 @@ class PydanticAIBackend:
         path = f"{invocation.root}/{node}"
         if path not in invocation.trail.started:
             invocation.world.record(NodeStarted(path=path, node=node, input=invocation.given))
-        result = await self._result(invocation, Gate(invocation, node, path))
-        history = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
-        if isinstance(result.output, DeferredToolRequests):
-            return Played(history, yields=_waits(invocation, path, result.output))
+        gate, messages = Gate(invocation, node, path), _history(invocation)
+        result = await self._result(invocation, gate, messages, _answers(invocation, messages))
+        while isinstance(result.output, DeferredToolRequests):
+            messages = result.all_messages()
+            if waits := await _waits(invocation, path, result.output):
+                return Played(_dumped(messages), yields=waits)
+            settled = _settled(invocation, messages)
+            result = await self._result(invocation, gate, messages, settled)
+        history = _dumped(result.all_messages())
         output = plain(jsonable(result.output), "the agent's output")
         invocation.world.record(NodeEnded(path=path, node=node, output=output))
         return Played(history, output)
 
-    async def _result(self, invocation: Invocation, gate: Gate) -> AgentRunResult[Any]:
+    async def _result(
+        self,
+        invocation: Invocation,
+        gate: Gate,
+        messages: list[ModelMessage],
+        answers: DeferredToolResults | None,
+    ) -> AgentRunResult[Any]:
         given: dict[str, Any] = {"user_prompt": invocation.given}
-        answers = _answers(invocation)
         if answers is not None:
             given = {"deferred_tool_results": answers}
         if (spec := output_type(self.agent)) is not None:
             given["output_type"] = spec
-        history: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(invocation.history())
         return await self.agent.run(
             **given,
-            message_history=history,
+            message_history=messages,
             deps=self._deps() if self._deps else None,
             capabilities=[gate],
             infer_name=False,
         )
 
 
-def _answers(invocation: Invocation) -> DeferredToolResults | None:
+def _history(invocation: Invocation) -> list[ModelMessage]:
+    return ModelMessagesTypeAdapter.validate_python(invocation.history())
+
+
+def _dumped(messages: list[ModelMessage]) -> list[Json]:
+    return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+
+
+def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults | None:
     """The user's answers to a pause, or None at the beginning of a turn."""
     given = invocation.answers() if invocation.resumed else []
     if not given:
         return None
-    results = DeferredToolResults()
+    results = _settled(invocation, messages)
     for answer in given:
         call_id = invocation.trail.yields[answer.yield_id].call_id
         if answer.yield_id == call_id:
@@ -110,9 +147,36 @@ def _answers(invocation: Invocation) -> DeferredToolResults | None:
     return results
 
 
-def _waits(invocation: Invocation, path: str, requests: DeferredToolRequests) -> tuple[Yield, ...]:
+def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults:
+    """What the World answered by itself to calls that would have waited for the user."""
+    results, known = DeferredToolResults(), invocation.trail.results
+    for call in _unanswered(messages):
+        end = known.get(call.tool_call_id)
+        if isinstance(end, ToolReturned):
+            results.calls[call.tool_call_id] = end.value
+        elif end is not None:
+            results.calls[call.tool_call_id] = ToolFailed(end.error)
+    return results
+
+
+def _unanswered(messages: list[ModelMessage]) -> list[ToolCallPart]:
+    """The calls of the last reply that have no result in the history."""
+    calls: dict[str, ToolCallPart] = {}
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            calls = {call.tool_call_id: call for call in message.tool_calls}
+        else:
+            for part in message.parts:
+                calls.pop(str(getattr(part, "tool_call_id", "")), None)
+    return list(calls.values())
+
+
+async def _waits(
+    invocation: Invocation, path: str, requests: DeferredToolRequests
+) -> tuple[Yield, ...]:
+    wanted = [await _result_wanted(invocation, path, call) for call in requests.calls]
     approvals = [_approval_wanted(invocation, call) for call in requests.approvals]
-    return (*approvals, *(_result_wanted(invocation, path, call) for call in requests.calls))
+    return (*approvals, *(wait for wait in wanted if wait is not None))
 
 
 def _approval_wanted(invocation: Invocation, call: ToolCallPart) -> Yield:
@@ -122,12 +186,17 @@ def _approval_wanted(invocation: Invocation, call: ToolCallPart) -> Yield:
     return invocation.approval_wanted(yield_id, call_id, call.tool_name, _args(call))
 
 
-def _result_wanted(invocation: Invocation, path: str, call: ToolCallPart) -> Yield:
-    """A call that runs elsewhere is called now and returns what the user answers."""
+async def _result_wanted(invocation: Invocation, path: str, call: ToolCallPart) -> Yield | None:
+    """A call that runs elsewhere returns what the user answers, unless the World does."""
     tool, call_id, args = call.tool_name, call.tool_call_id, _args(call)
     n = invocation.trail.call_number(tool, call_id, path)
-    begin_call(invocation.world, ToolRequest(call_id, tool, args, path, yields=True, n=n))
-    return invocation.result_wanted(call_id, tool, args)
+    request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
+    outcome = await invocation.routed(invocation.world.call_tool(request, _nowhere))
+    return invocation.result_wanted(call_id, tool, args) if isinstance(outcome, Pending) else None
+
+
+def _nowhere(_: Context) -> Json:
+    raise AgentFailed("a tool of an ExternalToolset has no body that could be run here.")
 
 
 def _args(call: ToolCallPart) -> dict[str, Json]:

@@ -96,9 +96,11 @@ def remembering_lookups(real: Call) -> Call:
     def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
         found = real(host, *args, **kwargs)
         mark = current()
-        if isinstance(mark, Passage) and mark.admits(plain_host(host)):
-            for entry in found:
-                mark.note(*place(entry[4]))
+        if isinstance(mark, Passage):
+            for address, port in (place(entry[4]) for entry in found):
+                # A passage to one port of a name does not lead to its others.
+                if mark.admits(plain_host(host), port):
+                    mark.note(address, port)
         return found
 
     return getaddrinfo

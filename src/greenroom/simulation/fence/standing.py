@@ -82,10 +82,11 @@ class Passage:
     for nothing, and the one around it, or the enclosure, decides.
     """
 
-    __slots__ = ("_token", "hosts", "known", "open", "outer", "processes")
+    __slots__ = ("_places", "_token", "hosts", "known", "open", "outer", "processes")
 
     def __init__(self, hosts: Iterable[str] | None = None, processes: bool = False) -> None:
         self.hosts = None if hosts is None else frozenset(plain_host(host) for host in hosts)
+        self._places = _places(self.hosts or ())
         self.processes = processes
         self.open = False
         self.known: set[tuple[str, object]] = set()
@@ -106,7 +107,10 @@ class Passage:
 
     def admits(self, host: str, port: object = None) -> bool:
         """Whether this passage leads to that host: named, looked up by its name, or unlimited."""
-        return self.hosts is None or host in self.hosts or (host, port) in self.known
+        if self.hosts is None or host in self.hosts or (host, port) in self.known:
+            return True
+        # A name must be looked up before anybody can connect to a port of it.
+        return any(host == name and port in (None, known) for name, known in self._places)
 
     def note(self, host: str, port: object) -> None:
         """Remember where this passage leads; threads without context may follow it there."""
@@ -171,6 +175,17 @@ def plain_host(host: object) -> str:
     """A host as it is compared: text, lower case, without the final dot."""
     text = host.decode("latin-1") if isinstance(host, bytes | bytearray) else str(host)
     return text.lower().rstrip(".")
+
+
+def _places(hosts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Those given as `host:port`, which lead to that port alone."""
+    split = (host.rpartition(":") for host in hosts)
+    return tuple((name.strip("[]"), int(port)) for name, _, port in split if _is_place(name, port))
+
+
+def _is_place(name: str, port: str) -> bool:
+    # A bare IPv6 address has colons too, and no port.
+    return port.isdecimal() and bool(name) and (":" not in name or name.startswith("["))
 
 
 def _enclosure_of(mark: Standing) -> Enclosure | None:

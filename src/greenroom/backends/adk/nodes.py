@@ -1,0 +1,184 @@
+"""Nodes of workflow graphs: functions behind the gate, and every node entered and left."""
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from typing import Any, cast
+
+from google.adk.agents import BaseAgent
+from google.adk.agents.context import Context
+from google.adk.events import Event
+from google.adk.events.request_input import RequestInput
+from google.adk.workflow import FunctionNode, JoinNode, Workflow
+from google.adk.workflow._base_node import START, BaseNode
+from google.adk.workflow._graph import Edge, Graph
+from google.adk.workflow._parallel_worker import (
+    _ParallelWorker as ParallelWorker,  # pyright: ignore[reportPrivateUsage]
+)
+from google.adk.workflow._tool_node import (
+    _ToolNode as ToolNode,  # pyright: ignore[reportPrivateUsage]
+)
+
+from greenroom.backends.adk.stage import Stage
+from greenroom.backends.foreign import Origin, call_tool, jsonable
+from greenroom.errors import AgentFailed, BadAgent
+from greenroom.ledger.plain import Json, plain
+from greenroom.world.recording import ToolError
+from greenroom.world.world import Pending, ToolRequest
+
+_KINDS = (Workflow, FunctionNode, JoinNode, ParallelWorker, ToolNode)
+
+
+def check_node(node: BaseNode) -> BaseNode:
+    """The node, if its work can be led through the gate; BadAgent if it cannot."""
+    if type(node) in _KINDS or node is START:
+        return node
+    raise BadAgent(
+        f"node {node.name!r} is a {type(node).__name__}, whose work cannot be led through the gate. "
+        f"Rehearse it apart, or put a function with a mock in its place."
+    )
+
+
+def children_of(node: BaseNode) -> Iterator[BaseNode]:
+    """The nodes right below a workflow or a parallel worker."""
+    if isinstance(node, ParallelWorker):
+        yield node._node  # pyright: ignore[reportPrivateUsage]
+    elif isinstance(node, Workflow) and node.graph is not None:
+        yield from (child for child in node.graph.nodes if child is not START)
+
+
+def function_of(node: FunctionNode) -> Callable[..., Any]:
+    """The author's function in a node."""
+    return node._func  # pyright: ignore[reportPrivateUsage]
+
+
+def parameters_of(node: FunctionNode) -> tuple[str, ...]:
+    """The arguments of a node's function, without the framework's own."""
+    return tuple(
+        name
+        for name in inspect.signature(function_of(node)).parameters
+        if name != node._context_param_name  # pyright: ignore[reportPrivateUsage]
+    )
+
+
+def copied_graph(graph: Graph, copied: Callable[[BaseNode], BaseNode]) -> Graph:
+    """The same edges between copied nodes."""
+    twins = {id(node): copied(node) for node in graph.nodes}
+    edges = [
+        Edge(from_node=twins[id(e.from_node)], to_node=twins[id(e.to_node)], route=e.route)
+        for e in graph.edges
+    ]
+    twin = Graph(edges=edges)
+    twin.validate_graph()
+    return twin
+
+
+def noted(node: BaseNode, stage: Stage) -> BaseNode:
+    """Let a copied node write down when it is entered and left."""
+    real = node._run_impl  # pyright: ignore[reportPrivateUsage]
+
+    async def run(*, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
+        stage.enter(node.name, plain(jsonable(_told(node_input)), f"input of {node.name!r}"))
+        waits = False
+        async with aclosing(real(ctx=ctx, node_input=node_input)) as items:
+            async for item in items:
+                waits = waits or _pauses(item)
+                yield item
+        if not waits and not ctx.interrupt_ids:
+            stage.leave(node.name)
+
+    # Pydantic refuses attributes that are no fields, and the node must stay of its own type.
+    object.__setattr__(node, "_run_impl", run)
+    return node
+
+
+def gated_function(node: FunctionNode, stage: Stage) -> FunctionNode:
+    """A copy of a function node whose function asks the World."""
+    twin: Any = node.model_copy()
+    twin._func = twin._unwrapped_func = FunctionGate(stage, node).answer
+    return cast(FunctionNode, twin)
+
+
+class FunctionGate:
+    """Stands where a node's function stood; a case mocks it or names it, as it does a tool."""
+
+    __slots__ = ("_node", "_stage")
+
+    def __init__(self, stage: Stage, node: FunctionNode) -> None:
+        self._stage = stage
+        self._node = node
+
+    async def answer(self, **given: Any) -> AsyncGenerator[Any, None]:
+        """What the node yields: the mock's value, or all that the real function gave."""
+        invocation, name = self._stage.invocation, self._node.name
+        told = {key: given[key] for key in parameters_of(self._node) if key in given}
+        args = {key: _told(value) for key, value in told.items()}
+        request = ToolRequest(
+            id=node_call_id(self._stage, name),
+            tool=name,
+            args=plain(jsonable(args), f"arguments of {name!r}"),
+            path=self._stage.place,
+            origin=Origin(function_of(self._node), self._node),
+            n=sum(called.tool == name for called in invocation.trail.called.values()),
+        )
+        outcome, kept = await call_tool(
+            invocation, request, lambda: _all_of(function_of(self._node), given), _output
+        )
+        if isinstance(outcome, Pending):
+            raise invocation.keep(AgentFailed(f"node {name!r} cannot wait for a tool's user."))
+        if outcome.error:
+            raise kept.error or ToolError(outcome.error)
+        for item in kept.real if kept.matches(outcome.value) else [outcome.value]:
+            yield item
+
+
+def node_call_id(stage: Stage, name: str) -> str:
+    """An id for a call that no model wanted; it follows from the place, so runs repeat exactly."""
+    invocation, path = stage.invocation, stage.place
+    before = sum(called.path == path for called in invocation.trail.called.values())
+    return f"node-{invocation.world.new_id(path, name, before)}"
+
+
+async def _all_of(function: Callable[..., Any], given: dict[str, Any]) -> list[Any]:
+    """Everything a function yields or returns."""
+    result = function(**given)
+    if inspect.isasyncgen(result):
+        return [item async for item in result]
+    if inspect.isgenerator(result):
+        return list(result)
+    return [await result if inspect.isawaitable(result) else result]
+
+
+def _output(items: list[Any]) -> Json:
+    """What the ledger is told of a node's items: its last."""
+    last = items[-1] if items else None
+    if isinstance(last, Event):
+        last = {"output": last.output, "route": last.actions.route}
+    return jsonable(last)
+
+
+def _told(value: Any) -> Any:
+    """Content of the framework as the text in it."""
+    parts = getattr(value, "parts", None)
+    return value if parts is None else "".join(part.text or "" for part in parts)
+
+
+def _pauses(item: Any) -> bool:
+    return isinstance(item, RequestInput) or bool(getattr(item, "long_running_tool_ids", None))
+
+
+def described_node(node: BaseNode, agent: Callable[[BaseAgent], Json]) -> dict[str, Json]:
+    """A workflow and its nodes as JSON; `agent` describes the agents among them."""
+    facts: dict[str, Json] = {"name": node.name, "kind": type(node).__name__.lstrip("_")}
+    children = list(children_of(node))
+    if children:
+        facts["nodes"] = [
+            agent(child) if isinstance(child, BaseAgent) else described_node(child, agent)
+            for child in children
+        ]
+    if isinstance(node, Workflow) and node.graph is not None:
+        facts["edges"] = [
+            [edge.from_node.name, edge.to_node.name, jsonable(edge.route)]
+            for edge in node.graph.edges
+        ]
+    return facts

@@ -1,0 +1,114 @@
+"""Toolsets: their tools are known only while the agent runs, and are gated as they are listed."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from google.adk.agents.readonly_context import ReadonlyContext
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
+from google.genai import types
+
+from greenroom.backends.adk.stage import Stage
+from greenroom.backends.foreign import call_tool, jsonable
+from greenroom.errors import BadCase, GreenroomError
+from greenroom.ledger.plain import Json
+from greenroom.world.world import Pending, ToolRequest
+
+# Toolsets that ask a server which tools there are, and may have to start it for that.
+_REMOTE = (
+    "google.adk.tools.api_registry",
+    "google.adk.tools.apihub_tool",
+    "google.adk.tools.application_integration_tool",
+    "google.adk.tools.mcp_tool",
+    "google.adk.tools.toolbox_toolset",
+)
+
+
+def is_remote(toolset: BaseToolset) -> bool:
+    """Whether listing the tools would already reach a server."""
+    return any(cls.__module__.startswith(_REMOTE) for cls in type(toolset).__mro__)
+
+
+def label_of(toolset: BaseToolset) -> str:
+    """The name by which a case mocks or allows the listing."""
+    return toolset.tool_name_prefix or type(toolset).__name__
+
+
+class ToolsetGate:
+    """Stands where a toolset lists its tools."""
+
+    __slots__ = ("_listed", "_stage", "_take", "toolset")
+
+    def __init__(
+        self, stage: Stage, toolset: BaseToolset, take: Callable[[BaseTool], BaseTool]
+    ) -> None:
+        self._stage = stage
+        self._take = take
+        self._listed: list[BaseTool] | None = None
+        self.toolset = toolset
+
+    async def __call__(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
+        """The tools as they are now, each behind a gate of its own."""
+        if self._listed is not None:
+            return self._listed
+        return self._taken(await self._really(readonly_context))
+
+    async def ask_server(self) -> None:
+        """List a server's tools before the agent begins, if the case lets us or says what they are."""
+        stage, name = self._stage, label_of(self.toolset)
+        trail, root = stage.invocation.trail, stage.invocation.root
+        n = sum(called.tool == name for called in trail.called.values())
+        call_id = stage.invocation.world.new_id(root, name, n)
+        request = ToolRequest(call_id, name, {}, root, origin=self.toolset, n=n)
+        outcome, kept = await call_tool(
+            stage.invocation, request, lambda: self._really(None), _names_of
+        )
+        if isinstance(outcome, Pending):
+            raise BadCase(f"listing the tools of {name!r} cannot wait for a user.")
+        listed = kept.real if kept.matches(outcome.value) else _told(name, outcome.value)
+        self._listed = self._taken(listed)
+
+    def _taken(self, tools: list[BaseTool]) -> list[BaseTool]:
+        try:
+            return [self._take(tool) for tool in tools]
+        except GreenroomError as error:
+            # The framework would go on without the toolset.
+            raise self._stage.invocation.keep(error) from None
+
+    async def _really(self, context: ReadonlyContext | None) -> list[BaseTool]:
+        # A copy without what was listed for another case.
+        toolset: Any = copy.copy(self.toolset)
+        toolset._cached_prefixed_tools = None
+        return await toolset.get_tools_with_prefix(context)
+
+
+class ListedTool(BaseTool):
+    """A tool that a case says its server has; it has no body of its own."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        super().__init__(name=told["name"], description=told.get("description", ""))
+        self._schema: Json = told.get("inputSchema") or {"type": "object", "properties": {}}
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=self._schema
+        )
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:  # noqa: ARG002
+        """There is nothing to run."""
+        raise BadCase(f"tool {self.name!r} is only listed by the case; mock what it answers.")
+
+
+def _names_of(tools: list[BaseTool]) -> Json:
+    return jsonable([{"name": tool.name, "description": tool.description} for tool in tools])
+
+
+def _told(name: str, value: Json) -> list[BaseTool]:
+    try:
+        return [ListedTool(dict(item)) for item in value]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadCase(
+            f"mocks[{name!r}] stands for the tools that the server lists: a list of "
+            f'{{"name": ..., "description": ..., "inputSchema": {{...}}}}, not {value!r}.'
+        ) from error

@@ -1,0 +1,101 @@
+"""What a function may know and do in one turn."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from greenroom.agents.tool import as_tool
+from greenroom.backends.function.switchboard import Switchboard
+from greenroom.backends.native.history import as_text
+from greenroom.ledger.changes import Change
+from greenroom.ledger.messages import Message, Role
+from greenroom.ledger.plain import Json
+from greenroom.models.model import ModelRequest, model_name
+from greenroom.models.named import as_model
+from greenroom.world.scopes import Scopes
+from greenroom.world.world import Context
+
+
+class FunctionContext:
+    """The conversation, the state, the time, and models to ask."""
+
+    __slots__ = ("_agent", "_board", "_inner", "_path")
+
+    def __init__(self, board: Switchboard, agent: str, path: str) -> None:
+        self._board = board
+        self._agent = agent
+        self._path = path
+        self._inner = Context(board.invocation.world, path)
+
+    @property
+    def message(self) -> str:
+        """What the user said last; "" if the agent speaks first."""
+        given = self._board.invocation.given
+        return "" if given is None else as_text(given)
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation so far, the user's last message included."""
+        trail, found = self._board.invocation.trail, list[dict[str, str]]()
+        for path, begun in trail.invocations.items():
+            if begun.input not in (None, ""):
+                found.append({"role": "user", "content": as_text(begun.input)})
+            end = trail.invocations_ended.get(path)
+            if end is not None and end.output is not None:
+                found.append({"role": "assistant", "content": as_text(end.output)})
+        return found
+
+    @property
+    def state(self) -> Scopes:
+        """The run's state by scope; changes count when the function has answered."""
+        return self._inner.state
+
+    @property
+    def run_id(self) -> str:
+        """Which run this is."""
+        return self._inner.run_id
+
+    def now(self) -> float:
+        """Seconds since the epoch by the run's own clock, which a case may set."""
+        return self._inner.now()
+
+    def changes(self) -> tuple[Change, ...]:
+        """What was done to the state so far."""
+        return self._inner.changes()
+
+    def ask(
+        self,
+        model: Any,
+        messages: str | Sequence[Mapping[str, Any] | Message] | None = None,
+        *,
+        instructions: str = "",
+        tools: Sequence[Any] = (),
+        output_schema: Mapping[str, Json] | None = None,
+    ) -> Any:
+        """A model's reply, asked through the World; without messages it hears the conversation.
+
+        An async function awaits it, a sync one is given it. Calls in a reply are the function's to
+        make.
+        """
+        asked = as_model(model, f"function {self._agent!r}")
+        given = self.messages if messages is None else messages
+        request = ModelRequest(
+            agent=self._agent,
+            messages=_told(given),
+            instructions=instructions,
+            tools=tuple(as_tool(tool) for tool in tools),
+            output_schema=output_schema,
+            model=model_name(asked),
+            path=self._path,
+            node=self._agent,
+        )
+        return self._board.ask(request, asked.respond)
+
+
+def _told(given: str | Sequence[Mapping[str, Any] | Message]) -> tuple[Message, ...]:
+    if isinstance(given, str):
+        return (Message("user", given),)
+    return tuple(m if isinstance(m, Message) else _message(m) for m in given)
+
+
+def _message(given: Mapping[str, Any]) -> Message:
+    return Message(cast(Role, given["role"]), as_text(given.get("content", "")))

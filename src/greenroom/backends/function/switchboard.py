@@ -1,0 +1,212 @@
+"""Where a function's calls go: to the World, from whatever thread or loop they are made.
+
+A call is known by its place: the n-th call of a turn is the n-th call of that turn when the
+function is begun anew, and is then answered from the ledger.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import replace
+from itertools import count
+from threading import Thread, get_ident
+from typing import Any, TypeVar, cast
+
+from greenroom.agents.tool import Tool
+from greenroom.backends.backend import Yield
+from greenroom.backends.foreign import Invocation, jsonable
+from greenroom.errors import BadLedger
+from greenroom.ledger.events import ModelReplied, ToolReturned
+from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.records import record
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.world.bodies import answered_by
+from greenroom.world.recording import ToolError
+from greenroom.world.world import Context, Pending, ToolRequest
+
+T = TypeVar("T")
+
+
+class Waits(BaseException):
+    """The function waits for its user. No `Exception`, so that it does not catch it by habit."""
+
+
+@record
+class _Call:
+    """One call of a tool: its place in the turn, and its arguments by name."""
+
+    tool: Tool
+    index: int
+    given: dict[str, Any]
+
+
+class Switchboard:
+    """The calls of one turn of one function."""
+
+    def __init__(self, invocation: Invocation, path: str) -> None:
+        self.invocation = invocation
+        self.path = path
+        self.waits: list[Yield] = []
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._numbers = count()
+        self._asked = count()
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._afar: set[Future[Any]] = set()
+
+    def __call__(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a tool called directly returns: something to await if the tool is async."""
+        call = _Call(tool, next(self._numbers), _by_name(tool, args, kwargs))
+        if inspect.iscoroutinefunction(tool.fn):
+            return self._later(lambda: self._answer(call))
+        return self._now(lambda: self._answer(call))
+
+    def ask(self, request: ModelRequest, body: ModelBody) -> Any:
+        """A model's reply, to be awaited where a loop runs."""
+        index = next(self._asked)
+        if _has_loop():
+            return self._later(lambda: self._reply(request, body, index))
+        return self._now(lambda: self._reply(request, body, index))
+
+    async def settle(self) -> None:
+        """Let calls that were begun come to their end, and those of left threads to nothing."""
+        if self.waits:
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+        for task in self._under_way:
+            task.cancel()
+        for future in tuple(self._afar):
+            future.cancel()
+
+    async def _later(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if asyncio.get_running_loop() is self._loop:
+            return await self._started(work)
+        return await asyncio.wrap_future(self._sent(work))
+
+    def _now(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if get_ident() != self._thread:
+            return self._sent(work).result()
+        return _beside(work)
+
+    def _sent(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        future = asyncio.run_coroutine_threadsafe(self._started(work), self._loop)
+        self._afar.add(future)
+        future.add_done_callback(self._afar.discard)
+        return future
+
+    async def _started(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        task = asyncio.ensure_future(work())
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await task
+
+    async def _answer(self, call: _Call) -> Json:
+        """The World's answer, the recorded one, or word that the user must give it."""
+        trail, world = self.invocation.trail, self.invocation.world
+        call_id = world.new_id(self.path, "call", call.index)
+        tool = call.tool
+        args = cast("dict[str, Json]", plain(jsonable(call.given), f"arguments of {tool.name!r}"))
+        self._check_same(call_id, tool.name, args)
+        if call_id in trail.answers:
+            self.invocation.take_result(call_id, trail.answers[call_id].value)
+        end = trail.results.get(call_id)
+        if end is not None:
+            if isinstance(end, ToolReturned):
+                return plain(end.value)
+            raise ToolError(end.error)
+        n = trail.call_number(tool.name, call_id, self.path)
+        request = ToolRequest(
+            call_id, tool.name, args, self.path, tool.yields, tool.read_only, tool, n
+        )
+        return await self._ask_world(request, call)
+
+    async def _ask_world(self, request: ToolRequest, call: _Call) -> Json:
+        raised: list[Exception] = []
+
+        async def body(context: Context) -> Json:
+            try:
+                return jsonable(await call.tool.run(call.given, context))
+            except Exception as error:
+                raised.append(error)
+                raise
+
+        # What answers is no part of the function: a mock that calls its tool must not end here.
+        with answered_by(None):
+            outcome = await self.invocation.routed(self.invocation.world.call_tool(request, body))
+        if isinstance(outcome, Pending):
+            self.waits.append(
+                self.invocation.result_wanted(request.id, request.tool, dict(request.args))
+            )
+            raise Waits
+        if outcome.error:
+            raise raised[0] if raised else ToolError(outcome.error)
+        return plain(outcome.value)
+
+    async def _reply(self, request: ModelRequest, body: ModelBody, index: int) -> ModelReply:
+        trail = self.invocation.trail
+        given = [s for s in trail.steps.get(self.path, ()) if isinstance(s, ModelReplied)]
+        if index < len(given):
+            known = given[index]
+            return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
+        numbered = replace(request, n=self.invocation.replies(request.node))
+        with answered_by(None):
+            asked: Awaitable[ModelReply] = self.invocation.world.call_model(numbered, body)
+            return await self.invocation.routed(asked)
+
+    def _check_same(self, call_id: str, tool: str, args: dict[str, Json]) -> None:
+        """Begun anew, a function must come the same way, or old answers would be misplaced."""
+        known = self.invocation.trail.called.get(call_id)
+        if known is not None and (known.tool != tool or not same(dict(known.args), args)):
+            raise self.invocation.keep(
+                BadLedger(
+                    f"begun anew at {self.path!r}, the function called {tool!r} with {args!r} where "
+                    f"it had called {known.tool!r} with {dict(known.args)!r}. Let what it does "
+                    f"follow from what it is given, or start the run again."
+                )
+            )
+
+
+def _by_name(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    names = tool.argument_names
+    if len(args) > len(names):
+        raise TypeError(f"{tool.name}() takes {len(names)} arguments, but {len(args)} were given")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    # Misnamed and missing arguments fail here as they would without us.
+    return tool.checked(given)
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _beside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run `work` on a loop of its own while this one stands still, as a blocking call would."""
+    box: list[T | BaseException] = []
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work(), context=copy_context())
+
+    def run() -> None:
+        try:
+            box.append(loop.run_until_complete(task))
+        except BaseException as error:  # noqa: BLE001 - raised again where it was called
+            box.append(error)
+        finally:
+            loop.close()
+
+    thread = Thread(target=run, name="greenroom-function", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    finally:
+        # Broken off from outside: what was under way must not go on behind the run's back.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(task.cancel)
+    if isinstance(box[0], BaseException):
+        raise box[0]
+    return box[0]

@@ -1,0 +1,48 @@
+"""For authors of backends: the suite that every backend passes, ours and yours.
+
+    from greenroom.testing import BackendConformance
+
+    class TestMine(BackendConformance):
+        harness = MyHarness()
+
+`greenroom.testing.blueprints` says what a harness is. It needs pytest and nothing else.
+"""
+
+import pytest
+
+# What fails here should be told as well as in a test of one's own.
+pytest.register_assert_rewrite("greenroom.testing.backends", "greenroom.testing.conformance")
+
+from greenroom.testing.backends import BackendConformance  # noqa: E402
+from greenroom.testing.blueprints import (  # noqa: E402
+    USAGE,
+    Blueprint,
+    Bypass,
+    Desk,
+    HandOver,
+    Hang,
+    Harness,
+    Line,
+    Structured,
+    ToolPlan,
+    Verdict,
+    pieces,
+)
+from greenroom.testing.ledgers import timeless  # noqa: E402
+
+__all__ = [
+    "USAGE",
+    "BackendConformance",
+    "Blueprint",
+    "Bypass",
+    "Desk",
+    "HandOver",
+    "Hang",
+    "Harness",
+    "Line",
+    "Structured",
+    "ToolPlan",
+    "Verdict",
+    "pieces",
+    "timeless",
+]
