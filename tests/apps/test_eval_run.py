@@ -157,7 +157,7 @@ def test_no_more_cases_than_allowed_are_played_at_once(author, greenroom, words,
 def test_quiet_shows_the_counts_and_nothing_else(author, greenroom):
     author(PASSING + FAILING)
     result = greenroom("eval", "run", "shop.py", "-q", "--min-pass-rate", "0.5")
-    assert result.stdout.startswith("2 cases: 1 passed, 1 failed; 50.0 % passing")
+    assert result.stdout.startswith("2 cases: 1 passed, 1 failed; 50 % ± 41 passing")
     assert result.stdout.count("\n") == 1
 
 
@@ -185,3 +185,27 @@ def test_a_plain_function_is_an_agent_and_details_say_who_plays_it(author, green
     result = greenroom("eval", "run", "shop.py:parrot", "shop.py", "-v")
     assert result.exit_code == 0, result.output
     assert "shop.py:parrot: played by function" in result.stderr
+
+
+def test_tools_without_a_mock_are_named_before_anything_is_played(author, greenroom):
+    author(PASSING + BROKEN)
+    result = greenroom("eval", "run", "shop.py")
+    assert "refused if called: refund (--suggest-mocks writes them)" in result.stderr
+    author(PASSING, "mocked.py")
+    assert "refused if called" not in greenroom("eval", "run", "mocked.py").stderr
+
+
+def test_suggested_mocks_can_be_given_back(author, greenroom, tmp_path):
+    author(BROKEN)
+    suggested = greenroom("eval", "run", "shop.py", "--suggest-mocks")
+    assert suggested.exit_code == 0
+    assert "# refund(order: integer) -> object" in suggested.stdout
+    (tmp_path / "mocks.yaml").write_text(suggested.stdout)
+    assert greenroom("eval", "run", "shop.py", "--mocks", "mocks.yaml").exit_code == 0
+
+
+def test_nothing_is_suggested_where_every_tool_has_a_mock(author, greenroom):
+    author(PASSING)
+    result = greenroom("eval", "run", "shop.py", "--suggest-mocks")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "every tool has a mock" in result.stderr

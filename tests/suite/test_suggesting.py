@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-import yaml
 
 from greenroom import Agent, Case, Scripted, call, rehearse, tool
 from greenroom.metrics import contains
-from greenroom.suite.suggesting import suggested_mocks, unmocked_tools
+from greenroom.suite.gathering import load_mocks
+from greenroom.suite.suggesting import mocked_everywhere, suggested_mocks, unmocked_tools
 
 
 @dataclass
@@ -51,23 +51,32 @@ def test_every_tool_that_lacks_a_mock_is_suggested_with_its_types():
     assert suggested_mocks(clerk(), mocked=["untold"]).splitlines() == [
         "mocks:",
         "  # weather(city: string, days: integer) -> string",
-        '  "weather": ""',
+        '  "weather": {value: ""}',
         "  # order(id: integer) -> object",
-        '  "order": {"id": 0, "state": "open", "notes": [], "parent": null}',
+        '  "order": {value: {"id": 0, "state": "open", "notes": [], "parent": null}}',
     ]
 
 
-def test_what_is_suggested_can_be_pasted():
-    read = yaml.safe_load(suggested_mocks(clerk()))
-    assert read["mocks"]["untold"] is None
-    assert set(read["mocks"]) == {"weather", "order", "untold"}
+def test_what_is_suggested_can_be_pasted(tmp_path):
+    (tmp_path / "mocks.yaml").write_text(suggested_mocks(clerk()))
+    read = load_mocks(str(tmp_path / "mocks.yaml"))
+    assert read["untold"] is None
+    assert set(read) == {"weather", "order", "untold"}
 
 
-def test_an_agent_with_suggested_mocks_runs():
+def test_an_agent_with_suggested_mocks_runs(tmp_path):
     agent = clerk(call("weather", city="Oslo"), call("order", id=1), "done")
-    mocks = yaml.safe_load(suggested_mocks(agent))["mocks"]
+    (tmp_path / "mocks.yaml").write_text(suggested_mocks(agent))
     case = Case("one", says="hello", metrics=[contains("done")])
+    mocks = load_mocks(str(tmp_path / "mocks.yaml"))
     assert rehearse(agent, [case], mocks=mocks)["one"].passed
+
+
+def test_a_tool_lacks_a_mock_if_one_case_has_none_for_it():
+    cases = [Case("a", mocks={"weather": "", "order": 1}), Case("b", allow_tools=[weather])]
+    assert mocked_everywhere(cases) == {"weather"}
+    assert mocked_everywhere(cases, ["order"]) == {"weather", "order"}
+    assert mocked_everywhere([]) == set()
 
 
 @pytest.mark.parametrize("agent", [clerk(tools=[]), clerk(tools=[ask_boss]), lambda message: ""])

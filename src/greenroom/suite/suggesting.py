@@ -2,11 +2,12 @@
 
 import inspect
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, get_type_hints
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
 from greenroom.ledger.plain import Json
 
 _SAMPLES: Mapping[str, Json] = {
@@ -33,6 +34,16 @@ def suggested_mocks(agent: Any, mocked: Collection[str] = ()) -> str:
     return "\n".join(["mocks:", *(line for facts in lacking for line in _lines(facts)), ""])
 
 
+def mocked_everywhere(cases: Iterable[Case], more: Iterable[Any] = ()) -> set[str]:
+    """The tools that have an answer in every one of the cases, or are named in `more`."""
+    named = [{*case.mocks, *_names(case.allow_tools)} for case in cases]
+    return {*(set[str].intersection(*named) if named else ()), *_names(more)}
+
+
+def _names(tools: Iterable[Any]) -> list[str]:
+    return [str(tool if isinstance(tool, str) else getattr(tool, "name", tool)) for tool in tools]
+
+
 def unmocked_tools(agent: Any, mocked: Collection[str] = ()) -> list[ToolFacts]:
     """The tools that would be refused; those the user answers need no mock."""
     tools = backend_for(agent).tools or {}
@@ -45,7 +56,8 @@ def _lines(facts: ToolFacts) -> list[str]:
     returns = _schema(hints["return"]) if "return" in hints else {}
     told = f" -> {_word(returns)}" if returns else ""
     answer = json.dumps(_sample(returns, returns), ensure_ascii=False)
-    return [f"  # {facts.name}({', '.join(given)}){told}", f"  {json.dumps(facts.name)}: {answer}"]
+    mock = f"{{value: {answer}}}"
+    return [f"  # {facts.name}({', '.join(given)}){told}", f"  {json.dumps(facts.name)}: {mock}"]
 
 
 def _parameter(name: str, hints: Mapping[str, Any]) -> str:

@@ -124,6 +124,11 @@ def _which_cases(command: Any) -> Any:
     metavar="FILE",
     help="Write the cases that did not pass to an eval-set file.",
 )
+@click.option(
+    "--suggest-mocks",
+    is_flag=True,
+    help="Play nothing; print mocks for the tools that lack one, to paste or for --mocks.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but the line of counts.")
 @options.as_json
 @click.option("--first", multiple=True, hidden=True)

@@ -14,7 +14,7 @@ from greenroom.apps.cli.exits import (
     telling,
 )
 from greenroom.apps.cli.orders import Chosen, Order, chosen
-from greenroom.apps.cli.playing import Interrupted, play
+from greenroom.apps.cli.playing import Interrupted, mocks_for, play
 from greenroom.apps.cli.progress import Watching
 from greenroom.reports.console import ConsoleReport, missed
 from greenroom.reports.terminal import Terminal, styled
@@ -29,6 +29,8 @@ def run(order: Order) -> int:
         plan = filing.planned(order.formats, order.output)
         baseline = Report.load(order.baseline) if order.baseline else None
         cases = chosen(order, lambda line: _aside(order, line))
+        if order.suggest_mocks:
+            return _suggest_mocks(order, cases)
         reports = _Rehearsal(order, cases).reports()
         _write(order, reports, plan, baseline)
         if order.save_failures:
@@ -42,6 +44,16 @@ def _aside(order: Order, line: str) -> None:
     """Say something about the run that is no part of its report."""
     if not order.quiet and not order.as_json:
         aside(line)
+
+
+def _suggest_mocks(order: Order, cases: Chosen) -> int:
+    """Print mocks to begin with instead of playing anything."""
+    found = mocks_for(order.agent, cases.evalset, order.played_by(), order.settings())
+    if found:
+        put_out(found)
+    else:
+        _aside(order, "every tool has a mock, or the agent does not tell its tools beforehand")
+    return PASSED
 
 
 class _Rehearsal:
@@ -76,7 +88,13 @@ class _Rehearsal:
         model = order.played_by()
         try:
             return play(
-                agent, evalset, watching, verbose=order.verbose, model=model, **self._settings
+                agent,
+                evalset,
+                watching,
+                verbose=order.verbose,
+                model=model,
+                tell=not (order.quiet or order.as_json),
+                **self._settings,
             )
         except Interrupted as stop:
             # What was finished before is worth seeing, though it is no verdict on the whole.

@@ -41,6 +41,7 @@ class Order:
     output: str = ""
     save_failures: str = ""
     allow_opaque: bool = False
+    suggest_mocks: bool = False
     no_cache: bool = False
     verbose: bool = False
     quiet: bool = False

@@ -2,10 +2,11 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from greenroom.agents.flow import Flow
 from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, aside, loading
 from greenroom.apps.cli.progress import Watching
 from greenroom.backends.registry import explained
@@ -13,6 +14,7 @@ from greenroom.cases import EvalSet
 from greenroom.results import Report
 from greenroom.simulation.fence import enclosed_executor
 from greenroom.suite import evaluate, load_agent
+from greenroom.suite.suggesting import mocked_everywhere, suggested_mocks, unmocked_tools
 
 T = TypeVar("T")
 
@@ -32,12 +34,15 @@ def play(
     *,
     verbose: bool = False,
     model: Any = None,
+    tell: bool = False,
     **options: Any,
 ) -> Report:
     """Evaluate `agent`, or the one that a reference names, on `cases`."""
 
     async def evaluated() -> Report:
         playing = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
+        if tell:
+            _tell_unmocked(playing, cases, options)
         return await evaluate(playing, cases, on_case_complete=watching.take, **options)
 
     with watching:
@@ -48,9 +53,30 @@ async def loaded(reference: str, model: Any, verbose: bool) -> Any:
     """The agent that a reference names; author's code that cannot be loaded is bad input."""
     with loading(reference, verbose):
         agent = await load_agent(reference, model=model)
-    if verbose:
+    if verbose or not isinstance(agent, Flow):
         aside(f"{reference}: {explained(agent)}")
     return agent
+
+
+def mocks_for(agent: str, cases: EvalSet, model: Any, options: Mapping[str, Any]) -> str:
+    """A block of YAML with a mock for every tool that lacks one in some case."""
+    playing = to_the_end(lambda: loaded(agent, model, False))
+    return suggested_mocks(playing, mocked_everywhere(cases, _known(options)))
+
+
+def _known(options: Mapping[str, Any]) -> list[Any]:
+    return [*options.get("mocks", ()), *options.get("allow_tools", ())]
+
+
+def _tell_unmocked(agent: Any, cases: EvalSet, options: Mapping[str, Any]) -> None:
+    """Name the tools that would be refused, before the first model is asked."""
+    mocked = mocked_everywhere(cases, _known(options))
+    lacking = [facts.name for facts in unmocked_tools(agent, mocked)]
+    if lacking:
+        aside(
+            f"without a mock in some case, and refused if called: {', '.join(lacking)} "
+            f"(--suggest-mocks writes them)"
+        )
 
 
 def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
