@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from math import isfinite
-from typing import cast
+from typing import Any
 
 from greenroom.errors import BadMetric, Phase
 from greenroom.ledger.plain import Json
@@ -31,7 +31,9 @@ class Score:
     name: str = ""
 
     def __post_init__(self) -> None:
-        number = cast(object, self.value)
+        number: Any = self.value
+        if type(number) is float and 0 <= number <= 1 and type(self.passed) is bool:
+            return
         if isinstance(number, bool):
             object.__setattr__(self, "value", float(number))
         elif not isinstance(number, int | float) or not isfinite(number) or not 0 <= number <= 1:

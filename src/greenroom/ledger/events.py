@@ -11,15 +11,16 @@ from greenroom.errors import Phase
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
+from greenroom.ledger.records import Facts, record
 
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user"]
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
 YieldType = Literal["message", "tool"]
+Calls = Literal["models", "tools"]
 
 
 @record(kw_only=True)
-class Event:
+class Event(Facts):
     """A fact of a run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ()
@@ -43,6 +44,8 @@ class RunStarted(Event):
     agent: Json = None
     digest: str = ""
     state: Json = None
+    opaque: tuple[Calls, ...] = ()
+    """Which calls of the agent nobody could see: they are missing here, though they may be made."""
 
 
 @record(kw_only=True)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from greenroom.errors import BadLedger, BadValue
-from greenroom.ledger.changes import State, apply_changes
+from greenroom.ledger.changes import Change, State, apply_changes
 from greenroom.ledger.events import (
     Answered,
     Event,
@@ -19,18 +19,21 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of, parent_branch
-from greenroom.ledger.plain import plain
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import misnamed
 from greenroom.ledger.trail import TAKERS, Trail
 
 E = TypeVar("E", bound=Event)
 
-_stamp = object.__setattr__
-# The slots' own setters: events are frozen for everybody but the ledger that stamps them.
-_put_seq: Callable[[Event, int], None] = vars(Event)["seq"].__set__
-_put_at: Callable[[Event, float], None] = vars(Event)["at"].__set__
-_FOLDED = frozenset(
-    (RunStarted, ToolReturned, StateChanged, NodeEnded, NodeFailed, Answered, UserSaid)
-)
+
+class _Trails(dict[Voice, Trail]):
+    """One trail for each voice, begun when it is first asked for."""
+
+    __slots__ = ()
+
+    def __missing__(self, voice: Voice) -> Trail:
+        trail = self[voice] = Trail(voice)
+        return trail
 
 
 class Ledger:
@@ -41,53 +44,35 @@ class Ledger:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
         self._folds: dict[tuple[Voice, str], State] = {}
-        self._trails: dict[Voice, Trail] = {}
+        self._trails = _Trails()
         for event in events:
             self.append(event, at=event.at)
 
     def append(self, event: E, at: float) -> E:
         """Write `event` down at time `at`; its values become plain JSON copies."""
-        events = self._events
-        seq = len(events)
-        if event.seq != seq and event.seq != -1:
-            raise BadLedger(
-                f"event {event.seq} ({type(event).__name__}) cannot follow event {seq - 1}; "
-                f"append new events, or load a whole ledger."
-            )
+        # Events are frozen for everybody but the ledger that stamps them.
+        given, events = event.__dict__, self._events
+        shape = (type(event), *given)
         try:
-            for name in event.VALUES:
-                value = getattr(event, name)
-                if type(value) is not str:
-                    _stamp(event, name, plain(value, name))
-        except BadValue as error:
-            raise BadValue(f"{type(event).__name__}.{error}") from None
-        _put_seq(event, seq)
-        _put_at(event, at)
+            values, take, fold, is_stamped = _PLANS[shape]
+        except KeyError:
+            values, take, fold, is_stamped = _planned(event, shape)
+        if is_stamped and event.seq not in (-1, len(events)):
+            raise BadLedger(
+                f"event {event.seq} ({type(event).__name__}) cannot follow event "
+                f"{len(events) - 1}; append new events, or load a whole ledger."
+            )
+        for name in values:
+            if type(given[name]) not in _TEXTS:
+                given[name] = _copied(event, name)
+        given["seq"] = len(events)
+        given["at"] = at
         events.append(event)
-        kind = type(event)
-        taker = TAKERS.get(kind)
-        if taker is not None:
-            taker(self._trails.get(event.voice) or self.trail(event.voice), event)
-        if kind in _FOLDED:
-            self._fold(event)
+        if take is not None:
+            take(self._trails[event.voice], event)
+        if fold is not None:
+            fold(self, event)
         return event
-
-    def _fold(self, event: Event) -> None:
-        match event:
-            case ToolReturned() | StateChanged() | NodeEnded() | NodeFailed():
-                if not isinstance(event, NodeFailed) and event.changes:
-                    apply_changes(self.fold(event.voice, branch_of(event.path)), event.changes)
-                self._join(event)
-            case Answered() | UserSaid() if event.changes:
-                # The user's changes reach the whole run: open branches see them too.
-                self.fold(event.voice)
-                for (voice, _), state in self._folds.items():
-                    if voice == event.voice:
-                        apply_changes(state, event.changes)
-            case RunStarted() if event.state:
-                self._folds[event.voice, ""] = deepcopy(event.state)
-            case _:
-                pass
 
     def fold(self, voice: Voice = "agent", branch: str = "") -> State:
         """The live fold of one voice and branch. Read it, never write to it: see `state`."""
@@ -97,19 +82,26 @@ class Ledger:
             self._folds[voice, branch] = state
         return state
 
-    def _join(self, event: Event) -> None:
+    def begin_fold(self, voice: Voice, state: State) -> None:
+        """Let a voice begin with this state."""
+        self._folds[voice, ""] = deepcopy(state)
+
+    def change_everywhere(self, voice: Voice, changes: Iterable[Change]) -> None:
+        """Change the state of a voice in its open branches too."""
+        self.fold(voice)
+        for (whose, _), state in self._folds.items():
+            if whose == voice:
+                apply_changes(state, changes)
+
+    def join(self, voice: Voice, fork: str) -> None:
         """Forget the states of a fork's branches, once it has merged or failed."""
-        if event.path.endswith("/par"):
-            for key in [k for k in self._folds if k[1].startswith(f"{event.path}.")]:
-                if key[0] == event.voice:
-                    del self._folds[key]
+        for key in [k for k in self._folds if k[1].startswith(f"{fork}.")]:
+            if key[0] == voice:
+                del self._folds[key]
 
     def trail(self, voice: Voice = "agent") -> Trail:
         """Where a voice stands: an index over its events."""
-        trail = self._trails.get(voice)
-        if trail is None:
-            trail = self._trails[voice] = Trail(voice)
-        return trail
+        return self._trails[voice]
 
     @property
     def voices(self) -> Collection[Voice]:
@@ -120,6 +112,16 @@ class Ledger:
         """The events of these kinds on one side; `voice=None` takes both."""
         found = [event for event in self._events if isinstance(event, kinds)]
         return found if voice is None else [event for event in found if event.voice == voice]
+
+    @property
+    def first(self) -> Event | None:
+        """How it began, if it has."""
+        return self._events[0] if self._events else None
+
+    @property
+    def last(self) -> Event | None:
+        """What happened last, if anything did."""
+        return self._events[-1] if self._events else None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -165,13 +167,23 @@ class Ledger:
 
         return cls(decode(text.split("\n"), source))
 
-    def save(self, path: str | Path) -> None:
-        """Write the ledger to a file, whole or not at all."""
+    def save(self, path: str | Path, *, redact: bool = False) -> None:
+        """Write the ledger to a file, whole or not at all.
+
+        A run goes on from its ledger, so it is kept word for word; `redact=True` replaces the
+        secrets in a copy that is handed around.
+        """
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f"{target.name}.part")
-        part.write_text(self.dumps(), encoding="utf-8")
+        part.write_text((self.redacted() if redact else self).dumps(), encoding="utf-8")
         part.replace(target)
+
+    def redacted(self) -> "Ledger":
+        """The ledger without the secrets that this process knows of; itself if it holds none."""
+        from greenroom.ledger.redaction import redactor
+
+        return redactor().ledger(self)
 
     @classmethod
     def load(cls, path: str | Path) -> "Ledger":
@@ -184,3 +196,69 @@ class Ledger:
         except (OSError, UnicodeDecodeError) as error:
             raise BadLedger(f"cannot read the ledger {str(source)!r}: {error}.") from error
         return cls.loads(text, str(source))
+
+
+Shape = tuple[type[Event] | str, ...]
+"""An event's type and the names of the fields it was given."""
+Plan = tuple[
+    tuple[str, ...],
+    Callable[[Trail, Any], None] | None,
+    Callable[[Ledger, Any], None] | None,
+    bool,
+]
+"""How events of one shape are written down: which values are copied, how the trail takes them, how
+they change the state, and whether they have a place already."""
+
+_PLANS: dict[Shape, Plan] = {}
+_TEXTS = frozenset((str, type(None)))
+
+
+def _planned(event: Event, shape: Shape) -> Plan:
+    """The plan for a shape seen for the first time; wrong names are found here, and only once."""
+    if problem := misnamed(event):
+        raise BadLedger(f"{problem}; an event has the fields of its class.")
+    kind = type(event)
+    values = tuple(name for name in kind.VALUES if name in shape)
+    plan = (values, TAKERS.get(kind), _FOLDERS.get(kind), "seq" in shape)
+    _PLANS[shape] = plan
+    return plan
+
+
+def _copied(event: Event, name: str) -> Json:
+    try:
+        return plain(getattr(event, name), name)
+    except BadValue as error:
+        raise BadValue(f"{type(event).__name__}.{error}") from None
+
+
+def _fold_start(ledger: Ledger, event: RunStarted) -> None:
+    if event.state:
+        ledger.begin_fold(event.voice, event.state)
+
+
+def _fold_changes(ledger: Ledger, event: ToolReturned | StateChanged | NodeEnded) -> None:
+    if event.changes:
+        apply_changes(ledger.fold(event.voice, branch_of(event.path)), event.changes)
+    _fold_end(ledger, event)
+
+
+def _fold_end(ledger: Ledger, event: Event) -> None:
+    if event.path.endswith("/par"):
+        ledger.join(event.voice, event.path)
+
+
+def _fold_answer(ledger: Ledger, event: Answered | UserSaid) -> None:
+    # The user's changes reach the whole run: open branches see them too.
+    if event.changes:
+        ledger.change_everywhere(event.voice, event.changes)
+
+
+_FOLDERS: dict[type[Event], Callable[[Ledger, Any], None]] = {
+    RunStarted: _fold_start,
+    ToolReturned: _fold_changes,
+    StateChanged: _fold_changes,
+    NodeEnded: _fold_changes,
+    NodeFailed: _fold_end,
+    Answered: _fold_answer,
+    UserSaid: _fold_answer,
+}

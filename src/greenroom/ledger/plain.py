@@ -44,28 +44,24 @@ _LEAVES = frozenset((str, int, bool, type(None)))
 
 def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
     """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
-    kind = cast("type[Any]", type(value))
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
     if kind in _LEAVES:
         return value
     if _depth > _DEPTH:
         raise BadValue(f"{where[:80]} is nested deeper than {_DEPTH} levels, or contains itself.")
+    deeper = _depth + 1
     if kind is dict:
-        return _mapping(value, where, _depth)
+        copy: dict[str, Json] = {}
+        for key, item in value.items():
+            if type(key) is not str:
+                key = _key(key, where)
+            copy[key] = item if type(item) in _LEAVES else plain(item, where, deeper)
+        return copy
     if kind is list or kind is tuple:
-        deeper = _depth + 1
         return [item if type(item) in _LEAVES else plain(item, where, deeper) for item in value]
     if kind is float:
         return _finite(value, where)
     return _unusual(value, where, _depth)
-
-
-def _mapping(value: Mapping[Any, Any], where: str, depth: int) -> Json:
-    copy: dict[str, Json] = {}
-    for key, item in value.items():
-        if type(key) is not str:
-            key = _key(key, where)
-        copy[key] = item if type(item) in _LEAVES else plain(item, where, depth + 1)
-    return copy
 
 
 def _key(key: object, where: str) -> str:
@@ -91,7 +87,7 @@ def _unusual(value: object, where: str, depth: int) -> Json:
     if isinstance(value, float):
         return _finite(float(value), where)
     if isinstance(value, Mapping):
-        return _mapping(cast("Mapping[object, object]", value), where, depth)
+        return plain(dict(cast("Mapping[object, object]", value)), where, depth)
     if isinstance(value, list | tuple):
         items = cast("list[object]", value)
         return [plain(item, where, depth + 1) for item in items]

@@ -3,18 +3,18 @@
 Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is the other side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from greenroom.ledger.changes import Change, State, apply_changes
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
+    Calls,
     Decided,
     Event,
-    ModelReplied,
     NodeEnded,
     NodeStarted,
     Noted,
@@ -32,6 +32,7 @@ from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.records import record
+from greenroom.ledger.trail import Trail
 
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
@@ -195,12 +196,10 @@ class Spending:
 def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
     """What the models of one side used and cost, and which they were."""
     read = written = 0
-    cost: float | None = 0.0
-    told = True
+    told = voice == "user" or "models" not in unseen(ledger)
+    cost: float | None = 0.0 if told else None
     models: dict[str, int] = {}
-    for event in ledger:
-        if type(event) is not ModelReplied or event.voice != voice:
-            continue
+    for event in ledger.trail(voice).replied:
         name = event.model if event.source == "live" else f"{event.model} ({event.source})"
         models[name] = models.get(name, 0) + 1
         cost = None if cost is None or event.cost is None else cost + event.cost
@@ -208,7 +207,14 @@ def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
             told = False
         else:
             read, written = read + event.usage.input, written + event.usage.output
-    return Spending(Usage(read, written) if told else None, cost, models)
+    return Spending(_used(read, written) if told else None, cost, models)
+
+
+_NO_USAGE = Usage()
+
+
+def _used(read: int, written: int) -> Usage:
+    return Usage(read, written) if read or written else _NO_USAGE
 
 
 def usage(ledger: Ledger, voice: Voice = "agent") -> Usage | None:
@@ -228,24 +234,31 @@ def models(ledger: Ledger, voice: Voice = "agent") -> dict[str, int]:
 
 def seconds(ledger: Ledger) -> float:
     """How long the run took; time between a cut and its resumption does not count."""
-    if not len(ledger):
+    first, last = ledger.first, ledger.last
+    if first is None or last is None:
         return 0.0
     if not ledger.trail().resumed:
-        return max(0.0, ledger[-1].at - ledger[0].at)
+        return max(0.0, last.at - first.at)
     pairs = pairwise(ledger)
     worked = (b.at - a.at for a, b in pairs if not isinstance(b, RunResumed))
     return sum(max(0.0, span) for span in worked)
 
 
+def unseen(ledger: Ledger) -> tuple[Calls, ...]:
+    """Which calls of the agent nobody could see, so that their absence here says nothing."""
+    first = started(ledger)
+    return () if first is None else first.opaque
+
+
 def started(ledger: Ledger) -> RunStarted | None:
     """The first event, if the run was begun here."""
-    first = ledger[0] if len(ledger) else None
+    first = ledger.first
     return first if isinstance(first, RunStarted) else None
 
 
 def ended(ledger: Ledger) -> RunEnded | None:
     """The last event, if the run is over."""
-    last = ledger[-1] if len(ledger) else None
+    last = ledger.last
     return last if isinstance(last, RunEnded) else None
 
 
@@ -255,47 +268,66 @@ def user_view(ledger: Ledger) -> list[Event]:
 
 
 def trajectory(
-    ledger: Ledger, keep: Callable[[Step], bool] | None = None, voice: Voice = "agent"
+    ledger: Ledger,
+    keep: Callable[[Step], bool] | None = None,
+    voice: Voice = "agent",
+    *,
+    brief: bool = False,
 ) -> list[Step]:
-    """Nodes, tools, messages and decisions in order, each with its duration."""
+    """Nodes, tools, messages and decisions in order, each with its duration; `brief` without details."""
+    trail = ledger.trail(voice)
     found: list[Step] = []
-    ends = {e.call_id: e.seconds for e in ledger.of(ToolReturned, ToolFailed, voice=voice)}
-    node_ends = {e.path: e.at for e in ledger.of(NodeEnded, voice=voice)}
     for event in ledger:
-        if event.voice != voice:
-            continue
-        if isinstance(event, Answered):
-            found += [
-                Step("message", "user", str(answer.value), event.at)
-                for answer in event.answers
-                if not answer.tool
-            ]
-        elif (step := _step(event, ends, node_ends)) is not None:
-            found.append(step)
+        tell = _TELLERS.get(type(event))
+        if tell is not None and event.voice == voice:
+            found += tell(event, trail, brief)
     return [step for step in found if keep(step)] if keep else found
 
 
-def _step(event: Event, ends: dict[str, float], node_ends: dict[str, float]) -> Step | None:
-    match event:
-        case ToolCalled():
-            return Step(
-                "tool",
-                event.tool,
-                event.args,
-                event.at,
-                ends.get(event.call_id, 0.0),
-                {"id": event.call_id},
-            )
-        case NodeStarted():
-            took = max(0.0, node_ends.get(event.path, event.at) - event.at)
-            return Step("node", event.node, event.input, event.at, took, {"path": event.path})
-        case UserSaid():
-            return Step("message", "user", event.text, event.at)
-        case AgentSaid():
-            return Step("message", "assistant", event.text, event.at)
-        case Decided():
-            return Step("conditional", event.path, event.choice, event.at)
-        case Noted():
-            return Step("custom", event.name, event.data, event.at)
-        case _:
-            return None
+def _tell_tool(event: ToolCalled, trail: Trail, brief: bool) -> tuple[Step, ...]:
+    end = trail.results.get(event.call_id)
+    took = 0.0 if end is None else end.seconds
+    details = None if brief else {"id": event.call_id}
+    return (Step("tool", event.tool, event.args, event.at, took, details),)
+
+
+def _tell_node(event: NodeStarted, trail: Trail, brief: bool) -> tuple[Step, ...]:
+    end = trail.ended.get(event.path)
+    took = 0.0 if end is None else max(0.0, end.at - event.at)
+    details = None if brief else {"path": event.path}
+    return (Step("node", event.node, event.input, event.at, took, details),)
+
+
+def _tell_user(event: UserSaid, *_: object) -> tuple[Step, ...]:
+    return (Step("message", "user", event.text, event.at),)
+
+
+def _tell_answers(event: Answered, *_: object) -> Iterable[Step]:
+    return [
+        Step("message", "user", str(answer.value), event.at)
+        for answer in event.answers
+        if not answer.tool
+    ]
+
+
+def _tell_agent(event: AgentSaid, *_: object) -> tuple[Step, ...]:
+    return (Step("message", "assistant", event.text, event.at),)
+
+
+def _tell_choice(event: Decided, *_: object) -> tuple[Step, ...]:
+    return (Step("conditional", event.path, event.choice, event.at),)
+
+
+def _tell_note(event: Noted, *_: object) -> tuple[Step, ...]:
+    return (Step("custom", event.name, event.data, event.at),)
+
+
+_TELLERS: dict[type[Event], Callable[[Any, Trail, bool], Iterable[Step]]] = {
+    ToolCalled: _tell_tool,
+    NodeStarted: _tell_node,
+    UserSaid: _tell_user,
+    Answered: _tell_answers,
+    AgentSaid: _tell_agent,
+    Decided: _tell_choice,
+    Noted: _tell_note,
+}

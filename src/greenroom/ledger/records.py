@@ -4,12 +4,16 @@ A frozen dataclass fills itself through `object.__setattr__`, which looks every 
 and compiles half a dozen methods when it is defined. A run makes dozens of them and the package
 defines a hundred. A record is the same dataclass; its `__init__` goes to the slots directly, and
 its other methods are shared.
+
+Of all records a run makes most of its events, and they are made by keyword only. Those build on
+`Facts`: Python fills them in one go, and what is not said is not stored.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
-from typing import Any, TypeVar, cast, dataclass_transform, overload
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overload
 
 T = TypeVar("T")
 
@@ -27,13 +31,15 @@ def record(
     """Like `dataclass(frozen=True, slots=True)`."""
 
     def made(given: type[Any]) -> type[Any]:
-        bare = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(given)
+        slots = not issubclass(given, Facts)
+        bare = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(given)
         own: Mapping[str, Any] = bare.__dict__
         methods: dict[str, Callable[..., Any]] = {
-            "__init__": _filling(bare),
             "__setattr__": _frozen,
             "__delattr__": _frozen,
         }
+        if slots:
+            methods["__init__"] = _filling(bare)
         if repr and "__repr__" not in own:
             methods["__repr__"] = _shown
         if eq and "__eq__" not in own:
@@ -43,6 +49,30 @@ def record(
         return bare
 
     return made if cls is None else made(cls)
+
+
+if TYPE_CHECKING:
+
+    class Facts:
+        """Base of records that are made by keyword only; see `misnamed`."""
+
+else:
+
+    class Facts(SimpleNamespace):
+        """Base of records that are made by keyword only; see `misnamed`."""
+
+        # A visible `__slots__` tells pydantic to fill fields one by one, as in any other record.
+        __slots__ = ()
+
+
+def misnamed(facts: Facts) -> str:
+    """What is wrong with the names `facts` was made with: nobody looked at them then."""
+    kind, given = type(facts).__name__, vars(facts)
+    known = fields(cast(Any, facts))
+    if unknown := given.keys() - {p.name for p in known}:
+        return f"{kind} has no field {min(unknown)!r}"
+    lacking = [p.name for p in known if p.name not in given and p.default is MISSING]
+    return f"{kind} lacks {lacking[0]!r}" if lacking else ""
 
 
 def _frozen(self: Any, name: str, *_: object) -> None:

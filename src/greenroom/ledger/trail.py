@@ -26,10 +26,12 @@ from greenroom.ledger.events import (
     UserSaid,
     YieldOpened,
 )
-from greenroom.ledger.messages import Voice
+from greenroom.ledger.messages import Message, Voice
 from greenroom.ledger.paths import branches_of, fork_of, root_of
 
 Step = ModelReplied | ModelFailed | Corrected
+Told = tuple[tuple[Message, ...], int]
+"""What one run of a node said and heard so far, and how many of its steps that takes in."""
 
 
 class Trail:
@@ -45,8 +47,10 @@ class Trail:
         "decided",
         "ended",
         "failed",
+        "has_repeated_calls",
         "invocations",
         "invocations_ended",
+        "replied",
         "replies",
         "results",
         "resumed",
@@ -56,6 +60,7 @@ class Trail:
         "spoken",
         "started",
         "steps",
+        "told",
         "voice",
         "wanted",
         "yields",
@@ -75,11 +80,14 @@ class Trail:
         self.runs: dict[str, list[NodeStarted]] = {}
         self.decided: dict[str, str] = {}
         self.resumed: bool = False
+        self.replied: list[ModelReplied] = []
         self.replies: dict[str, int] = {}
         self.steps: dict[str, list[Step]] = {}
+        self.told: dict[str, Told] = {}
         self.wanted: set[str] = set()
         self.called: dict[str, ToolCalled] = {}
         self.calls_of: dict[str, list[ToolCalled]] = {}
+        self.has_repeated_calls: bool = False
         self.results: dict[str, ToolReturned | ToolFailed] = {}
         self.yields: dict[str, YieldOpened] = {}
         self.answers: dict[str, Answer] = {}
@@ -158,15 +166,17 @@ def _same_root(one: str, other: str) -> bool:
 
 
 def _take_reply(trail: Trail, event: ModelReplied) -> None:
-    trail.replies[event.path] = trail.replies.get(event.path, 0) + 1
-    trail.wanted.update([call.id for call in event.calls])
-    _take_step(trail, event)
+    trail.replied.append(event)
+    for call in event.calls:
+        trail.wanted.add(call.id)
+    _take_answer(trail, event)
 
 
-def _take_model_failure(trail: Trail, event: ModelFailed) -> None:
+def _take_answer(trail: Trail, event: ModelReplied | ModelFailed) -> None:
     # A failure is an answer too: a script that fails once goes on with its next line.
-    trail.replies[event.path] = trail.replies.get(event.path, 0) + 1
-    _take_step(trail, event)
+    path = event.path
+    trail.replies[path] = trail.replies.get(path, 0) + 1
+    trail.steps.setdefault(path, []).append(event)
 
 
 def _take_step(trail: Trail, event: Step) -> None:
@@ -179,7 +189,9 @@ def _take_resumption(trail: Trail, _: RunResumed) -> None:
 
 def _take_call(trail: Trail, event: ToolCalled) -> None:
     # A call issued again after a cut keeps its number and its place.
-    if event.call_id not in trail.called:
+    if event.call_id in trail.called:
+        trail.has_repeated_calls = True
+    else:
         trail.calls_of.setdefault(event.tool, []).append(event)
     trail.called[event.call_id] = event
 
@@ -246,7 +258,7 @@ TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
     ModelReplied: _take_reply,
     RunResumed: _take_resumption,
     Corrected: _take_step,
-    ModelFailed: _take_model_failure,
+    ModelFailed: _take_answer,
     ToolCalled: _take_call,
     ToolReturned: _take_result,
     ToolFailed: _take_result,
