@@ -111,7 +111,7 @@ def test_a_registry_finds_every_option_in_the_signature(factory):
     assert all(p.kind is not p.VAR_KEYWORD for p in known.values())
 
 
-@pytest.mark.parametrize("name", ["no-such:model", "gpt-4o-mini", ""])
+@pytest.mark.parametrize("name", ["no-such:model", "some-model", ""])
 def test_an_unknown_model_is_refused_when_the_metric_is_made(name):
     with pytest.raises(BadInput, match="model"):
         made(final_response_match_v2, model=name)
