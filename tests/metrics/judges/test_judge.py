@@ -222,7 +222,7 @@ async def test_the_judges_calls_are_not_the_agents():
 @pytest.mark.parametrize(
     "options",
     [
-        {"model": "gpt-4o"},
+        {"model": "some-model"},
         {"scale": "1-5"},
         {"form": "boolean", "scale": "boolean"},
         {"form": ["boolean"]},
