@@ -156,8 +156,8 @@ def test_the_summary_counts_files_and_tests_apart(project: Project) -> None:
         """,
     )
     shown = said(project.run())
-    assert "eval sets: 4 cases: 2 passed, 1 failed, 1 error; 66.7 % passing" in shown
-    assert "tests: 3 cases: 1 passed, 1 failed, 1 error; 50.0 % passing" in shown
+    assert "eval sets: 4 cases: 2 passed, 1 failed, 1 error; 67 % (20–94) passing" in shown
+    assert "tests: 3 cases: 1 passed, 1 failed, 1 error; 50 % ± 41 passing" in shown
     assert "answered by scripted" in shown
 
 
@@ -298,7 +298,7 @@ def test_results_come_home_from_workers(project: Project) -> None:
     many = [GOOD.replace("id: good", f"id: good{n}") for n in range(4)]
     project.cases(*many, BAD, name="evals/plain.eval.yaml")
     result = with_workers(project, "--greenroom-report=r.json", "--junitxml=j.xml")
-    assert "eval sets: 5 cases: 4 passed, 1 failed; 80.0 % passing" in said(result)
+    assert "eval sets: 5 cases: 4 passed, 1 failed; 80 % (37–97) passing" in said(result)
     assert "again: pytest evals/plain.eval.yaml::bad" in said(result)
     assert (result.ret, len(Report.load(project.path / "r.json"))) == (0, 5)
     assert 'value="failed"' in (project.path / "j.xml").read_text()

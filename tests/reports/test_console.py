@@ -98,7 +98,7 @@ def test_only_what_did_not_pass_is_told_unless_all_is_wanted():
 
 def test_little_detail_is_one_line():
     assert shown(PASSED, FAILED, BROKEN, SKIPPED, detail="little") == (
-        "4 cases: 1 passed, 1 failed, 1 error, 1 skipped; 50.0 % passing; 1.5 s\n"
+        "4 cases: 1 passed, 1 failed, 1 error, 1 skipped; 50 % ± 41 passing; 1.5 s\n"
     )
 
 
@@ -233,3 +233,14 @@ def test_a_baseline_adds_what_changed():
     assert "regressed  bad" in page
     assert "\x1b" not in page
     assert "regressed" not in ConsoleText().render(Report([FAILED]))
+
+
+def test_trials_show_how_sure_the_rate_is_and_how_steady_the_cases_are():
+    results = [
+        replace(PASSED if n < good else FAILED, case_id=f"c{case}", trial=n + 1)
+        for case, good in enumerate([3, 3, 1, 0])
+        for n in range(3)
+    ]
+    text = " ".join(shown(*results, detail="little").split())
+    assert "12 trials of 4 cases: 7 passed, 5 failed; 58 % (" in text
+    assert ") passing; 1 flaky; pass^3 50.0 %; " in text

@@ -54,7 +54,7 @@ def test_the_verdict_comes_first():
 def test_counts_and_rate_are_a_table():
     text = rendered(played(4))
     assert "| passed | failed | error | terminated | skipped | pass rate |\n" in text
-    assert "| 1 | 1 | 1 | 0 | 0 | **50.0 %** |\n" in text
+    assert "| 1 | 1 | 1 | 0 | 0 | **50 % ± 41** |\n" in text
     nothing = rendered(Report([CaseResult(case_id="a", status="skipped")]))
     assert "pass rate" not in nothing
 
@@ -114,7 +114,7 @@ def test_cost_and_tokens_are_told_with_unknown_as_unknown():
 
 
 def test_tags_are_folded_with_their_rates():
-    assert "| <code>smoke</code> | 1 of 2 | 50.0 % | $0.00 |" in rendered(played(4))
+    assert "| <code>smoke</code> | 1 of 2 | 50 % ± 41 | $0.00 |" in rendered(played(4))
 
 
 # The limit

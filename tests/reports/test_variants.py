@@ -28,7 +28,7 @@ def test_each_agent_has_a_column_and_each_case_a_row():
         ["one", "passed", "error"],
         ["two", "failed", "–"],
         ["three", "–", "passed"],
-        ["passing", "50.0", "%", "100.0", "%"],
+        ["passing", "50", "%", "±", "41", "100.0", "%"],
         ["cost", "$0.0000", "$0.0000"],
     ]
 

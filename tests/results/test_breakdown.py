@@ -59,6 +59,38 @@ def test_the_chance_that_k_trials_all_pass():
     assert found.all_of(5) is None
 
 
+def test_the_chance_that_one_of_k_trials_passes():
+    results: list[Status] = ["passed", "failed", "failed", "failed"]
+    found = Report([result("a", s, trial=n + 1) for n, s in enumerate(results)]).per_case["a"]
+    assert found.any_of(1) == 0.25
+    assert found.any_of(2) == 0.5
+    assert found.any_of(4) == 1
+    assert found.any_of(5) is None
+    assert found.any_of(0) is None
+
+
+def test_flakiness_is_the_chance_that_two_trials_differ():
+    def trials(*statuses: Status) -> float | None:
+        results = [result("a", s, trial=n + 1) for n, s in enumerate(statuses)]
+        return Report(results).per_case["a"].flakiness
+
+    assert trials("passed", "failed") == 1
+    assert trials("passed", "passed", "failed", "failed") == pytest.approx(2 / 3)
+    assert trials("passed", "passed", "error") == 0
+    assert trials("passed", "error") is None
+
+
+def test_over_all_cases_each_counts_once_and_one_without_enough_trials_leaves_it_open():
+    good = [result("a", "passed", trial=n + 1) for n in range(4)]
+    mixed = [result("b", "passed", trial=1), result("b", "failed", trial=2)]
+    report = Report([*good, *mixed, result("c", "error")])
+    assert report.all_of(1) == pytest.approx(0.75)
+    assert report.all_of(2) == pytest.approx(0.5)
+    assert report.any_of(2) == 1
+    assert report.all_of(3) is None
+    assert Report([result("c", "error")]).all_of(1) is None
+
+
 def test_one_trial_is_never_flaky():
     report = Report([result("a", "failed")])
     assert not report.per_case["a"].flaky

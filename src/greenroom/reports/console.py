@@ -13,12 +13,13 @@ from greenroom.reports.difference import differences
 from greenroom.reports.table import STYLES, metric_summaries, rated, shown_outcome, summary_table
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import Line, transcript
-from greenroom.reports.words import duration, percent, shortened
+from greenroom.reports.words import duration, shortened
 from greenroom.results.comparison import compare
+from greenroom.results.gate import below
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import counted, how_many
+from greenroom.results.text import counted, how_many, repeats
 
 Detail = Literal["little", "usual", "all"]
 
@@ -177,9 +178,14 @@ def _why(outcome: Outcome) -> str:
 def totals(report: Report) -> Text:
     """The counts, the pass rate, the time and who answered, on one line."""
     rate = report.summary.pass_rate
-    passing = plain("nothing evaluated") if rate is None else plain(rated(rate), " passing")
+    passing = (
+        plain("nothing evaluated")
+        if rate is None
+        else plain(rated(rate, report.interval), " passing")
+    )
     parts = [f"{how_many(report)}: {counted(report.summary)}", passing]
-    return Text("; ").join(map(plain, [*parts, duration(report.seconds), *_spent(report)]))
+    told = [*parts, *repeats(report), duration(report.seconds), *_spent(report)]
+    return Text("; ").join(map(plain, told))
 
 
 def _spent(report: Report) -> list[str]:
@@ -191,8 +197,4 @@ def _spent(report: Report) -> list[str]:
 
 def missed(rate: float | None, minimum: float) -> str:
     """Why the gate stays shut, with as many digits as it takes to see the difference."""
-    if rate is None:
-        return f"no case was evaluated, so a pass rate of {percent(minimum)} cannot be shown"
-    digits = next((d for d in range(1, 9) if percent(rate, d) != percent(minimum, d)), 9)
-    below, bar = percent(rate, digits), percent(minimum, digits)
-    return f"the pass rate of {below} is below the minimum of {bar}"
+    return below(rate, minimum)

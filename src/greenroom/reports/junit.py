@@ -78,6 +78,9 @@ def _suite_facts(report: Report, baseline: Report | None) -> Iterator[tuple[str,
         yield "report", report.id
     if report.summary.pass_rate is not None:
         yield "pass_rate", f"{report.summary.pass_rate:.4f}"
+    if (interval := report.interval) is not None:
+        yield "pass_rate.low", f"{interval.low:.4f}"
+        yield "pass_rate.high", f"{interval.high:.4f}"
     yield from _all_spent(report)
     for name, found in report.metrics.items():
         if found.mean is not None:

@@ -6,13 +6,13 @@ from typing import ClassVar
 from greenroom.ledger.messages import Usage
 from greenroom.reports.inert import block, inline
 from greenroom.reports.transcript import conversation, retold
-from greenroom.reports.words import dollars, duration, percent, shortened
+from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
 from greenroom.results.comparison import CaseChange, Comparison, compare
 from greenroom.results.comparison_text import TOLD, certainty
 from greenroom.results.redaction import redacted
-from greenroom.results.report import MetricSummary, Report, Summary
+from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import how_many, reasons
+from greenroom.results.text import how_many, reasons, repeats
 
 LIMIT = 65_536
 """GitHub takes no longer comment. It is kept in bytes, which are never fewer than characters."""
@@ -53,7 +53,7 @@ def _filled(head: str, cases: Sequence[str]) -> str:
 
 def _head(report: Report, changes: Comparison | None) -> Iterator[str]:
     yield _verdict(report)
-    yield _counts(report.summary)
+    yield _counts(report)
     if changes is not None:
         yield _changes(changes)
     yield _spent(report, changes)
@@ -75,7 +75,8 @@ def _verdict(report: Report) -> str:
     return f"### {sign} {name + ': ' if name else ''}{verdict}"
 
 
-def _counts(counts: Summary) -> str:
+def _counts(report: Report) -> str:
+    counts = report.summary
     cells = {
         "passed": str(counts.passed),
         "failed": str(counts.failed),
@@ -84,7 +85,7 @@ def _counts(counts: Summary) -> str:
         "skipped": str(counts.skipped),
     }
     if counts.pass_rate is not None:
-        cells["pass rate"] = f"**{percent(counts.pass_rate)}**"
+        cells["pass rate"] = f"**{rate_text(counts.pass_rate, report.interval)}**"
     return _table(list(cells), [list(cells.values())], "rows")
 
 
@@ -117,7 +118,7 @@ def _change_row(case: CaseChange) -> list[str]:
 
 
 def _spent(report: Report, changes: Comparison | None) -> str:
-    parts = [f"{how_many(report)} in {duration(report.seconds)}"]
+    parts = [f"{how_many(report)} in {duration(report.seconds)}", *repeats(report)]
     if report.models:
         before = changes.baseline.cost if changes is not None else None
         parts.append(_cost("cost", report.cost, before, compared=changes is not None))
@@ -176,7 +177,7 @@ def _tags(report: Report) -> str:
     found = list(report.per_tag.values())
     rows: list[list[str]] = []
     for tag in found:
-        rate = "–" if tag.pass_rate is None else percent(tag.pass_rate)
+        rate = "–" if tag.pass_rate is None else rate_text(tag.pass_rate, tag.interval)
         cost = [] if not report.models else ["unknown" if tag.cost is None else dollars(tag.cost)]
         rows.append([inline(tag.tag), f"{tag.passed} of {tag.total}", rate, *cost])
     columns = ["tag", "passed", "pass rate", *(["cost"] if report.models else [])]

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.reports.terminal import Terminal, plain, styled
-from greenroom.reports.words import duration, harmless, percent
+from greenroom.reports.words import duration, harmless, rate_text
+from greenroom.results.intervals import Interval
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import shown
@@ -141,7 +142,7 @@ def _silent(summary: MetricSummary) -> dict[str, int]:
     return {"not applicable": summary.not_applicable, "unmeasured": summary.unmeasured}
 
 
-def rated(share: float) -> Text:
-    """A share in percent, in the colour it deserves."""
+def rated(share: float, interval: Interval | None = None) -> Text:
+    """A share in percent, in the colour it deserves, with how sure it is where that is known."""
     style = "green" if share >= 0.95 else "yellow" if share >= 0.8 else "red"
-    return Text(percent(share), style)
+    return Text(rate_text(share, interval), style)

@@ -23,10 +23,14 @@ def variants_table(reports: Mapping[str, Report]) -> Table:
         ended = [_ended(found.get(case_id, [])) for found in by_case]
         table.add_row(styled(case_id, ""), *ended)
     table.add_section()
-    rates = [report.summary.pass_rate for report in reports.values()]
-    table.add_row("passing", *(Text("–") if rate is None else rated(rate) for rate in rates))
+    table.add_row("passing", *(_passing(report) for report in reports.values()))
     table.add_row("cost", *(_cost(report) for report in reports.values()))
     return table
+
+
+def _passing(report: Report) -> Text:
+    rate = report.summary.pass_rate
+    return Text("–") if rate is None else rated(rate, report.interval)
 
 
 def _ended(results: list[CaseResult]) -> Text:

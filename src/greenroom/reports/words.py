@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from greenroom.ledger.plain import Json
-from greenroom.results.intervals import Interval
-from greenroom.results.intervals import percent as percent
+from greenroom.results.intervals import Interval, percent
 
 # Joiners hold emoji and Indic script together; the other invisible characters only deceive.
 _JOINERS = "\u200c\u200d"

@@ -9,21 +9,22 @@ from greenroom.results.result import CaseResult, Problem, Status, broken, conclu
 
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
-    from greenroom.results.comparison import (
-        CaseChange,
-        Comparison,
-        MetricChange,
-        compare,
-        compare_all,
-    )
+    from greenroom.results.changes import CaseChange, MetricChange
+    from greenroom.results.comparison import Comparison, compare, compare_all
+    from greenroom.results.gate import Decision, Gate, Missed
+    from greenroom.results.intervals import Interval
     from greenroom.results.redaction import redacted
 
 # Opened when asked for: no rehearsal needs them.
 _SELDOM = {
-    "CaseChange": "comparison",
+    "CaseChange": "changes",
     "CaseSummary": "breakdown",
     "Comparison": "comparison",
-    "MetricChange": "comparison",
+    "Decision": "gate",
+    "Gate": "gate",
+    "Interval": "intervals",
+    "MetricChange": "changes",
+    "Missed": "gate",
     "TagSummary": "breakdown",
     "compare": "comparison",
     "compare_all": "comparison",
@@ -37,8 +38,12 @@ __all__ = [
     "CaseResult",
     "CaseSummary",
     "Comparison",
+    "Decision",
+    "Gate",
+    "Interval",
     "MetricChange",
     "MetricSummary",
+    "Missed",
     "Problem",
     "Report",
     "Status",

@@ -1,9 +1,10 @@
 """A report broken down: by tag, and by case where a case was played several times."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import comb
 
 from greenroom.ledger.records import record
+from greenroom.results.intervals import Interval, of_cases, of_trials
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
 
@@ -16,6 +17,8 @@ class TagSummary:
     counts: Summary
     cost: float | None
     """What the agents' models cost in USD; None when a price is unknown."""
+    interval: Interval | None = None
+    """How sure the pass rate is; None with fewer than two evaluated cases."""
 
     @property
     def total(self) -> int:
@@ -48,9 +51,30 @@ class CaseSummary:
         return self.counts.pass_rate
 
     @property
+    def interval(self) -> Interval | None:
+        """How sure the pass rate of this one case is; None before its second evaluated trial."""
+        return of_trials(self.counts.passed, self.counts.evaluated)
+
+    @property
     def flaky(self) -> bool:
         """Whether it sometimes passed and sometimes did not."""
         return 0 < self.counts.passed < self.counts.evaluated
+
+    @property
+    def flakiness(self) -> float | None:
+        """The chance that two of its trials end differently, from 0 to 1; None before the second."""
+        passed, evaluated = self.counts.passed, self.counts.evaluated
+        if evaluated < 2:
+            return None
+        return passed * (evaluated - passed) / comb(evaluated, 2)
+
+    def any_of(self, k: int) -> float | None:
+        """The chance that at least one of `k` trials passes (pass@k), drawn without putting back.
+
+        None when fewer than `k` trials were evaluated.
+        """
+        fell_short, evaluated = self.counts.evaluated - self.counts.passed, self.counts.evaluated
+        return 1 - comb(fell_short, k) / comb(evaluated, k) if 0 < k <= evaluated else None
 
     def all_of(self, k: int) -> float | None:
         """The chance that `k` trials all pass (pass^k), from trials drawn without putting back.
@@ -67,7 +91,11 @@ def per_tag(report: Report) -> dict[str, TagSummary]:
     for result in report.results:
         for tag in dict.fromkeys(map(str, result.tags)):
             found.setdefault(tag, []).append(result)
-    return {tag: TagSummary(tag, _counts(r), _cost(r)) for tag, r in sorted(found.items())}
+    return {tag: _tag(tag, Report(results)) for tag, results in sorted(found.items())}
+
+
+def _tag(tag: str, part: Report) -> TagSummary:
+    return TagSummary(tag, part.summary, part.cost, part.interval)
 
 
 def per_case(report: Report) -> dict[str, CaseSummary]:
@@ -76,6 +104,36 @@ def per_case(report: Report) -> dict[str, CaseSummary]:
         case_id: CaseSummary(case_id, _counts(results), _cost(results))
         for case_id, results in report.by_case().items()
     }
+
+
+def set_interval(report: Report) -> Interval | None:
+    """How sure the report's pass rate is; None with fewer than two evaluated cases."""
+    tallies: dict[str, tuple[int, int]] = {}
+    for result in report.results:
+        if result.status in ("passed", "failed", "terminated"):
+            passed, evaluated = tallies.get(result.case_id, (0, 0))
+            tallies[result.case_id] = (passed + result.passed, evaluated + 1)
+    return of_cases(tallies.values())
+
+
+def any_of(cases: Mapping[str, CaseSummary], k: int) -> float | None:
+    """pass@k over many cases: the mean of theirs; None if one of them has fewer than `k` trials."""
+    return _mean([case.any_of(k) for case in _evaluated(cases)])
+
+
+def all_of(cases: Mapping[str, CaseSummary], k: int) -> float | None:
+    """pass^k over many cases: the mean of theirs; None if one of them has fewer than `k` trials."""
+    return _mean([case.all_of(k) for case in _evaluated(cases)])
+
+
+def _evaluated(cases: Mapping[str, CaseSummary]) -> list[CaseSummary]:
+    """The cases that a pass rate counts: those with at least one evaluated trial."""
+    return [case for case in cases.values() if case.counts.evaluated]
+
+
+def _mean(found: Sequence[float | None]) -> float | None:
+    known = [value for value in found if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(found) else None
 
 
 def _counts(results: Sequence[CaseResult]) -> Summary:

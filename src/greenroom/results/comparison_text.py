@@ -5,8 +5,10 @@ from typing import get_args
 
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor, without_secrets
-from greenroom.results.comparison import CaseChange, Comparison, MetricChange, Verdict
+from greenroom.results.changes import CaseChange, MetricChange, Verdict
+from greenroom.results.comparison import Comparison
 from greenroom.results.exact import ALPHA
+from greenroom.results.power import POWER
 from greenroom.results.report import Report, Summary
 
 VERSION = 1
@@ -30,10 +32,24 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     for change in comparison.metrics.values():
         if abs(change.delta) > 1e-9:
             yield f"mean of {change.name}: {shown_change(change)}"
+    yield from _spent(comparison)
     yield counted(comparison)
     yield certainty(comparison)
     if unknown := sum(not case.known for case in comparison.compared):
         yield f"whether {_cases(unknown)} ask for the same as before is unknown"
+
+
+def _spent(comparison: Comparison) -> Iterator[str]:
+    """What a trial cost and how long it took, where that changed by more than luck explains."""
+    cost, seconds = comparison.cost, comparison.seconds
+    if cost is not None and _told_apart(cost):
+        yield f"cost of a trial: ${cost.before:.4f} before, ${cost.now:.4f} now"
+    if seconds is not None and _told_apart(seconds):
+        yield f"seconds a trial: {seconds.before:.2f} before, {seconds.now:.2f} now"
+
+
+def _told_apart(change: MetricChange) -> bool:
+    return change.p is not None and change.p <= ALPHA
 
 
 def counted(comparison: Comparison) -> str:
@@ -55,7 +71,17 @@ def certainty(comparison: Comparison) -> str:
         "worse": "worse than luck explains",
         "unclear": "unclear: luck alone may explain it",
     }[comparison.trend]
-    return f"over {_cases(compared)} that compare: {verdict} (exact sign test, p = {p:.2g})"
+    test = "permutation" if comparison.repeated else "exact sign"
+    told = f"over {_cases(compared)} that compare: {verdict} ({test} test, p = {p:.2g})"
+    return f"{told}{_noticeable(comparison)}"
+
+
+def _noticeable(comparison: Comparison) -> str:
+    """The smallest change that would have been seen, where it was not."""
+    least = comparison.detectable
+    if least is None or comparison.trend != "unclear":
+        return ""
+    return f"; so many cases would show a change of {100 * least:.0f} points four times in five"
 
 
 def shown_change(change: MetricChange) -> str:
@@ -77,7 +103,12 @@ def comparison_data(comparison: Comparison) -> dict[str, Json]:
         "baseline": _report_data(comparison.baseline),
         "current": _report_data(comparison.current),
         "trend": comparison.trend,
+        "verdict": comparison.verdict,
         "p": comparison.p,
+        "detectable": {"change": comparison.detectable, "power": POWER},
+        "pass_rate": _change_data(comparison.pass_rate),
+        "cost": _change_data(comparison.cost),
+        "seconds": _change_data(comparison.seconds),
         "counts": {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)},
         "metrics": _metrics_data(list(comparison.metrics.values())),
         "cases": [_case_data(case) for case in comparison.cases],
@@ -106,12 +137,27 @@ def _case_data(case: CaseChange) -> dict[str, Json]:
         "now": None if case.now is None else _counts_data(case.now),
         "metrics": _metrics_data(list(case.metrics.values())),
         "p": case.p,
+        "adjusted": case.adjusted,
+        "cost": _change_data(case.cost),
+        "seconds": _change_data(case.seconds),
         "known": case.known,
     }
 
 
 def _metrics_data(changes: Sequence[MetricChange]) -> dict[str, Json]:
-    return {c.name: {"before": c.before, "now": c.now, "delta": c.delta} for c in changes}
+    return {change.name: _change_data(change) for change in changes}
+
+
+def _change_data(change: MetricChange | None) -> dict[str, Json] | None:
+    if change is None:
+        return None
+    data: dict[str, Json] = {
+        "before": change.before,
+        "now": change.now,
+        "delta": change.delta,
+        "p": change.p,
+    }
+    return data
 
 
 def _counts_data(counts: Summary) -> dict[str, Json]:

@@ -49,6 +49,7 @@ def summary_data(report: Report) -> dict[str, Json]:
         "skipped": counts.skipped,
         "evaluated": counts.evaluated,
         "pass_rate": counts.pass_rate,
+        "interval": _interval_data(report),
         "metrics": {name: _metric_data(found) for name, found in report.metrics.items()},
         "case_seconds": sum(result.seconds for result in report.results),
         "usage": _usage_data(report.usage),
@@ -61,6 +62,11 @@ def summary_data(report: Report) -> dict[str, Json]:
         "user_models": report.user_models,
         "judge_models": report.judge_models,
     }
+
+
+def _interval_data(report: Report) -> dict[str, Json] | None:
+    found = report.interval
+    return None if found is None else {"low": found.low, "high": found.high, "level": 0.95}
 
 
 def _metric_data(found: MetricSummary) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from greenroom.results.result import CaseResult, Status
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary
     from greenroom.results.comparison import Comparison
+    from greenroom.results.intervals import Interval
 
 REPORT_FILE = "eval_report.json"
 
@@ -199,6 +200,31 @@ class Report:
         from greenroom.results.breakdown import per_case
 
         return per_case(self)
+
+    @property
+    def interval(self) -> "Interval | None":
+        """How sure the pass rate is, `82 % ± 6`; None with fewer than two evaluated cases."""
+        from greenroom.results.breakdown import set_interval
+
+        return set_interval(self)
+
+    def any_of(self, k: int) -> float | None:
+        """pass@k: the chance that at least one of `k` trials of a case passes, over all cases.
+
+        None if a case has fewer than `k` evaluated trials; one that has none at all is left out.
+        """
+        from greenroom.results.breakdown import any_of
+
+        return any_of(self.per_case, k)
+
+    def all_of(self, k: int) -> float | None:
+        """pass^k: the chance that `k` trials of a case all pass, over all cases.
+
+        None if a case has fewer than `k` evaluated trials; one that has none at all is left out.
+        """
+        from greenroom.results.breakdown import all_of
+
+        return all_of(self.per_case, k)
 
     def compare(self, baseline: "Report", threshold: float = 0.05) -> "Comparison":
         """What became of the baseline's cases; see `greenroom.results.comparison`."""

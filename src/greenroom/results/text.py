@@ -2,6 +2,7 @@
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.redaction import without_secrets
+from greenroom.results.intervals import percent
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
 
@@ -67,6 +68,16 @@ def how_many(report: Report) -> str:
     return noun if results == cases else f"{results} trials of {noun}"
 
 
+def repeats(report: Report) -> list[str]:
+    """What only several trials of a case can show: how many are flaky, how many pass every time."""
+    cases = [case for case in report.per_case.values() if case.counts.evaluated]
+    fewest = min((case.counts.evaluated for case in cases), default=0)
+    flaky = sum(case.flaky for case in cases)
+    steady = report.all_of(fewest) if fewest > 1 else None
+    told = [f"{flaky} flaky"] if flaky else []
+    return told if steady is None else [*told, f"pass^{fewest} {percent(steady)}"]
+
+
 def _totals(report: Report) -> str:
     models = ", ".join(report.models)
     answered = f"; answered by {models}" if models else ""
@@ -75,4 +86,13 @@ def _totals(report: Report) -> str:
     if report.judge_models:
         answered += f"; judged by {', '.join(report.judge_models)}"
     notes = "".join(f"\nnote: {note}" for note in report.notes)
-    return f"{how_many(report)}: {counted(report.summary)}{answered}{notes}"
+    told = "".join(f"; {words}" for words in _sureness(report))
+    return f"{how_many(report)}: {counted(report.summary)}{told}{answered}{notes}"
+
+
+def _sureness(report: Report) -> list[str]:
+    """How sure the pass rate is, where cases were played several times."""
+    if len(report.results) == len(report.by_case()):
+        return []
+    interval = report.interval
+    return [*([] if interval is None else [f"{interval} passing"]), *repeats(report)]

@@ -4,11 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.adk.agents import BaseAgent
 from google.adk.agents.context import Context
 from google.adk.apps import App
+from google.adk.code_executors import UnsafeLocalCodeExecutor
 from google.adk.events import Event, EventActions
 from google.adk.events.request_input import RequestInput
-from google.adk.tools import FunctionTool
+from google.adk.tools import AgentTool, FunctionTool
+from google.adk.tools.google_search_tool import GoogleSearchTool
 from google.adk.workflow import DEFAULT_ROUTE, JoinNode, Node, Workflow, node
 
 from backends.adk.scripts import WEATHER, agent, case, ledger_of, result_of
@@ -170,6 +173,42 @@ async def test_a_node_that_asks_its_user_gets_the_answer(desk: Desk):
     assert q.response(resumed) == "DONE IN OSLO"
 
 
+async def test_what_was_done_before_a_pause_is_not_done_again(desk: Desk):
+    def first(node_input: str) -> str:
+        return desk.mark("first")
+
+    async def ask(node_input: str):
+        yield RequestInput(interrupt_id="city", message="Which city?", response_schema=str)
+
+    graph = flow(("START", agent("clerk", "well"), first, ask, shout))
+    one = case(
+        mocks={"first": "once", "shout": "done"},
+        allow_tools=["ask"],
+        user=UserAgents(tools={"adk_request_input": Lines("Oslo")}),
+    )
+    result = await result_of(graph, one)
+    ledger = ledger_of(result)
+    assert (result.status, desk.marks) == ("passed", []), result.error
+    assert [tool for tool, *_ in calls(ledger)] == ["first", "ask", "shout"]
+    assert len(ledger.of(ModelReplied)) == 1
+    paths = [event.path for event in ledger.of(NodeStarted)]
+    assert paths == ["@1/flow", *(f"@1/flow/{n}" for n in ("clerk", "first", "ask", "shout"))]
+
+
+async def test_a_node_that_comes_round_again_has_a_path_of_its_own():
+    def again(ctx: Context, rounds: int) -> Event:
+        ctx.state["rounds"] = rounds + 1
+        return Event(actions=EventActions(route="on" if rounds < 2 else "out"))
+
+    clerk = agent("clerk", "done")
+    graph = flow(("START", again, {"on": again, "out": clerk}))
+    one = case(allow_tools=["again"], state={"session": {"rounds": 0}})
+    result = await result_of(graph, one)
+    paths = [event.path for event in ledger_of(result).of(NodeStarted)]
+    rounds = ["@1/flow/again", "@1/flow/again#2", "@1/flow/again#3"]
+    assert paths == ["@1/flow", *rounds, "@1/flow/clerk"], result.error
+
+
 @pytest.mark.parametrize("answer", [True, False])
 async def test_a_node_that_wants_approval_waits_for_it(desk: Desk, answer: bool):
     def pay(node_input: str) -> Any:
@@ -218,6 +257,25 @@ def test_a_graph_is_known_by_its_nodes_edges_and_code():
     assert len({plain.digest, changed.digest, turned.digest}) == 3
     assert plain.tools is not None
     assert plain.tools["shout"].parameters == ("node_input",)
+
+
+class OwnAgent(BaseAgent):
+    """Does its work in its own code, as a remote agent does."""
+
+
+@pytest.mark.parametrize(
+    "node_of,named",
+    [
+        (lambda: OwnAgent(name="own"), "OwnAgent"),
+        (GoogleSearchTool, "google_search"),
+        (lambda: agent("a", code_executor=UnsafeLocalCodeExecutor()), "UnsafeLocalCodeExecutor"),
+        (lambda: agent("a", tools=[AgentTool(OwnAgent(name="own"))]), "OwnAgent"),
+        (lambda: agent("a", tools=[GoogleSearchTool()]), "google_search"),
+    ],
+)
+def test_what_no_gate_can_hold_is_found_inside_a_graph_too(node_of: Any, named: str):
+    with pytest.raises(BadAgent, match=named):
+        AdkBackend(flow(("START", Workflow(name="inner", edges=[("START", node_of())]))))
 
 
 def test_a_node_with_work_of_its_own_kind_is_refused_before_the_run():

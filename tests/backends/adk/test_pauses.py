@@ -72,8 +72,7 @@ async def test_a_question_inside_a_single_turn_helper_reaches_the_user(desk: Des
 async def test_an_agent_tool_cannot_wait_and_its_model_hears_so(desk: Desk):
     helper = agent("helper", QUESTION, "fine", tools=[request_input])
     clerk = agent("clerk", ("helper", {"request": "?"}), "done", tools=[AgentTool(helper)])
-    with pytest.warns(DeprecationWarning, match="plugins"):
-        result = await result_of(clerk, case())
+    result = await result_of(clerk, case())
     assert result.status == "passed", result.error
     assert ledger_of(result).of(YieldOpened) == []
 

@@ -109,6 +109,21 @@ async def test_an_agent_used_as_a_tool_is_a_tool_call_with_the_agents_work_insid
     assert desk.marks == []
 
 
+async def test_an_agent_used_as_a_tool_has_the_apps_plugins(desk: Desk):
+    seen: list[str] = []
+
+    class Watch(BasePlugin):
+        async def before_tool_callback(self, *, tool: Any, **_: Any) -> None:
+            seen.append(tool.name)
+
+    helper = agent("helper", WEATHER, "fine", tools=[desk.weather])
+    clerk = agent("clerk", ("helper", {"request": "?"}), "done", tools=[AgentTool(helper)])
+    app = App(name="shop", root_agent=clerk, plugins=[Watch("watch")])
+    result = await result_of(app, case(mocks={"weather": "mild"}))
+    assert (result.status, seen) == ("passed", ["helper", "weather"]), result.error
+    assert entered(ledger_of(result)) == ["@1/clerk", "@1/clerk/helper"]
+
+
 async def test_an_agent_without_plugins_keeps_its_own_callbacks_and_is_spared_the_apps(desk: Desk):
     seen: list[str] = []
 

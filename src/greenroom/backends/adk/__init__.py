@@ -106,7 +106,7 @@ class AdkBackend:
         await service.create_session(app_name=_APP, user_id=_USER, session_id=_SESSION, state=state)
         events = service.sessions[_APP][_USER][_SESSION].events
         events.extend(Event.model_validate(item) for item in artifacts.others)
-        copier = Copier(stage)
+        copier = Copier(stage, bool(getattr(self.agent, "plugins", None)))
         runner = Runner(
             app=self._copy(copier),
             app_name=_APP,

@@ -39,10 +39,11 @@ class Copier:
     An agent that runs without the app's plug-ins carries the tripwire itself.
     """
 
-    __slots__ = ("_done", "_made", "_stage", "_toolsets", "tripwire")
+    __slots__ = ("_done", "_has_plugins", "_made", "_stage", "_toolsets", "tripwire")
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, has_plugins: bool = False) -> None:
         self._stage = stage
+        self._has_plugins = has_plugins
         self._done: dict[tuple[int, bool], BaseAgent] = {}
         self._made: dict[int, BaseTool] = {}
         self._toolsets: list[ToolsetGate] = []
@@ -129,7 +130,12 @@ class Copier:
         return tool
 
     def _delegation(self, tool: AgentTool, plugged: bool) -> AgentTool:
-        tool.agent = self.agent(tool.agent, plugged and tool.include_plugins)
+        if type(tool).run_async is AgentTool.run_async:
+            # It runs apart. Without plug-ins of the app there is only the tripwire to inherit, and
+            # the copy carries that itself.
+            plugged = plugged and tool.include_plugins and self._has_plugins
+            tool.include_plugins = plugged
+        tool.agent = self.agent(tool.agent, plugged)
         # A task is driven by the framework itself; its tool is only the sign to begin.
         if not getattr(tool, "_defers_response", False):
             inner = copy.copy(tool)

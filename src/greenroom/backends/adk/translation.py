@@ -67,15 +67,26 @@ def response_of(reply: ModelReply) -> LlmResponse:
 
 
 def with_call_ids(response: LlmResponse, world: World, request: ModelRequest) -> LlmResponse:
-    """A copy in which every call has an id, so that ledger and framework mean the same call.
+    """A response in which every call has an id, so that ledger and framework mean the same call.
 
     The prefix is the one by which the framework knows ids that the provider did not give.
     """
-    copied = response.model_copy(deep=True)
-    calls = [part.function_call for part in _parts(copied.content) if part.function_call]
-    for index, call in enumerate(calls):
-        call.id = call.id or f"adk-{world.new_id(request.path, request.n, index)}"
-    return copied
+    content = response.content
+    if content is None or all(
+        p.function_call is None or p.function_call.id for p in _parts(content)
+    ):
+        return response
+    # Copied as far as it is changed: the model may give the same response again.
+    parts: list[types.Part] = []
+    index = 0
+    for part in _parts(content):
+        call = part.function_call
+        if call is not None:
+            told = call.id or f"adk-{world.new_id(request.path, request.n, index)}"
+            part = part.model_copy(update={"function_call": call.model_copy(update={"id": told})})
+            index += 1
+        parts.append(part)
+    return response.model_copy(update={"content": content.model_copy(update={"parts": parts})})
 
 
 def server_side_tools(request: LlmRequest) -> list[str]:

@@ -106,11 +106,13 @@ class Tripwire(BasePlugin):
         self._stage.enter(agent.name, text)
 
     def _check(self, agent: BaseAgent) -> None:
+        if isinstance(agent, LlmAgent) and _is_gated(agent):
+            return
         try:
             check_agent(agent)
         except BadAgent as error:
             raise self._stage.invocation.keep(error) from error
-        if isinstance(agent, LlmAgent) and not _is_gated(agent):
+        if isinstance(agent, LlmAgent):
             raise self._stage.invocation.keep(
                 ToolRefused(
                     f"agent {agent.name!r} came up while another ran, so nothing stands between it "

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from greenroom.ledger.messages import Usage
 from greenroom.reports.html.charts import counts_bar, histogram, share_bar
 from greenroom.reports.html.markup import Markup, joined, tag
-from greenroom.reports.words import dollars, duration, percent, shortened
+from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
 from greenroom.results.breakdown import TagSummary
+from greenroom.results.intervals import Interval
 from greenroom.results.report import MetricSummary, Report, Summary
-from greenroom.results.text import how_many, reasons
+from greenroom.results.text import how_many, reasons, repeats
 
 _MOST_METRICS, _MOST_TAGS, _MOST_FAILURES = 60, 60, 500
 STATUSES = ("passed", "failed", "error", "terminated", "skipped")
@@ -31,7 +32,7 @@ def overview(report: Report) -> Markup:
     summary = report.summary
     counts = status_counts(summary)
     words = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no cases"
-    tiles = [*_rate_tile(summary), *_spent_tiles(report)]
+    tiles = [*_rate_tile(report), *_spent_tiles(report)]
     return tag(
         "section",
         tag("h2", "Summary", class_="unseen", id="summary"),
@@ -65,16 +66,18 @@ def _tile(label: str, value: str | Markup, more: str = "", class_: str = "") -> 
     )
 
 
-def _rate_tile(summary: Summary) -> list[Markup]:
+def _rate_tile(report: Report) -> list[Markup]:
+    summary = report.summary
     rate = summary.pass_rate
     if rate is None:
         return [_tile("pass rate", "nothing evaluated")]
     of = f"{summary.passed} of {summary.evaluated} evaluated"
-    return [_tile("pass rate", percent(rate), of, f"big {level(rate)}")]
+    shown = rate_text(rate, report.interval)
+    return [_tile("pass rate", shown, of, f"big {level(rate)}")]
 
 
 def _spent_tiles(report: Report) -> list[Markup]:
-    tiles = [_tile("played", how_many(report))]
+    tiles = [_tile("played", how_many(report), ", ".join(repeats(report)))]
     if report.seconds:
         tiles.append(_tile("time", duration(report.seconds)))
     if report.models:
@@ -154,8 +157,8 @@ def _spread(found: MetricSummary) -> str:
     return f"scores of {found.name} from {found.min:.2f} to {found.max:.2f}"
 
 
-def _rated(share: float) -> Markup:
-    return tag("b", percent(share), class_=level(share))
+def _rated(share: float, interval: Interval | None = None) -> Markup:
+    return tag("b", rate_text(share, interval), class_=level(share))
 
 
 def tag_charts(report: Report, numbers: Mapping[str, int]) -> Markup | None:
@@ -183,7 +186,7 @@ def _tag(found: TagSummary, number: int, priced: bool) -> Markup:
         "tr",
         label,
         tag("td", share_bar(rate, level(rate), f"{percent(rate)} passing"), class_="chart"),
-        tag("td", _rated(rate), " ", of),
+        tag("td", _rated(rate, found.interval), " ", of),
         cost,
     )
 

@@ -1,0 +1,179 @@
+"""Our metrics inside google-adk's own evaluation, so that `adk eval` and its pages can ask for them.
+
+Nobody opens this file who does not use it. Evaluators need google-adk alone; its own registry, if
+none is handed over, needs `google-adk[eval]`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Protocol
+
+from google.adk.evaluation.eval_case import Invocation, get_all_tool_calls_with_responses
+from google.adk.evaluation.eval_metrics import EvalMetric, Interval, MetricInfo, MetricValueInfo
+from google.adk.evaluation.eval_rubrics import RubricScore
+from google.adk.evaluation.evaluator import (
+    EvalStatus,
+    EvaluationResult,
+    Evaluator,
+    PerInvocationResult,
+)
+from google.genai import types
+
+from greenroom.cases.case import Case
+from greenroom.cases.files.shapes import shape_named
+from greenroom.cases.parts import Metric, MetricLike
+from greenroom.cases.scores import Outcome, Score
+from greenroom.errors import MissingExtra
+from greenroom.ledger.events import (
+    AgentSaid,
+    Event,
+    InvocationEnded,
+    InvocationStarted,
+    RunEnded,
+    RunStarted,
+    ToolCalled,
+    ToolReturned,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.metrics.metric import as_metric
+from greenroom.metrics.scoring import score
+
+
+class Registry(Protocol):
+    """What we need of google-adk's `MetricEvaluatorRegistry`."""
+
+    def register_evaluator(self, metric_info: MetricInfo, evaluator: type[Evaluator]) -> None:
+        """Let a metric be asked for by its name."""
+        ...
+
+
+def register_metrics(metrics: Iterable[MetricLike], registry: Registry | None = None) -> list[str]:
+    """Let google-adk measure by these metrics; gives the names to ask for in its config."""
+    known = _default_registry() if registry is None else registry
+    names: list[str] = []
+    for metric in map(as_metric, metrics):
+        about = MetricInfo(
+            metric_name=metric.name,
+            description=f"Greenroom's {metric.name}.",
+            metric_value_info=MetricValueInfo(interval=Interval(min_value=0, max_value=1)),
+            requires_threshold=False,
+        )
+        known.register_evaluator(about, evaluator_of(metric))
+        names.append(metric.name)
+    return names
+
+
+def evaluator_of(metric: Metric) -> type[Evaluator]:
+    """A class of google-adk's evaluators that measures by this metric."""
+    return type("GreenroomEvaluator", (_Measures,), {"metric": metric})
+
+
+class _Measures(Evaluator):
+    """Measures what google-adk played. What could not be measured is not evaluated, never passed."""
+
+    metric: ClassVar[Metric]
+
+    def __init__(self, eval_metric: EvalMetric) -> None:
+        criterion = eval_metric.criterion
+        self._bar = eval_metric.threshold if criterion is None else criterion.threshold
+
+    async def evaluate_invocations(
+        self,
+        actual_invocations: list[Invocation],
+        expected_invocations: list[Invocation] | None = None,
+        conversation_scenario: Any = None,  # noqa: ARG002
+    ) -> EvaluationResult:
+        """The metric's outcome for the whole conversation; of single turns only if there is one."""
+        case = _case(expected_invocations or actual_invocations)
+        ledger = ledger_of(actual_invocations)
+        found = await score(ledger, [self.metric], case, expectations=False)
+        outcome = found[self.metric.name]
+        value, status = self._judged(outcome)
+        pairs = zip(
+            actual_invocations,
+            expected_invocations or [None] * len(actual_invocations),
+            strict=False,
+        )
+        alone = len(actual_invocations) == 1
+        return EvaluationResult(
+            overall_score=value,
+            overall_eval_status=status,
+            overall_rubric_scores=self._told(outcome),
+            per_invocation_results=[
+                PerInvocationResult(
+                    actual_invocation=actual,
+                    expected_invocation=expected,
+                    score=value if alone else None,
+                    eval_status=status if alone else EvalStatus.NOT_EVALUATED,
+                )
+                for actual, expected in pairs
+            ],
+        )
+
+    def _judged(self, outcome: Outcome) -> tuple[float | None, EvalStatus]:
+        if not isinstance(outcome, Score):
+            return None, EvalStatus.NOT_EVALUATED
+        passed = outcome.passed if self._bar is None else outcome.value >= self._bar
+        return outcome.value, EvalStatus.PASSED if passed else EvalStatus.FAILED
+
+    def _told(self, outcome: Outcome) -> list[RubricScore] | None:
+        value = outcome.value if isinstance(outcome, Score) else None
+        why = outcome.reason if isinstance(outcome, Score) else outcome.why
+        told = RubricScore(rubric_id=self.metric.name, rationale=why, score=value)
+        return [told] if why else None
+
+
+def ledger_of(invocations: Sequence[Invocation]) -> Ledger:
+    """A conversation that google-adk played, as a ledger."""
+    ledger = Ledger()
+    _write(ledger, RunStarted(run_id="google-adk"))
+    for n, invocation in enumerate(invocations, 1):
+        root, said = f"@{n}", _text(invocation.user_content)
+        _write(ledger, UserSaid(text=said), InvocationStarted(path=root, input=said))
+        for k, (call, response) in enumerate(
+            get_all_tool_calls_with_responses(invocation.intermediate_data)
+        ):
+            call_id, tool = call.id or f"call-{n}-{k}", call.name or ""
+            _write(ledger, ToolCalled(path=root, call_id=call_id, tool=tool, args=call.args or {}))
+            if response is not None:
+                _write(ledger, _returned(root, call_id, tool, response.response))
+        answer = _text(invocation.final_response)
+        if answer:
+            _write(ledger, AgentSaid(path=root, text=answer))
+        _write(ledger, InvocationEnded(path=root, outcome="turn_over", output=answer or None))
+    _write(ledger, RunEnded(reason="completed"))
+    return ledger
+
+
+def _returned(root: str, call_id: str, tool: str, value: Any) -> ToolReturned:
+    # The framework wraps whatever is no mapping.
+    told = value["result"] if isinstance(value, dict) and set(value) == {"result"} else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return ToolReturned(path=root, call_id=call_id, tool=tool, value=told, source="live")
+
+
+def _write(ledger: Ledger, *events: Event) -> None:
+    for event in events:
+        ledger.append(event, 0.0)
+
+
+def _case(invocations: Sequence[Invocation]) -> Case:
+    """The case that google-adk played, with what it expects."""
+    turns = [one.model_dump(mode="json", exclude_none=True) for one in invocations]
+    data = {"eval_set_id": "adk", "eval_cases": [{"eval_id": "adk", "conversation": turns}]}
+    return shape_named("adk").read(data, "adk").cases[0]
+
+
+def _text(content: types.Content | None) -> str:
+    parts = (content.parts if content else None) or []
+    return "".join(part.text for part in parts if part.text and not part.thought)
+
+
+def _default_registry() -> Registry:
+    try:
+        from google.adk.evaluation import metric_evaluator_registry as theirs
+    except ImportError as error:
+        raise MissingExtra(
+            f"google-adk's registry of metrics cannot be opened: {error}. Install it with "
+            f"pip install 'google-adk[eval]'."
+        ) from error
+    return theirs.DEFAULT_METRIC_EVALUATOR_REGISTRY

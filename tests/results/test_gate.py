@@ -1,0 +1,116 @@
+"""The gate at the end of a run."""
+
+import pytest
+
+from greenroom import Report
+from greenroom.errors import BadInput
+from greenroom.results import CaseResult, Gate, Status
+
+
+def report(**counts: int) -> Report:
+    statuses: dict[str, Status] = {
+        "passed": "passed",
+        "failed": "failed",
+        "errors": "error",
+        "skipped": "skipped",
+    }
+    return Report(
+        [
+            CaseResult(case_id=f"{kind}{n}", status=statuses[kind])
+            for kind, count in counts.items()
+            for n in range(count)
+        ]
+    )
+
+
+def test_it_opens_where_the_pass_rate_suffices():
+    decision = Gate(min_pass_rate=0.9).decide(report(passed=9, failed=1))
+    assert decision.passed
+    assert str(decision) == ""
+
+
+def test_it_says_both_rates_with_the_digits_it_takes():
+    decision = Gate(min_pass_rate=0.9).decide(report(passed=8999, failed=1001))
+    assert not decision.passed
+    assert str(decision) == "the pass rate of 89.99 % is below the minimum of 90.00 %"
+
+
+def test_unless_told_otherwise_every_case_must_pass():
+    assert Gate().decide(report(passed=3)).passed
+    assert not Gate().decide(report(passed=99, failed=1)).passed
+
+
+def test_where_nothing_was_evaluated_nothing_is_shown():
+    decision = Gate(min_pass_rate=0).decide(report(skipped=2))
+    assert str(decision) == "no case was evaluated, so a pass rate of 0.0 % cannot be shown"
+
+
+def test_a_confident_gate_looks_at_the_lower_end():
+    good = report(passed=19, failed=1)
+    assert Gate(min_pass_rate=0.9).decide(good).passed
+    decision = Gate(min_pass_rate=0.9, confident=True).decide(good)
+    assert str(decision) == (
+        "the pass rate is 95 % (76–100): it may be as low as 76.4 %, below the minimum of 90.0 %"
+    )
+    assert Gate(min_pass_rate=0.9, confident=True).decide(report(passed=380, failed=20)).passed
+
+
+def test_a_confident_gate_is_not_sure_of_a_single_case():
+    decision = Gate(min_pass_rate=0.5, confident=True).decide(report(passed=1))
+    assert "too few cases were evaluated to be sure of a pass rate of 50.0 %" in str(decision)
+
+
+def test_trials_of_a_few_cases_do_not_buy_confidence():
+    once = [CaseResult(case_id=f"c{n}", status="passed") for n in range(40)]
+    often = [CaseResult(case_id=f"c{n % 4}", status="passed", trial=n // 4 + 1) for n in range(40)]
+    gate = Gate(min_pass_rate=0.9, confident=True)
+    assert gate.decide(Report(once)).passed
+    assert not gate.decide(Report(often)).passed
+
+
+def test_errors_come_first_and_prove_nothing():
+    decision = Gate(min_pass_rate=1).decide(report(passed=1, failed=3, errors=2))
+    assert [missed.kind for missed in decision.missed] == ["errors"]
+    assert decision.broke
+    assert str(decision) == "2 cases ended in an error"
+    allowed = Gate(min_pass_rate=0.2, max_errors=1).decide(report(passed=1, errors=2))
+    assert str(allowed) == "2 cases ended in an error, 1 allowed"
+    assert Gate(max_errors=2).decide(report(passed=1, errors=2)).passed
+
+
+def test_a_case_that_got_worse_keeps_it_shut():
+    then, now = (
+        report(passed=3),
+        Report([*report(passed=2), CaseResult(case_id="passed2", status="failed")]),
+    )
+    decision = Gate(min_pass_rate=0.5).decide(now, then)
+    assert str(decision) == "worse than the baseline: passed2"
+    assert not decision.broke
+    assert Gate(min_pass_rate=0.5, fail_on=()).decide(now, then).passed
+    assert Gate(min_pass_rate=0.5).decide(now).passed
+
+
+def test_many_names_are_cut():
+    decision = Gate(min_pass_rate=0, fail_on=["skipped"]).decide(report(passed=1, skipped=12))
+    assert str(decision).startswith("12 cases skipped: skipped0, skipped1, ")
+    assert str(decision).endswith("skipped9 and 2 more")
+
+
+def test_skipped_cases_keep_it_shut_only_if_asked():
+    some = report(passed=1, skipped=1)
+    assert Gate().decide(some).passed
+    assert str(Gate(fail_on=["regression", "skipped"]).decide(some)) == "1 case skipped: skipped0"
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"min_pass_rate": 90}, "min_pass_rate=90 is no share"),
+        ({"min_pass_rate": float("nan")}, "min_pass_rate=nan is no share"),
+        ({"max_errors": -1}, "max_errors=-1 is no count"),
+        ({"fail_on": ["regressions"]}, "fail_on='regressions' is unknown"),
+    ],
+)
+def test_a_gate_that_cannot_be_meant_is_refused(given, told):
+    with pytest.raises(BadInput, match=told):
+        Gate(**given)

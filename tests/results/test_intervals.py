@@ -1,0 +1,202 @@
+"""How sure a pass rate is."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from greenroom import Report
+from greenroom.results import CaseResult, Interval
+from greenroom.results.intervals import cluster_variance, of_cases, of_trials, wilson
+from greenroom.results.quantiles import Z_POWER, Z, normal, student
+
+TALLIES = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+
+
+def played(*tallies: tuple[int, int], tags: tuple[str, ...] = ()) -> Report:
+    return Report(
+        [
+            CaseResult(
+                case_id=f"c{case}",
+                status="passed" if n < passed else "failed",
+                trial=n + 1,
+                tags=tags,
+            )
+            for case, (passed, evaluated) in enumerate(tallies)
+            for n in range(evaluated)
+        ]
+    )
+
+
+# Beside scipy and statsmodels
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 50, 1000])
+def test_wilsons_interval_is_that_of_scipy(count):
+    for passed in {0, 1, count // 3, count // 2, count - 1, count}:
+        found = wilson(passed / count, count)
+        wanted = stats.binomtest(passed, count).proportion_ci(0.95, method="wilson")
+        assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
+
+
+def test_the_quantiles_are_those_of_scipy():
+    for freedom in [*range(1, 260), 500, 1000, 100_000]:
+        assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-8)
+    assert pytest.approx(stats.norm.ppf(0.975), abs=1e-12) == Z
+    assert pytest.approx(stats.norm.ppf(0.8), abs=1e-12) == Z_POWER
+    for z in (-9.0, -1.5, 0.0, 2.0):
+        assert normal(z) == pytest.approx(stats.norm.cdf(z), rel=1e-9)
+
+
+def test_the_variance_over_cases_is_the_cluster_robust_one_of_statsmodels():
+    # OLS of the trials on a constant, cov_type="cluster" with the cases as groups, 0.15.0.
+    tallies = [(3, 4), (0, 4), (4, 4), (1, 3), (2, 2), (5, 6)]
+    assert cluster_variance(tallies) == pytest.approx(0.02602906650562281, rel=1e-12)
+
+
+# What a report says
+
+
+def test_with_one_trial_a_case_the_interval_is_wilsons():
+    report = played(*[(1, 1)] * 41, *[(0, 1)] * 9)
+    assert report.interval == wilson(0.82, 50)
+
+
+def test_trials_that_always_agree_count_as_one():
+    once, often = played(*[(1, 1)] * 12, *[(0, 1)] * 12), played(*[(5, 5)] * 12, *[(0, 5)] * 12)
+    one, five = once.interval, often.interval
+    assert one is not None
+    assert five is not None
+    assert five.high - five.low >= one.high - one.low
+
+
+def test_trials_that_do_not_resemble_each_other_make_it_surer():
+    mixed, alike = of_cases([(4, 8)] * 20), of_cases([(8, 8)] * 10 + [(0, 8)] * 10)
+    assert mixed is not None
+    assert alike is not None
+    assert mixed.high - mixed.low < (alike.high - alike.low) / 2
+
+
+def test_where_every_trial_passed_the_cases_are_counted_not_the_trials():
+    found = of_cases([(5, 5)] * 20)
+    assert found is not None
+    assert found.high == 1
+    assert found.low == pytest.approx(wilson(1, 20, student(19)).low)
+
+
+def test_each_tag_has_its_own():
+    report = Report([*played((1, 1), (0, 1), tags=("a",)), *played((1, 1), tags=("b",))])
+    assert report.per_tag["a"].interval == wilson(0.5, 2)
+    assert report.per_tag["b"].interval is None
+
+
+def test_errors_and_skipped_cases_do_not_count():
+    extra = [CaseResult(case_id="e", status="error"), CaseResult(case_id="s", status="skipped")]
+    report = played((1, 1), (0, 1), (1, 1))
+    assert Report([*report, *extra]).interval == report.interval
+
+
+@pytest.mark.parametrize("tallies", [[], [(3, 4)], [(1, 1)], [(1, 1), (0, 0)]])
+def test_where_it_cannot_be_told_there_is_none(tallies):
+    assert of_cases(tallies) is None
+    assert Report([]).interval is None
+
+
+def test_a_case_has_one_of_its_own_from_its_second_trial():
+    assert of_trials(1, 1) is None
+    case = played((3, 4)).per_case["c0"]
+    assert case.interval == wilson(0.75, 4)
+
+
+@given(TALLIES)
+def test_it_holds_the_pass_rate_and_stays_between_none_and_all(tallies):
+    found = of_cases(tallies)
+    if found is None:
+        assert len(tallies) < 2
+        return
+    assert 0 <= found.low <= found.share <= found.high <= 1
+    assert found.share == pytest.approx(played(*tallies).summary.pass_rate)
+    assert found.low < found.high
+
+
+@given(TALLIES)
+def test_what_failed_mirrors_what_passed(tallies):
+    found, mirror = of_cases(tallies), of_cases([(count - good, count) for good, count in tallies])
+    if found is not None and mirror is not None:
+        assert (mirror.low, mirror.high) == pytest.approx((1 - found.high, 1 - found.low))
+
+
+# In words
+
+
+@pytest.mark.parametrize(
+    "interval, told",
+    [
+        (Interval(0.82, 0.76, 0.88), "82 % ± 6"),
+        (Interval(0.82, 0.754, 0.873), "82 % ± 7"),
+        (Interval(0.82, 0.692, 0.9023), "82 % (69–91)"),
+        (Interval(1.0, 0.912, 1.0), "100 % (91–100)"),
+        (Interval(0.0, 0.0, 0.278), "0 % (0–28)"),
+        (Interval(0.998, 0.996, 0.999), "99.8 % ± 0.2"),
+        (Interval(0.99999, 0.9999, 1.0), "99.9 % ± 0.1"),
+        (Interval(0.996, 0.95, 0.999), "99 % (95–100)"),
+    ],
+)
+def test_it_is_said_in_a_few_signs(interval, told):
+    assert str(interval) == told
+
+
+def test_a_report_of_several_trials_says_how_sure_it_is_and_what_is_flaky():
+    report = played((4, 4), (3, 4), (0, 4), (2, 4))
+    assert str(report).endswith(
+        "16 trials of 4 cases: 9 passed, 7 failed; 56 % (11–93) passing; 2 flaky; pass^4 25.0 %"
+    )
+
+
+def test_a_report_of_one_trial_each_does_not_speak_of_repeats():
+    assert str(played((1, 1), (0, 1))).endswith("2 cases: 1 passed, 1 failed")
+
+
+# The promise of 95 %
+
+
+DESIGNS = [(20, 5, 0.8, 0.3), (30, 3, 0.7, 0.5), (50, 4, 0.42, 0.5), (50, 5, 0.9, 0.2)]
+ROUNDS = 2000
+
+
+def drawn(dice: random.Random, cases: int, trials: int, rate: float, likeness: float):
+    """How cases turn out whose trials are alike: their correlation is `likeness`."""
+    weight = 1 / likeness - 1
+    for _ in range(cases):
+        own = dice.betavariate(rate * weight, (1 - rate) * weight)
+        yield sum(dice.random() < own for _ in range(trials)), trials
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=str)
+def test_ninety_five_of_a_hundred_intervals_hold_the_truth(design):
+    dice, rate = random.Random(7), design[2]
+    held = naive = 0
+    for _ in range(ROUNDS):
+        tallies = list(drawn(dice, *design))
+        found = of_cases(tallies)
+        assert found is not None
+        held += found.low <= rate <= found.high
+        simple = wilson(found.share, sum(count for _, count in tallies))
+        naive += simple.low <= rate <= simple.high
+    assert 0.93 <= held / ROUNDS <= 0.97
+    # The same without clusters promises too much, so the design does ask something.
+    assert naive / ROUNDS < 0.92
+
+
+@pytest.mark.parametrize("cases", [10, 25, 60])
+def test_with_one_trial_they_hold_it_as_often_whatever_the_rate(cases):
+    dice = random.Random(11)
+    held = 0
+    for _ in range(ROUNDS * 2):
+        rate = dice.uniform(0.05, 0.95)
+        found = of_cases([(int(dice.random() < rate), 1) for _ in range(cases)])
+        assert found is not None
+        held += found.low <= rate <= found.high
+    assert 0.93 <= held / (ROUNDS * 2) <= 0.97
