@@ -1,5 +1,6 @@
 """A small project with an agent and its cases, in which pytest is run."""
 
+import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,8 @@ def project(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, everything_loaded: None
 ) -> Project:
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # Another test's agent of the same name would be imported in place of this one.
+    monkeypatch.delitem(sys.modules, "agent", raising=False)
     project = Project(pytester)
     project.settings()
     project.write("agent.py", AGENT)

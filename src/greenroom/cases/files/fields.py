@@ -151,11 +151,18 @@ class Gathering:
             raise BadFile(listed(self.problems), self.problems)
 
 
+# What a call was given or gave back: a null in there is a value like any other.
+_VALUES = ("args", "response")
+
+
 def without_nulls(data: Json) -> Json:
     """The data without fields that are null: to most readers they say nothing."""
     if isinstance(data, Mapping):
-        given = cast("Mapping[str, Json]", data).items()
-        return {key: without_nulls(value) for key, value in given if value is not None}
+        return {
+            key: value if key in _VALUES else without_nulls(value)
+            for key, value in cast("Mapping[str, Json]", data).items()
+            if value is not None
+        }
     if isinstance(data, list):
         return [without_nulls(item) for item in cast("list[Json]", data)]
     return data
