@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -44,7 +45,13 @@ def started(*words: str, cwd: Path, stdout: int = subprocess.PIPE, **env: str) -
         stdout=stdout,
         stderr=subprocess.STDOUT,
         env=environment(env),
+        preexec_fn=hears_interrupts,  # noqa: PLW1509 - no threads run here yet
     )
+
+
+def hears_interrupts() -> None:
+    """What runs in the background is deaf to Ctrl-C, and so would be all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def on_terminal(*words: str, cwd: Path, **env: str) -> Shown:
