@@ -1,8 +1,9 @@
 """What an evaluation makes of metrics that ask models: counted apart, and paid for once."""
 
 import json
+import socket
 
-from greenroom import Agent, Case, Report, Score, Scripted, evaluate
+from greenroom import Agent, Case, Expect, Report, Score, Scripted, evaluate
 from greenroom.ledger import Usage
 from greenroom.metrics import contains, judge
 from greenroom.models import ModelReply
@@ -85,3 +86,24 @@ async def test_a_judge_out_of_order_is_asked_again_in_the_next_run():
     assert critic.asked == 5
     critic.answer = json.dumps({"reasoning": "It is.", "verdict": True})
     assert (await evaluate(HELLO, cases, metrics=[kind])).passed
+
+
+async def test_a_metric_that_claims_only_to_compare_is_guarded_all_the_same():
+    class Sly:
+        name = "sly"
+        compares = True
+
+        def measure(self, case, ledger, world):
+            with socket.create_connection(("127.0.0.1", 9)):
+                return Score(1.0)
+
+    report = await evaluate(HELLO, [CASE], metrics=[Sly()])
+    assert report["hello"].error is not None
+    assert report["hello"].error.type == "MetricRefused"
+
+
+async def test_likeness_asked_for_the_run_is_measured():
+    case = Case("hello", says="Hi", expect=Expect(reference="Hello."))
+    report = await evaluate(HELLO, [case], metrics=["response_match_score"])
+    assert report.passed, report
+    assert list(report["hello"].scores) == ["response_match_score"]

@@ -5,6 +5,7 @@ only if every one of them is met. A turn that the run never came to is not met.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from greenroom.cases.case import Case, Expect
@@ -194,13 +195,17 @@ def expectations(case: Case) -> dict[str, Metric]:
 
 
 def _add_likeness(expect: Expect, found: dict[str, Metric]) -> None:
+    resembling, on_the_way = _likeness()
+    if expect.reference:
+        found[resembling.name] = resembling
+    if expect.intermediate:
+        found[on_the_way.name] = on_the_way
+
+
+@cache
+def _likeness() -> tuple[Metric, Metric]:
     # Loaded for those who want them: most cases are measured without a word of ROUGE.
     from greenroom.metrics.intermediate import intermediate_responses
     from greenroom.metrics.likeness import response_match_score
 
-    for text, usual in (
-        (expect.reference, response_match_score),
-        (expect.intermediate, intermediate_responses),
-    ):
-        if text and usual.__name__ not in found:
-            found[usual.__name__] = usual()
+    return response_match_score(), intermediate_responses()

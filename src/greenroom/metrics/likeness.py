@@ -27,6 +27,11 @@ class ResponseMatch(BuiltIn):
 
     covers: ClassVar[tuple[str, ...]] = ("reference",)
 
+    @property
+    def compares(self) -> bool:
+        """Whether it takes no longer than reading both texts."""
+        return self.kind != "rougeL"
+
     kind: RougeKind
     mode: RougeMode
     stem: bool

@@ -73,11 +73,12 @@ def recorded_case(ledger: Ledger) -> Case:
 
 
 def only_compares(case: Case, metrics: Sequence[Metric]) -> bool:
-    """Whether a run of `case` is measured by nothing but its own texts and calls.
+    """Whether a run of `case` is measured by nothing but its texts and calls.
 
     Such a measurement neither blocks nor acts nor asks a model, so nobody needs to stand guard.
+    Metrics of ours that are of this kind say so: `compares`.
     """
-    if metrics or case.metrics:
+    if case.metrics or not all(map(_compares, metrics)):
         return False
     for turn in case.script:
         expect = turn.expect
@@ -86,6 +87,12 @@ def only_compares(case: Case, metrics: Sequence[Metric]) -> bool:
         if expect.state is not None or expect.intermediate or not _of_texts(expect.tools):
             return False
     return True
+
+
+def _compares(metric: Metric) -> bool:
+    """Whether a metric is one of ours that only compares; a visitor's word is not taken for it."""
+    is_ours = type(metric).__module__.startswith("greenroom.metrics.")
+    return is_ours and bool(getattr(metric, "compares", False))
 
 
 def _of_texts(tools: Sequence[ToolCall | str] | None) -> bool:

@@ -39,7 +39,7 @@ class Measuring:
     async def outcomes(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
         """Every metric's outcome; what models were asked for it goes into `judging`."""
         if self.expectations and only_compares(case, self.metrics):
-            return await score(ledger, (), case, world=_NOWHERE)
+            return await score(ledger, self.metrics, case, world=_NOWHERE)
         return await self._in_time(case, ledger, judging)
 
     async def _in_time(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
