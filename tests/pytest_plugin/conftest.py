@@ -101,8 +101,9 @@ def project(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, everything_loaded: None
 ) -> Project:
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    # Another test's agent of the same name would be imported in place of this one.
-    monkeypatch.delitem(sys.modules, "agent", raising=False)
+    # Another test's module of the same name would be imported in place of this one.
+    for name in ("agent", "shop"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     project = Project(pytester)
     project.settings()
     project.write("agent.py", AGENT)
