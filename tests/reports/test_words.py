@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.reports.console import missed
 from greenroom.reports.words import as_called, dollars, duration, harmless, percent, shortened
+from greenroom.results.gate import below
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_a_share_short_of_all_is_never_called_100_percent():
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_a_missed_gate_never_shows_two_equal_percentages(rate, minimum):
     if minimum - rate > 1e-9:
-        below, bar = re.findall(r"[0-9.]+ %", missed(rate, minimum))
-        assert below != bar
+        found, bar = re.findall(r"[0-9.]+ %", below(rate, minimum))
+        assert found != bar
 
 
 @given(st.text())

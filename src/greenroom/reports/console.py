@@ -15,7 +15,6 @@ from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import Line, transcript
 from greenroom.reports.words import duration, shortened
 from greenroom.results.comparison import compare
-from greenroom.results.gate import below
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
@@ -193,8 +192,3 @@ def _spent(report: Report) -> list[str]:
         return []
     cost = "cost unknown" if report.cost is None else f"cost ${report.cost:.4f}"
     return [f"answered by {', '.join(report.models)}", *([] if report.cost == 0 else [cost])]
-
-
-def missed(rate: float | None, minimum: float) -> str:
-    """Why the gate stays shut, with as many digits as it takes to see the difference."""
-    return below(rate, minimum)

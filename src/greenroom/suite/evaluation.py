@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
@@ -58,6 +59,11 @@ class Settings:
     on_case_start: OnCase | None = None
     on_case_complete: OnResult | None = None
 
+    def __post_init__(self) -> None:
+        if self.on_error not in get_args(OnError):
+            known = ", ".join(get_args(OnError))
+            raise BadInput(f"on_error={self.on_error!r} is none of {known}.")
+
 
 async def evaluate(
     agent: Any,
@@ -93,10 +99,6 @@ async def evaluate(
     evalset = equipped(as_evalset(cases), mocks, config)
     if trials is not None:
         evalset = replace(evalset, trials=trials)
-    if on_error not in get_args(OnError):
-        raise BadInput(f"on_error={on_error!r} is none of {', '.join(get_args(OnError))}.")
-    if isinstance(agent, str):
-        agent = await load_agent(agent)
     settings = Settings(
         measuring=Measuring(
             metrics=_beside([as_metric(given) for given in metrics], evalset),
@@ -117,26 +119,19 @@ async def evaluate(
         for given in case.metrics:
             as_metric(given)
     forgive(settings.measuring.metrics)
-    notes = _fence_notes(allow_unfenced)
-    at, begun = time(), perf_counter()
-    before = len(strays())
-    backend = None if agent is None else backend_for(agent)
-    if backend is not None:
-        check_opaque(backend, allow_opaque)
-    run = _Run(backend, evalset, settings)
-    with Collecting(), vigil():
-        results = await run.results()
-    notes += [*run.notes, *_unseen(results)]
-    notes += [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
-    return Report(
-        results,
-        evalset.name or evalset.id,
-        perf_counter() - begun,
-        notes,
-        id=new_report_id(),
-        evalset_id=evalset.id,
-        at=at,
-    )
+    backend = await _backend(agent, allow_opaque)
+    return await _Run(backend, evalset, settings, notes=_fence_notes(allow_unfenced)).report()
+
+
+async def _backend(agent: Any, allow_opaque: bool) -> Backend | None:
+    """What plays the agent of the run; None leaves it to the cases."""
+    if isinstance(agent, str):
+        agent = await load_agent(agent)
+    if agent is None:
+        return None
+    backend = backend_for(agent)
+    check_opaque(backend, allow_opaque)
+    return backend
 
 
 def _beside(given: list[Metric], evalset: EvalSet) -> list[Metric]:
@@ -169,6 +164,22 @@ class _Run:
     done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
     stopped: str = ""
     notes: list[str] = field(default_factory=list[str])
+
+    async def report(self) -> Report:
+        """What came of it, with a note of whatever a reader should know."""
+        at, begun, before = time(), perf_counter(), len(strays())
+        with Collecting(), vigil():
+            results = await self.results()
+        refused = [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
+        return Report(
+            results,
+            self.evalset.name or self.evalset.id,
+            perf_counter() - begun,
+            [*self.notes, *_unseen(results), *refused],
+            id=new_report_id(),
+            evalset_id=self.evalset.id,
+            at=at,
+        )
 
     async def results(self) -> list[CaseResult]:
         """Every trial of every case, at most `concurrency` under way at once."""

@@ -16,11 +16,12 @@ from greenroom.apps.cli.exits import (
 from greenroom.apps.cli.orders import Chosen, Order, chosen
 from greenroom.apps.cli.playing import Interrupted, mocks_for, play
 from greenroom.apps.cli.progress import Watching
-from greenroom.reports.console import ConsoleReport, missed
+from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
 from greenroom.results.comparison import compare
+from greenroom.results.gate import Gate
 
 
 def run(order: Order) -> int:
@@ -153,34 +154,15 @@ def _json(order: Order, reports: Mapping[str, Report]) -> str:
 
 def _decide(order: Order, reports: Mapping[str, Report], baseline: Report | None) -> None:
     """Raise if anything keeps the run from having passed; the gravest is the exit code."""
-    found: list[Missed] = []
+    gate = Gate(min_pass_rate=order.min_pass_rate, max_errors=order.max_errors)
+    told: list[str] = []
+    code = PASSED
     for agent, report in reports.items():
+        decision = gate.decide(report, baseline if agent == order.agent else None)
         whose = f"{agent}: " if len(reports) > 1 else ""
-        found += [(code, f"{whose}{why}") for code, why in _missed(order, report)]
-    if baseline is not None:
-        found += _regressions(baseline, reports[order.agent])
-    if found:
-        raise Stopped("\n".join(why for _, why in found), max(code for code, _ in found))
-
-
-Missed = tuple[int, str]
-"""Why a run has not passed, and the exit code for it."""
-
-
-def _missed(order: Order, report: Report) -> list[Missed]:
-    """Errors come first, since they prove nothing either way."""
-    summary, allowed = report.summary, order.max_errors
-    if summary.errors > allowed:
-        noun = "case" if summary.errors == 1 else "cases"
-        told = f", {allowed} allowed" if allowed else ""
-        return [(RUN_ERRORS, f"{summary.errors} {noun} ended in an error{told}")]
-    rate = summary.pass_rate
-    if rate is None or rate < order.min_pass_rate:
-        return [(GATE_MISSED, missed(rate, order.min_pass_rate))]
-    return []
-
-
-def _regressions(baseline: Report, report: Report) -> list[Missed]:
-    worse = compare(baseline, report).regressed
-    names = ", ".join(case.case_id for case in worse[:10])
-    return [(GATE_MISSED, f"worse than the baseline: {names}")] if worse else []
+        told += [f"{whose}{missed.why}" for missed in decision.missed]
+        code = max(
+            code, RUN_ERRORS if decision.broke else PASSED if decision.passed else GATE_MISSED
+        )
+    if told:
+        raise Stopped("\n".join(told), code)

@@ -9,7 +9,7 @@ import pytest
 from greenroom.apps.pytest_plugin.settings import KEY
 from greenroom.apps.pytest_plugin.tally import hear
 from greenroom.errors import BadInput
-from greenroom.reports.console import missed
+from greenroom.results.gate import below
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
 from greenroom.suite.beside import anchored
@@ -63,7 +63,7 @@ class Rehearsal:
         if report.summary.errors:
             pytest.fail("a case ended in an error", pytrace=False)
         if rate is None or rate < minimum:
-            pytest.fail(missed(rate, minimum), pytrace=False)
+            pytest.fail(below(rate, minimum), pytrace=False)
         return report
 
 

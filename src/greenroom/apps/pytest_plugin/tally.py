@@ -196,13 +196,13 @@ def missed(report: "Report", settings: Settings) -> list[str]:
     found: list[str] = []
     summary = report.summary
     if settings.min_pass_rate is not None:
-        from greenroom.reports.console import missed as told
+        from greenroom.results.gate import below
 
         rate = summary.pass_rate
         if summary.errors > settings.max_errors:
             found.append(f"{summary.errors} ended in an error, {settings.max_errors} allowed")
         if rate is None or rate < settings.min_pass_rate:
-            found.append(told(rate, settings.min_pass_rate))
+            found.append(below(rate, settings.min_pass_rate))
     if settings.max_cost is not None:
         spent = _spent(report)
         bar = f"a maximum of ${settings.max_cost:.4f}"
