@@ -292,6 +292,23 @@ def test_the_files_of_others_are_mended_too() -> None:
     assert [repair.where for repair in repairs] == ["eval_cases[1].eval_id"]
 
 
+def test_a_fluent_case_without_an_id_lacks_none() -> None:
+    data = {"cases": [{"input": "Hi", "tags": [" smoke"]}, {"input": "Ho", "metadata": {"n": 1}}]}
+    mended, repairs = fix(data)
+    assert mended["cases"] == [{"input": "Hi", "tags": ["smoke"]}, data["cases"][1]]
+    assert [repair.where for repair in repairs] == ["cases[0].tags"]
+
+
+def test_equal_ids_of_fluent_cases_are_mended_where_they_stand() -> None:
+    one, two = ({"input": says, "metadata": {"id": "a"}} for says in ("Hi", "Ho"))
+    mended, repairs = fix({"num_runs": 2, "cases": [one, {"input": "Hey"}, two]})
+    assert [case.get("metadata") for case in mended["cases"]] == [{"id": "a"}, None, {"id": "a-2"}]
+    assert not any("id" in case for case in mended["cases"])
+    assert [(repair.where, repair.fix) for repair in repairs] == [
+        ("cases[2].metadata.id", "It is now 'a-2'")
+    ]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(" ab", max_size=3),
     lambda inner: (

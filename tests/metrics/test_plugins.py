@@ -7,7 +7,7 @@ import pytest
 
 from greenroom import Agent, Case, Score, Scripted, rehearse
 from greenroom.cases import Criterion
-from greenroom.errors import MissingExtra
+from greenroom.errors import BadMetric, MissingExtra
 from greenroom.metrics import registry
 
 CODE = '''
@@ -108,3 +108,36 @@ def test_a_plug_ins_names_are_among_those_that_are_near():
 def test_a_plug_in_that_cannot_be_imported_says_so():
     with pytest.raises(MissingExtra, match="'broken' cannot be loaded: No module named"):
         registry.load_metric("broken")
+
+
+def install(folder: Path, name: str, points: str) -> None:
+    """Another package beside the first."""
+    info = folder / f"{name.replace('-', '_')}-2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text(f"[greenroom.metrics]\n{points}\n")
+    registry.forget()
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_name_that_two_packages_give_away_differently_is_settled_by_nobody(tmp_path: Path):
+    install(tmp_path, "rival-metrics", "brief = rival_metrics:brief")
+    with pytest.raises(BadMetric, match="'brief'") as told:
+        registry.load_metric("brief")
+    for part in ("house-metrics", "house_metrics:brief", "rival-metrics", "rival_metrics:brief"):
+        assert part in str(told.value)
+    assert registry.load_metric("calm").__name__ == "Calm"
+    assert registry.criterion_names().count("brief") == 1
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_name_that_two_packages_give_to_one_thing_is_that_thing(tmp_path: Path):
+    install(tmp_path, "house-metrics-again", "brief = house_metrics:brief")
+    assert registry.load_metric("brief").__name__ == "brief"
+
+
+@pytest.mark.usefixtures("installed")
+def test_nobody_takes_a_name_of_ours_in_silence(tmp_path: Path):
+    install(tmp_path, "rival-metrics", "contains = rival_metrics:contains")
+    with pytest.raises(BadMetric, match="rival_metrics:contains"):
+        registry.load_metric("contains")

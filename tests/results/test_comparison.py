@@ -69,6 +69,31 @@ def test_a_case_is_compared_as_it_ended_and_what_broke_proves_nothing(then, now,
     assert verdicts([result("a", then)], [result("a", now)]) == {"a": verdict}
 
 
+def test_scores_of_trials_that_broke_prove_nothing():
+    then = trials("a", 5, 5)
+    broken = [result("a", "error", 0.0, trial=n) for n in range(1, 5)]
+    now = [*broken, result("a", "failed", 0.0, trial=5)]
+    assert verdicts(then, now) == {"a": "unclear"}
+    assert verdicts(now, then) == {"a": "unclear"}
+
+
+@pytest.mark.parametrize("status", ["error", "skipped"])
+def test_scores_of_trials_that_broke_enter_no_mean(status):
+    good, bad = ({"m": Score(value), "only": Score(value)} for value in (1.0, 0.0))
+    then = [replace(result("a", trial=1), scores=good), result("a", trial=2)]
+    now = [result("a", trial=1), replace(result("a", status, trial=2), scores=bad)]
+    (case,) = compare(Report(then), Report(now)).cases
+    assert case.verdict == "unchanged"
+    assert list(case.metrics) == ["m"]
+    assert (case.metrics["m"].before, case.metrics["m"].now) == (1.0, 1.0)
+
+
+def test_scores_of_terminated_trials_count():
+    now = [result("a", "terminated", trial=n + 1) for n in range(5)]
+    (case,) = compare(Report(trials("a", 5, 5)), Report(now)).cases
+    assert (case.verdict, case.metrics["m"].now) == ("regressed", 0.0)
+
+
 def test_an_error_on_one_side_says_where_and_why():
     broke = replace(result("a", "error"), error=Problem("agent", "it fell over\nin detail", "Oops"))
     [case] = compare(Report([result("a")]), Report([broke])).cases

@@ -7,7 +7,7 @@ import pytest
 
 from greenroom import Case, EvalSet
 from greenroom.cases import Criterion
-from greenroom.errors import BadFile, NotFound
+from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.metrics import contains
 from greenroom.suite.gathering import Source, gather, is_usual, load_mocks, load_model, together
 
@@ -74,6 +74,47 @@ def test_each_file_is_judged_by_the_config_beside_it(tmp_path):
     assert not b.metrics
     a, _ = gather(str(tmp_path), configs=False).evalset
     assert not a.metrics
+
+
+def test_cases_are_chosen_by_their_ids_and_still_judged_by_the_config(tmp_path):
+    file = write(tmp_path / "x.evalset.json", "a", "b", "c")
+    (tmp_path / "test_config.json").write_text('{"criteria": {"keywords": 0.5}}')
+    found = gather(f"{file}:c, a")
+    assert found.evalset.ids == ["c", "a"]
+    assert found.evalset.metrics == [Criterion("keywords", threshold=0.5)]
+    assert found.origins["c"] == (str(file), "c")
+
+
+def test_cases_of_a_glob_are_chosen_by_their_ids_wherever_they_lie(tmp_path):
+    x, y = write(tmp_path / "x.json", "a", "b"), write(tmp_path / "y.json", "b", "c")
+    write(tmp_path / "z.json", "d")
+    found = gather(f"{tmp_path}/*.json:c,a")
+    assert found.origins == {"a": (str(x), "a"), "c": (str(y), "c")}
+    assert gather(f"{tmp_path}/*.json:b").evalset.ids == ["x:b", "y:b"]
+    assert gather(f"{tmp_path}/z*.json:d").evalset.ids == ["d"]
+
+
+@pytest.mark.parametrize("name", ["x.json", "*.json"])
+@pytest.mark.parametrize("ids, told", [("nope", "case 'nope'"), ("a,nope", "'nope'"), (",", "','")])
+def test_an_id_that_is_nowhere_chooses_nothing(tmp_path, name, ids, told):
+    write(tmp_path / "x.json", "a", "b")
+    with pytest.raises(BadInput, match=told):
+        gather(f"{tmp_path}/{name}:{ids}")
+
+
+def test_a_glob_passes_the_config_by_as_a_folder_does(tmp_path):
+    write(tmp_path / "one.json", "a")
+    write(tmp_path / "two.json", "b")
+    (tmp_path / "test_config.json").write_text('{"criteria": {"keywords": 0.5}}')
+    found = gather(f"{tmp_path}/*.json")
+    assert found.evalset.ids == gather(str(tmp_path)).evalset.ids == ["a", "b"]
+    assert found.evalset.metrics == [Criterion("keywords", threshold=0.5)]
+
+
+def test_a_glob_that_matches_nothing_but_a_config_finds_nothing(tmp_path):
+    (tmp_path / "test_config.json").write_text('{"criteria": {}}')
+    with pytest.raises(NotFound, match="no file matches"):
+        gather(f"{tmp_path}/*.json")
 
 
 def test_a_table_in_a_folder_counts_only_if_it_is_called_an_eval_set(tmp_path):

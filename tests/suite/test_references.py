@@ -227,3 +227,14 @@ async def test_a_factory_that_needs_arguments_is_named(tmp_path: Path) -> None:
     file.write_text("def create_agent(name): ...\n")
     with pytest.raises(BadFile, match="create_agent"):
         await load_agent(str(file))
+
+
+@pytest.mark.parametrize("read", [load_cases, as_evalset])
+def test_cases_of_a_data_file_are_chosen_by_their_ids(tmp_path: Path, read: Any) -> None:
+    file = tmp_path / "x.evalset.json"
+    EvalSet("x", [Case(case_id, says="Hi") for case_id in "abc"]).save(file)
+    assert read(str(file)).ids == ["a", "b", "c"]
+    assert read(f"{file}:b").ids == ["b"]
+    assert read(f"{file}:c, a").ids == ["c", "a"]
+    with pytest.raises(BadInput, match="no case 'd'"):
+        read(f"{file}:d")

@@ -192,6 +192,7 @@ _CASE = _Shapes(
         "metadata": ((Mapping,), "a mapping"),
         "now": ((int, float, _NOTHING), "a number of seconds"),
         "target": ((str,), "the name of a node"),
+        "implied": ((bool,), "true or false"),
     }
 )
 
@@ -207,7 +208,8 @@ class Case:
 
     Give `says` (with `expect`) or `turns`; without either the agent speaks first. `user` goes on
     when the script is used up. `agent` overrides the agent of the evaluation for this case, and
-    `target` plays one node of it alone. `extra` keeps what a file said beyond all this.
+    `target` plays one node of it alone. What it expects is measured without being asked for, unless
+    `implied=False` leaves that to its metrics. `extra` keeps what a file said beyond all this.
     """
 
     id: str
@@ -229,6 +231,7 @@ class Case:
     metadata: Mapping[str, Json] = field(default_factory=_empty)
     now: float | None = None
     target: str = ""
+    implied: bool = field(default=True, compare=False)
     extra: Mapping[str, Json] | None = None
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     """The scripted turns, the first message included."""

@@ -31,7 +31,7 @@ def check(
     found: list[Problem] = []
     shared: Sequence[MetricLike] = ()
     if isinstance(cases, EvalSet):
-        shared = cases.metrics
+        shared = (*cases.metrics, *(cases.usual or ()))
         found += _id_problems(cases.id, "id")
         found += _metric_problems(cases.metrics, "metrics", metric_problem)
     first: dict[str, int] = {}
@@ -56,9 +56,18 @@ def _case_problems(case: Case, where: str, shared: Sequence[MetricLike]) -> Iter
     yield from _scope_problems(case.state, f"{where}.state")
     yield from _scope_problems(case.stop.state_matches or {}, f"{where}.stop.state_matches")
     yield from _blanks(case, where)
-    if not case.metrics and not shared and not any(_expects(turn) for turn in case.script):
+    if not case.metrics and not shared:
+        yield from _unjudged(case, where)
+
+
+def _unjudged(case: Case, where: str) -> Iterator[Problem]:
+    """A case without metrics of which nothing can be evaluated."""
+    if not any(map(_expects, case.script)):
         told = "the case has neither metrics nor expectations, so nothing can be evaluated"
         yield Problem(where, told, "Add `expect` or `metrics`, or give the run metrics", hint=True)
+    elif not case.implied:
+        told = "`implied: false` leaves what the case expects to metrics, but there are none"
+        yield Problem(where, told, "Add `metrics`, or leave `implied` out", hint=True)
 
 
 def _places(case: Case, where: str) -> Iterator[tuple[Turn, str]]:
@@ -71,7 +80,8 @@ def _expects(turn: Turn) -> bool:
     expect = turn.expect
     if expect is None:
         return False
-    return expect.tools is not None or any((expect.response, expect.contains, expect.state))
+    texts = (expect.response, expect.contains, expect.reference, expect.intermediate)
+    return expect.tools is not None or any((*texts, expect.state))
 
 
 # Ids and tags

@@ -76,6 +76,8 @@ def case_data(case: Case) -> dict[str, Json]:
         data["metadata"] = plain(case.metadata, f"metadata of case {case.id!r}")
     if case.target:
         data["target"] = case.target
+    if not case.implied:
+        data["implied"] = False
     if case.extra:
         data["extra"] = plain(case.extra, f"extra of case {case.id!r}")
     return data

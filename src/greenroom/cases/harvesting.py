@@ -6,6 +6,7 @@ from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.data import case_from
+from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.users import Lines
 from greenroom.errors import BadCase
@@ -14,7 +15,7 @@ from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturne
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, is_array, is_object, plain, same
+from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.questions import ended, started
 from greenroom.ledger.records import record
 
@@ -113,23 +114,9 @@ def _happened(ledger: Ledger, begin: int, end: int) -> Expect:
     calls = [call for call in ledger.trail().called.values() if begin <= call.seq < end]
     words = [e.text for e in ledger.of(AgentSaid) if begin <= e.seq < end and e.text.strip()]
     return Expect(
-        tools=[ToolCall(call.tool, _literal(call.args)) for call in calls],
+        tools=[ToolCall(call.tool, literal(call.args)) for call in calls],
         reference=words[-1] if words else None,
     )
-
-
-def _literal(args: Mapping[str, Json]) -> dict[str, Json]:
-    """The arguments as an expectation that takes them by the letter, operators in them included."""
-    return {
-        name: {"$eq": value} if _has_operators(value) else value
-        for name, value in plain(args).items()
-    }
-
-
-def _has_operators(value: Json) -> bool:
-    if is_object(value):
-        return any(key.startswith("$") or _has_operators(inner) for key, inner in value.items())
-    return is_array(value) and any(map(_has_operators, value))
 
 
 def _user(ledger: Ledger, id: str, user_agents: Callable[..., Any] | None) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 
+from greenroom.cases.files.shapes import shape_named
 from greenroom.cases.problems import Problem
 from greenroom.ledger.plain import Json, is_array, is_object
 
@@ -23,7 +24,7 @@ def fix(data: Mapping[str, Json]) -> tuple[dict[str, Json], list[Problem]]:
         if not is_array(listed):
             continue
         places = [(f"{cases}[{i}]", case) for i, case in enumerate(listed) if is_object(case)]
-        repairs += _mend_ids(places, id_name)
+        repairs += _mend_ids(_named_in(places, mended), id_name)
         for where, case in places:
             repairs += _drop_blank_turns(case, where)
             repairs += _trim_tags(case, where)
@@ -31,6 +32,14 @@ def fix(data: Mapping[str, Json]) -> tuple[dict[str, Json], list[Problem]]:
 
 
 Places = list[tuple[str, dict[str, Json]]]
+
+
+def _named_in(places: Places, data: Mapping[str, Json]) -> Places:
+    """The mappings that hold the ids: the cases, but in fluent files the `metadata` that has one."""
+    if not shape_named("fluent").recognises(data):
+        return places
+    inner = [(f"{where}.metadata", case.get("metadata")) for where, case in places]
+    return [(where, held) for where, held in inner if is_object(held) and "id" in held]
 
 
 def _mend_ids(places: Places, id_name: str) -> Iterator[Problem]:

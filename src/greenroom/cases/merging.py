@@ -6,7 +6,7 @@ from typing import Literal
 
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.parts import MetricLike
+from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadCase
 
 Deduplicate = bool | Literal["first", "last"]
@@ -23,7 +23,7 @@ def merge(
     if not isinstance(deduplicate, bool) and deduplicate not in ("first", "last"):
         raise BadCase(f"merge(deduplicate={deduplicate!r}) should be a bool, 'first' or 'last'.")
     sets = (first, *others)
-    same_metrics = all(list(one.metrics) == list(first.metrics) for one in sets)
+    same_metrics = all(_judged_by(one) == _judged_by(first) for one in sets)
     kept: dict[str, tuple[Case, EvalSet]] = {}
     for one in sets:
         for case in one if same_metrics else _measured(one):
@@ -37,6 +37,7 @@ def merge(
             "duplicates_dropped": sum(map(len, sets)) - len(kept),
         },
         metrics=first.metrics if same_metrics else (),
+        usual=first.usual if same_metrics else None,
         # Fewer trials than a set asks for would prove less than it claims.
         trials=max(one.trials for one in sets),
     )
@@ -54,26 +55,26 @@ def _put(
             f"eval sets {other.id!r} and {one.id!r} both have a case {case.id!r}; rename one, or "
             f"merge with deduplicate=True."
         )
-    if deduplicate is True and held != case:
+    if deduplicate is True and (held, held.implied) != (case, case.implied):
         raise BadCase(
             f"eval sets {other.id!r} and {one.id!r} have different cases {case.id!r}; rename one, "
             f"or say which to keep: deduplicate='first' or 'last'."
         )
 
 
+def _judged_by(evalset: EvalSet) -> tuple[list[MetricLike], list[MetricLike] | None]:
+    usual = evalset.usual
+    return list(evalset.metrics), None if usual is None else list(usual)
+
+
 def _measured(evalset: EvalSet) -> Iterable[Case]:
     """The cases with the metrics of their set as their own, which no other set's cases may get."""
-    for case in evalset:
-        own = {_name(metric) for metric in case.metrics}
-        more = [metric for metric in evalset.metrics if _name(metric) not in own]
-        yield replace(case, metrics=_joined(case.metrics, more)) if more else case
+    shared = (*evalset.metrics, *(evalset.usual or ()))
+    return [measured_by(case, shared) for case in evalset]
 
 
-def _joined(own: Sequence[MetricLike], more: Sequence[MetricLike]) -> list[MetricLike]:
-    return [*own, *more]
-
-
-def _name(metric: MetricLike) -> str:
-    if isinstance(metric, str):
-        return metric
-    return str(getattr(metric, "name", None) or getattr(metric, "__name__", repr(metric)))
+def measured_by(case: Case, shared: Sequence[MetricLike]) -> Case:
+    """The case with these metrics beside its own; on equal names its own stay."""
+    own = {metric_name(metric) for metric in case.metrics}
+    more = [metric for metric in shared if metric_name(metric) not in own]
+    return replace(case, metrics=[*case.metrics, *more]) if more else case

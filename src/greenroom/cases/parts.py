@@ -18,3 +18,10 @@ class Metric(Protocol):
 
 MetricLike = Metric | Callable[..., Any] | str | Any
 """A metric, its name, a function bound by parameter names, or an object with `evaluate(...)`."""
+
+
+def metric_name(metric: MetricLike) -> str:
+    """What a metric is called, before anybody has made one of it."""
+    if isinstance(metric, str):
+        return metric
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", repr(metric)))

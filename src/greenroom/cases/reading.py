@@ -61,6 +61,7 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
             metadata=_mapping(data, "metadata", where),
             now=_number(data, "now", where),
             target=_text(data, "target", where),
+            implied=data.get("implied", True),
             extra=extra or None,
         )
     except (BadValue, BadCase, BadMetric, BadQuery) as error:

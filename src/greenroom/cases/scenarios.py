@@ -32,6 +32,8 @@ _NAMES = {
     "tags": "tags",
     "metadata": "metadata",
 }
+SCENARIO_FIELDS = tuple(_NAMES)
+"""The fields of a scenario, by all their names."""
 _PERSON = ("plan", "goals", "goal", "persona", "model", "stop_signal")
 
 

@@ -41,22 +41,36 @@ def metric_named(criterion: Criterion | str) -> Any:
 
 def load_metric(name: str) -> Callable[..., Any]:
     """What is registered under `name`: a factory, or a metric itself."""
-    point = _points().get(name)
-    if point is None:
+    points = _points().get(name)
+    if points is None:
         near = get_close_matches(name, _points(), _SHOWN, 0.5)
         meant = f"Did you mean {' or '.join(near)}?" if near else f"Known: {criterion_names()}."
         raise BadMetric(f"there is no metric {name!r}. {meant}")
+    if len(points) > 1:
+        raise BadMetric(_claimed(name, points))
     try:
-        return point.load()
+        return points[0].load()
     except ImportError as error:
         raise MissingExtra(f"the metric {name!r} cannot be loaded: {error}.") from error
 
 
 @cache
-def _points() -> "dict[str, EntryPoint]":
+def _points() -> "dict[str, list[EntryPoint]]":
+    """What each name stands for: several things if packages disagree, and then nothing is chosen."""
     from importlib.metadata import entry_points  # slow to load, and only names need it
 
-    return {point.name: point for point in entry_points(group=GROUP)}
+    found: dict[str, dict[str, EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: list(by_value.values()) for name, by_value in found.items()}
+
+
+def _claimed(name: str, points: "list[EntryPoint]") -> str:
+    claims = [f"{p.dist.name if p.dist else 'a package'} ({p.value})" for p in points]
+    return (
+        f"the metric {name!r} is claimed by {' and '.join(sorted(claims))}. Uninstall all but one, "
+        f"or import the one you mean and pass it itself."
+    )
 
 
 def forget() -> None:

@@ -112,7 +112,7 @@ def metrics_for(
     case: Case, given: Iterable[MetricLike] = (), expectations: bool = True
 ) -> dict[str, Metric]:
     """What measures a run of `case`: its expectations, its own metrics, and those given."""
-    implied = expected_of(case) if expectations else {}
+    implied = expected_of(case) if expectations and case.implied else {}
     asked: dict[str, Metric] = {}
     if case.metrics:
         _add(case.metrics, asked, f"case {case.id!r}")

@@ -23,6 +23,7 @@ from greenroom.results.result import CaseResult
 Verdict = Literal["regressed", "improved", "unchanged", "unclear", "changed", "added", "removed"]
 
 _ROUNDING = 1e-9
+_NOT_EVALUATED = ("error", "skipped")
 _UNTOUCHED = ("name", "description", "tags")
 _UNKNOWN_CODE = ':unknown"'
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -283,7 +284,12 @@ def _worst(first: Judged, others: Sequence[Judged]) -> Judged:
 
 
 def _scores(results: Iterable[CaseResult], name: str) -> list[float]:
-    return [result.measured[name].value for result in results if name in result.measured]
+    """What a metric gave in the trials that were evaluated; one that broke was cut short."""
+    return [
+        result.measured[name].value
+        for result in results
+        if result.status not in _NOT_EVALUATED and name in result.measured
+    ]
 
 
 def _not_compared(pair: Pair) -> str:

@@ -19,6 +19,8 @@ from greenroom.ledger.records import record
 from greenroom.suite.beside import agent_beside
 from greenroom.suite.equipping import as_config, equipped
 from greenroom.suite.references import (
+    chosen,
+    listed_ids,
     load_cases,
     load_module,
     load_value,
@@ -65,17 +67,14 @@ class Gathered:
 def gather(reference: str, *, configs: bool = True) -> Gathered:
     """The cases of a data file, a folder of them, a glob, or `path[:attr]` of Python code.
 
-    `cases.json:first,second` takes the cases with these ids. With `configs`, cases are also judged
-    by a `test_config.json` beside their file.
+    `cases.json:first,second` takes the cases with these ids, `*.json:first,second` those of all
+    files that match. With `configs`, cases are also judged by a `test_config.json` beside their
+    file.
     """
-    where, _ = split_reference(reference)
+    where, ids = split_reference(reference)
     if glob.has_magic(where) and not Path(where).exists():
-        # `Path.glob` takes no absolute patterns.
-        found = sorted(glob.glob(where, recursive=True))  # noqa: PTH207
-        files = [name for name in found if Path(name).is_file()]
-        if not files:
-            raise NotFound(f"no file matches {where!r}; look where you are, and at its spelling.")
-        return together([_source(name, configs) for name in files])
+        sources = [_source(name, configs) for name in _matching(where)]
+        return together(_with_ids(sources, listed_ids(ids), where) if ids else sources)
     if Path(where).is_dir() and where == reference:
         return _of_folder(Path(where), configs)
     return together([_source(reference, configs)])
@@ -135,20 +134,39 @@ def _named(case: Case, home: str) -> Case:
 
 
 def _source(reference: str, configs: bool) -> Source:
-    where, attr = split_reference(reference)
+    where, _ = split_reference(reference)
     path = Path(where)
+    found = load_cases(reference)
     if path.suffix not in (*_TEXTS, *_TABLES):
-        return Source(reference, load_cases(reference))
-    found = load_cases(where)
-    config = path.with_name(_CONFIG) if configs else None
-    if config is None or not config.is_file():
-        config = None
-    else:
-        found = equipped(found, {}, as_config(config))
-    if attr:
-        wanted = [found[name.strip()] for name in attr.split(",") if name.strip()]
-        found = replace(found, cases=wanted)
-    return Source(where, found, str(config or ""))
+        return Source(reference, found)
+    config = path.with_name(_CONFIG)
+    if not configs or not config.is_file():
+        return Source(where, found)
+    return Source(where, equipped(found, {}, as_config(config)), str(config))
+
+
+def _matching(pattern: str) -> list[str]:
+    """The files that match a pattern; a config beside them is none of them."""
+    # `Path.glob` takes no absolute patterns.
+    names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+    files = [name for name in names if Path(name).is_file() and Path(name).name != _CONFIG]
+    if not files:
+        raise NotFound(f"no file matches {pattern!r}; look where you are, and at its spelling.")
+    return files
+
+
+def _with_ids(sources: Sequence[Source], ids: Sequence[str], pattern: str) -> list[Source]:
+    """The sources that have one of these cases, without their others."""
+    known = {case_id for source in sources for case_id in source.evalset.ids}
+    for case_id in ids:
+        if case_id not in known:
+            raise NotFound(f"no file that matches {pattern!r} has a case {case_id!r}.")
+    held = [[case_id for case_id in ids if case_id in source.evalset.ids] for source in sources]
+    return [
+        replace(source, evalset=chosen(source.evalset, own))
+        for source, own in zip(sources, held, strict=True)
+        if own
+    ]
 
 
 def _of_folder(folder: Path, configs: bool) -> Gathered:

@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
@@ -71,21 +72,38 @@ async def _made(found: Any) -> Any:
 
 
 def load_cases(reference: str) -> EvalSet:
-    """The cases of `path[:attr]`: a data file, or every Case, list of them or EvalSet of a module."""
+    """The cases of `path[:attr]`: a data file, or every Case, list of them or EvalSet of a module.
+
+    `cases.json:first,second` takes the cases with these ids.
+    """
     where, attr = split_reference(reference)
     if Path(where).suffix in _DATA:
         from greenroom.cases.files import read_evalset  # cases in Python need none of it
 
-        return read_evalset(where)
+        found = read_evalset(where)
+        return chosen(found, listed_ids(attr)) if attr else found
     if attr:
         return as_evalset(load_value(reference), Path(where).stem)
-    found = module_cases(load_module(where))
-    if not found:
+    cases = module_cases(load_module(where))
+    if not cases:
         raise NotFound(
             f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
             f"level. Add one, or name a file with cases."
         )
-    return EvalSet(Path(where).stem, found)
+    return EvalSet(Path(where).stem, cases)
+
+
+def chosen(evalset: EvalSet, ids: Iterable[str]) -> EvalSet:
+    """The set with the cases of these ids only, in their order."""
+    return replace(evalset, cases=[evalset[case_id] for case_id in ids])
+
+
+def listed_ids(attr: str) -> list[str]:
+    """The ids in `first,second`; at least one."""
+    ids = [case_id.strip() for case_id in attr.split(",") if case_id.strip()]
+    if not ids:
+        raise NotFound(f"{attr!r} names no case; give their ids: cases.json:first,second.")
+    return ids
 
 
 def load_value(reference: str) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,45 @@ def test_all_problems_are_found_with_their_lines(
     assert found[0].message == "5 should be a text"
     assert found[1].fix.startswith("Did you mean 'says'?")
     assert "also that of cases[0].id" in found[2].message
+
+
+TURN = {"user_content": {"parts": [{"text": "Hi"}]}}
+FLOW = {"user_content": {"role": "user", "content": "Hi"}}
+CASES_WITH_TWINS = [
+    ({"version": 1}, "cases", {"says": "Hi"}, "id"),
+    ({}, "eval_cases", {"conversation": [TURN]}, "eval_id"),
+    ({}, "eval_cases", {"conversation": [FLOW]}, "eval_id"),
+    (None, "", {"data": [{"query": "Hi"}]}, "name"),
+    ({}, "data", {"query": "Hi"}, "name"),
+    ({}, "sessions", {"turns": [{"user": "Hi"}]}, "name"),
+    (None, "", {"starting_prompt": "Hi"}, "scenario_id"),
+]
+
+
+@pytest.mark.parametrize("whole, listed, case, id", CASES_WITH_TWINS)
+def test_a_case_that_cannot_be_read_does_not_move_the_places_of_others(
+    tmp_path: Path, whole: Any, listed: str, case: Any, id: str
+) -> None:
+    named = [{id: name, **case} for name in ("a", "b", "a")]
+    cases = [named[0], {**case, id: 5}, *named[1:]]
+    data = cases if whole is None else {**whole, listed: cases}
+    (tmp_path / "s.json").write_text(json.dumps(data, indent=1))
+    unreadable, twin = problems(tmp_path / "s.json")
+    assert unreadable.where.startswith(f"{listed}[1]")
+    assert twin.where == f"{listed}[3].{id}"
+    assert f"also that of {listed}[0].{id}" in twin.message
+    assert twin.fix == "Rename one"
+
+
+def test_places_hold_where_ids_stand_deeper_or_in_rows(tmp_path: Path) -> None:
+    rows = [{"input": "Hi", "metadata": {"id": "a"}}, {"input": 5}, {"input": "Ho"}]
+    (tmp_path / "s.json").write_text(json.dumps({"cases": [*rows, rows[0]]}))
+    assert [p.where for p in problems(tmp_path / "s.json")] == ["cases[1].input", "cases[3]"]
+    (tmp_path / "s.csv").write_text("id,says\na,Hi\nb/c,Hi\nd,Hi\na,Hi\n")
+    assert [(p.where, p.line) for p in problems(tmp_path / "s.csv")] == [
+        ("[1].id", 3),
+        ("[3].id", 5),
+    ]
 
 
 def test_a_file_without_problems_has_none(tmp_path: Path) -> None:

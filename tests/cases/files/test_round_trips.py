@@ -19,6 +19,7 @@ from cases.files.sets import (
     PEOPLE,
     STATES,
     WORDS,
+    left_to_metrics,
     said,
     sets,
 )
@@ -64,6 +65,7 @@ ADK_CASES = st.builds(
     tags=st.lists(WORDS, max_size=2),
     metadata=ARGS,
     target=st.just("") | WORDS,
+    implied=st.booleans(),
     extra=EXTRA,
 )
 ADK_SCENARIOS = st.builds(Case, IDS, says=WORDS, user=PEOPLE, tags=st.lists(WORDS, max_size=1))
@@ -82,7 +84,7 @@ ADK_SCENARIOS = st.builds(Case, IDS, says=WORDS, user=PEOPLE, tags=st.lists(WORD
 )
 def test_adk_holds_cases_with_references_calls_and_scenarios(evalset: EvalSet) -> None:
     found = through(evalset, "s.evalset.json", "adk")
-    assert said(found) == said(evalset)
+    assert said(found) == said(left_to_metrics(evalset))
     assert found.shape == "adk"
 
 
@@ -104,7 +106,7 @@ FLAT_TURNS = st.lists(
 def test_an_older_adk_list_holds_one_conversation(turns: list[Turn]) -> None:
     evalset = EvalSet("s", [Case("s", turns=turns)])
     found = through(evalset, "s.test.json", "adk-flat")
-    assert said(found) == said(evalset)
+    assert said(found) == said(left_to_metrics(evalset))
     assert found.shape == "adk-flat"
 
 
@@ -112,8 +114,11 @@ NAMED = st.builds(
     Case,
     IDS,
     turns=FLAT_TURNS,
-    state=st.just({})
-    | st.fixed_dictionaries({"session": st.dictionaries(WORDS, GIVEN, min_size=1)}),
+    state=st.dictionaries(
+        st.sampled_from(["session", "user", "app", "temp"]),
+        st.dictionaries(WORDS, GIVEN, min_size=1, max_size=2),
+        max_size=2,
+    ),
     extra=EXTRA,
 )
 
@@ -121,7 +126,7 @@ NAMED = st.builds(
 @given(sets(NAMED).filter(len))
 def test_an_older_adk_list_of_names_holds_several(evalset: EvalSet) -> None:
     found = through(evalset, "s.json", "adk-named")
-    assert said(found) == said(evalset)
+    assert said(found) == said(left_to_metrics(evalset))
     assert found.shape == "adk-named"
 
 
@@ -305,6 +310,7 @@ ROWS = st.builds(
     ),
     tags=st.lists(WORDS, max_size=2),
     metadata=ARGS,
+    implied=st.booleans(),
 )
 
 
@@ -327,6 +333,8 @@ def test_no_shape_loses_anything_without_a_word(evalset: EvalSet, shape: str) ->
         else:
             found = read_evalset(path, shape=shape)
             assert [case.script for case in found] == [case.script for case in evalset]
+            kept = evalset if found.usual is None else left_to_metrics(evalset)
+            assert [case.implied for case in found] == [case.implied for case in kept]
             assert (found.id, found.name, found.trials) == (
                 evalset.id,
                 evalset.name,

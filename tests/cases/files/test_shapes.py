@@ -1,6 +1,7 @@
 """Every shape people already have is recognised by what it holds, and means what it means there."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from cases.files.samples import (
     SESSIONS,
 )
 from cases.files.sets import said
-from greenroom import EvalSet, Expect, SimulatedUser, Stop, Turn, call
+from greenroom import Case, EvalSet, Expect, SimulatedUser, Stop, Turn, call
 from greenroom.cases import Criterion, read_evalset, write_evalset
 from greenroom.errors import BadFile
+from greenroom.ledger.events import ToolCalled
+from greenroom.metrics.trajectory import share_in_place
 
 
 def reading(folder: Path, content: Any, name: str = "set.json", **how: Any) -> EvalSet:
@@ -58,7 +61,8 @@ def test_every_shape_can_be_kept_as_our_own(tmp_path: Path, shape: str) -> None:
     name, text = FILES[shape]
     found = reading(tmp_path, text, name)
     write_evalset(found, tmp_path / "own.yaml")
-    assert said(read_evalset(tmp_path / "own.yaml")) == said(found)
+    judged = replace(found, metrics=[*found.metrics, *(found.usual or ())])
+    assert said(read_evalset(tmp_path / "own.yaml")) == said(judged)
 
 
 # What each means
@@ -319,6 +323,177 @@ def test_a_scenario_is_a_user_who_improvises(tmp_path: Path) -> None:
     assert case.user == SimulatedUser(
         plan="Ask for Oslo, then for tomorrow.", goals=("a temperature", "a forecast")
     )
+
+
+@pytest.mark.parametrize("camel", [False, True])
+def test_every_name_of_a_scenarios_field_is_known_in_a_file(tmp_path: Path, camel: bool) -> None:
+    told = {
+        "id": "impatient",
+        "starting_prompt": "Weather?",
+        "plan": "Ask for Oslo.",
+        "success_criteria": "a temperature",
+        "max_allowed_invocations": 6,
+    }
+    if camel:
+        told = {re.sub("_(.)", lambda hump: hump[1].upper(), key): v for key, v in told.items()}
+    found = reading(tmp_path, [told])
+    (case,) = found
+    assert (case.id, case.stop, case.extra) == ("impatient", Stop(max_turns=6), None)
+    assert case.user == SimulatedUser(plan="Ask for Oslo.", goal="a temperature")
+    write_evalset(found, tmp_path / "again" / "set.json", shape="scenarios")
+    assert said(read_evalset(tmp_path / "again" / "set.json")) == said(found)
+
+
+def test_a_scenarios_field_given_under_two_names_is_refused(tmp_path: Path) -> None:
+    told = {"starting_prompt": "Hi", "max_turns": 3, "max_allowed_invocations": 4}
+    with pytest.raises(BadFile, match=r"\[0\].*'max_turns' twice.*keep one"):
+        reading(tmp_path, [told])
+
+
+# Sessions and their state
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        {"user_id": "ada", "state": {"room": "hall"}},
+        {"app_name": "home", "state": {"room": "hall"}},
+        {"app_name": "home", "user_id": "user", "state": {"room": "hall"}},
+        {"app_name": "greenroom", "user_id": "ada", "state": {"user:name": "Ada"}},
+        {"session_id": "s1", "state": {"room": "hall"}},
+        {"user_id": "ada"},
+        {"app_name": "greenroom", "user_id": "user"},
+    ],
+)
+@pytest.mark.parametrize("data", [ADK, AGENTFLOW])
+def test_who_asks_is_kept_however_little_a_session_says(
+    tmp_path: Path, data: Any, session: Any
+) -> None:
+    data = json.loads(json.dumps(data))
+    data["eval_cases"][0]["session_input"] = session
+    found = reading(tmp_path, data)
+    write_evalset(found, tmp_path / "again.json", shape=found.shape)
+    again = json.loads((tmp_path / "again.json").read_text())["eval_cases"][0]["session_input"]
+    assert {key: again[key] for key in session} == session
+    assert set(again) >= ({"app_name", "user_id"} if "state" in session else set())
+    assert said(read_evalset(tmp_path / "again.json")) == said(found)
+
+
+def test_state_under_both_roofs_of_an_adk_case_is_joined_by_scope(tmp_path: Path) -> None:
+    data = adk_with()
+    state = {"room": "hall", "user:name": "Ada", "app:tax": 2, "temp:step": 1}
+    data["eval_cases"][0]["session_input"] = {"state": state}
+    ours = {"session": {"lamp": 2}, "user": {"vip": True}, "app": {"tax": 2}, "patient": {"n": 1}}
+    data["eval_cases"][0]["greenroom"] = {"state": ours}
+    found = reading(tmp_path, data)
+    assert found["a"].state == {
+        "session": {"room": "hall", "lamp": 2},
+        "user": {"name": "Ada", "vip": True},
+        "app": {"tax": 2},
+        "temp": {"step": 1},
+        "patient": {"n": 1},
+    }
+    write_evalset(found, tmp_path / "again.json", shape="adk")
+    assert said(read_evalset(tmp_path / "again.json")) == said(found)
+
+
+@pytest.mark.parametrize("value", [3, True, None])
+def test_state_that_contradicts_itself_is_refused(tmp_path: Path, value: Any) -> None:
+    data = adk_with()
+    data["eval_cases"][0]["session_input"] = {"state": {"user:n": 1}}
+    data["eval_cases"][0]["greenroom"] = {"state": {"user": {"n": value}}}
+    with pytest.raises(BadFile, match=r"eval_cases\[0\]\.greenroom\.state\.user\.n: .*Keep one"):
+        reading(tmp_path, data)
+
+
+def test_an_older_adk_list_has_scopes_too(tmp_path: Path) -> None:
+    data = json.loads(json.dumps(ADK_NAMED))
+    data[0]["initial_session"]["state"] = {"room": "hall", "user:name": "Ada", "app:tax": 2}
+    found = reading(tmp_path, data)
+    scopes = {"session": {"room": "hall"}, "user": {"name": "Ada"}, "app": {"tax": 2}}
+    assert found["off"].state == scopes
+    write_evalset(found, tmp_path / "again" / "set.json", shape="adk-named")
+    again = json.loads((tmp_path / "again" / "set.json").read_text())
+    assert again[0]["initial_session"] == data[0]["initial_session"]
+
+
+# Arguments that look like operators
+
+
+def adk_calls(args: Any) -> Any:
+    return adk_with(intermediate_data={"tool_uses": [{"name": "look", "args": args}]})
+
+
+def event_calls(args: Any) -> Any:
+    part = {"function_call": {"name": "look", "args": args}}
+    return adk_with(intermediate_data={"invocation_events": [{"content": {"parts": [part]}}]})
+
+
+def flow_calls(args: Any) -> Any:
+    turn = {"user_content": "Hi", "expected_tool_trajectory": [{"name": "look", "args": args}]}
+    return {"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "conversation": [turn]}]}
+
+
+def flat_calls(args: Any) -> Any:
+    use = {"tool_name": "look", "tool_input": args}
+    return [{"query": "Hi", "expected_tool_use": [use]}]
+
+
+def query_calls(args: Any) -> Any:
+    asked = {"expected_tool_calls": ["look"], "expected_tool_args": {"look": args}}
+    return {"data": [{"query": "Hi", **asked}]}
+
+
+FOREIGN_CALLS = [adk_calls, event_calls, flow_calls, flat_calls, query_calls]
+LITERAL = [
+    {"filter": {"$gt": 3}},
+    {"filter": {"$unheard": 3}},
+    {"filter": {"$eq": {"$gt": 3}}},
+    {"filter": {"$eq": 3}},
+    {"filter": [{"a": {"$regex": "("}}], "n": 1},
+    {"$gt": 3},
+]
+
+
+def meets(expect: Expect, args: Any) -> bool:
+    made = ToolCalled(tool="look", args=args, call_id="1")
+    return share_in_place(expect.tools or (), [made]) == 1
+
+
+@pytest.mark.parametrize("args", LITERAL)
+@pytest.mark.parametrize("content", FOREIGN_CALLS)
+def test_operators_in_foreign_arguments_are_taken_by_the_letter(
+    tmp_path: Path, content: Any, args: Any
+) -> None:
+    found = reading(tmp_path, content(args))
+    (turn,) = next(iter(found)).script
+    assert turn.expect is not None
+    assert meets(turn.expect, args)
+    assert not meets(turn.expect, {"filter": 4})
+    write_evalset(found, tmp_path / "set" / "set.json", shape=found.shape)
+    again = json.loads((tmp_path / "set" / "set.json").read_text())
+    assert json.dumps(args) in json.dumps(again)
+    assert "$eq" in json.dumps(args) or "$eq" not in json.dumps(again)
+    assert said(read_evalset(tmp_path / "set" / "set.json")) == said(found)
+
+
+def test_operators_in_foreign_arguments_survive_in_our_own_shape(tmp_path: Path) -> None:
+    found = reading(tmp_path, adk_calls({"filter": {"$gt": 3}}))
+    write_evalset(found, tmp_path / "own.yaml")
+    (turn,) = read_evalset(tmp_path / "own.yaml")["a"].turns
+    assert turn.expect is not None
+    assert meets(turn.expect, {"filter": {"$gt": 3}})
+    assert not meets(turn.expect, {"filter": 4})
+
+
+@pytest.mark.parametrize("shape", ["adk", "adk-flat", "adk-named", "agentflow", "queries"])
+@pytest.mark.parametrize("wanted", [{"$gt": 3}, {"$eq": 3}, {"$eq": [3]}])
+def test_an_operator_that_is_meant_has_no_place_in_a_foreign_file(
+    tmp_path: Path, shape: str, wanted: Any
+) -> None:
+    case = Case("s", turns=[Turn("Hi", Expect(tools=[call("look", n=wanted)]))])
+    with pytest.raises(BadFile, match=rf"no place in the shape {shape}: s\.turns.*args\.n"):
+        write_evalset(EvalSet("s", [case]), tmp_path / "s.json", shape=shape)
 
 
 # Unknown fields

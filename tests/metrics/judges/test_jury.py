@@ -83,9 +83,41 @@ async def test_a_quorum_may_do_without_some():
 
 async def test_a_jury_that_lacks_its_reference_does_not_apply():
     match = final_response_match_v2(model=Scripted(then=yes("is_correct")))
-    tone = judge("tone", "?", model=Scripted(yes()))
+    facts = final_response_match_v2(model=Scripted(then=yes("is_correct")), name="facts")
     bare = run(user("Hi"), agent("Hello"))
-    assert isinstance(await measured(jury([match, tone]), bare), NotApplicable)
+    assert isinstance(await measured(jury([match, facts]), bare), NotApplicable)
+
+
+def without_reference(*answers, **options):
+    """A jury of one seat that does not apply, and of others that answer so."""
+    match = final_response_match_v2(name="match", model=Scripted(then=yes("is_correct")))
+    others = [judge(f"j{n}", "?", model=juror(a, f"m{n}")) for n, a in enumerate(answers)]
+    return measured(jury([match, *others], **options), run(user("Hi"), agent("Hello")))
+
+
+async def test_a_seat_that_does_not_apply_hides_no_failing_one():
+    found = await without_reference(no())
+    assert (found.value, found.passed) == (0.0, False)
+    assert "no reference" in found.details["judges"]["match"]["not_applicable"]
+
+
+async def test_a_seat_that_does_not_apply_sits_out():
+    found = await without_reference(yes(), no(), yes(), aggregate="majority")
+    assert (found.value, found.reason) == (1.0, "2 of 3 judges pass it")
+
+
+async def test_a_seat_that_sits_out_does_not_help_to_a_quorum():
+    found = await without_reference(yes(), quorum=2)
+    assert isinstance(found, Unmeasured)
+    assert "1 of 2 judges came to a verdict, 2 must: match: the case gives no" in found.why
+
+
+async def test_a_seat_that_breaks_does_not_sit_out():
+    found = await without_reference(ConnectionError("down"), yes())
+    assert isinstance(found, Unmeasured)
+    assert "1 of 3 judges came to a verdict, 2 must" in found.why
+    assert "match: the case gives no reference" in found.why
+    assert "j0: the judge 'm0' did not answer: ConnectionError: down" in found.why
 
 
 async def test_one_model_twice_is_two_judges():

@@ -23,11 +23,12 @@ from greenroom.cases.files.kept import (
 )
 from greenroom.cases.files.own import evalset_data
 from greenroom.cases.files.shapes import Shape
-from greenroom.cases.places import at, put, wrong
+from greenroom.cases.literals import unquoted
+from greenroom.cases.places import at, put, shown, wrong
 from greenroom.cases.reading import case_from, metrics_from
 from greenroom.cases.scenarios import scenario_case
 from greenroom.cases.users import SimulatedUser
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 
 OURS = "greenroom"
 _SET = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")
@@ -53,7 +54,7 @@ _SCENARIO = ("starting_prompt", "conversation_plan", "user_persona")
 _SESSION = ("app_name", "user_id", "session_id", "state")
 _SIGNS = ("final_response", "intermediate_data", "finalResponse", "intermediateData")
 _PREFIXES = {"user:": "user", "app:": "app", "temp:": "temp"}
-_APP, _USER = "greenroom", "user"
+_MADE_UP = {"session_input.app_name": "greenroom", "session_input.user_id": "user"}
 _BESIDES = ("name", "description", "tags", "metadata", "mocks", "allow_tools", "stop", "metrics")
 _ON_CASE = (*_BESIDES, "now", "target")
 _ON_SET = ("metadata", "metrics", "trials")
@@ -91,9 +92,7 @@ def turns_of(cases: list[dict[str, Json]]) -> list[dict[str, Json]]:
 def _read(data: Json, stem: str) -> EvalSet:
     gathering = Gathering()
     fields = Fields(data, "", _SET)
-    listed = fields.cases("eval_cases")
-    cases = gathering.each(listed, "eval_cases", _case)
-    gathering.unique((case.id, at("eval_cases", i, "eval_id")) for i, case in enumerate(cases))
+    cases = gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
     set_id, was = gathering.part(
         "eval_set_id", lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (given, {})
@@ -127,9 +126,9 @@ def _case(data: Json, place: str) -> Case:
     )
     ours = fields.mapping(OURS)
     session = fields.inner("session_input", _SESSION)
-    state = _scopes(session.mapping("state"))
+    state = session.mapping("state")
     base = case_from({**ours, "id": case_id, "user": None}, at(place, OURS))
-    extra = {**was, **session_extra(session)}
+    extra = {**was, **session_extra(session, state)}
     if conversation is not None and scenario.rest():
         raise wrong(place, "it has both `conversation` and `conversation_scenario`", "Keep one")
     if conversation is None:
@@ -139,17 +138,17 @@ def _case(data: Json, place: str) -> Case:
         user = case_from({"id": case_id, "user": ours.get("user")}, at(place, OURS)).user
         base = replace(base, turns=turns, user=user)
     extra = {**(base.extra or {}), **extra, **fields.rest()}
-    return replace(base, state=_joined(base.state, state), extra=extra or None)
+    joined = _joined(scopes(state), base.state, at(place, OURS, "state"))
+    return replace(base, state=joined, extra=extra or None)
 
 
-def session_extra(session: Fields) -> dict[str, Json]:
-    """What a session says beside its state; the names we write ourselves say nothing."""
-    usual = {"session_input.app_name": _APP, "session_input.user_id": _USER}
+def session_extra(session: Fields, state: Mapping[str, Json]) -> dict[str, Json]:
+    """What a session says beside its state; the names that `session_data` makes up say nothing."""
     rest = session.rest("session_input")
-    return {} if rest == usual else rest
+    return {key: value for key, value in rest.items() if not state or value != _MADE_UP.get(key)}
 
 
-def _scopes(state: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
+def scopes(state: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     """State by scope, from keys with the prefixes of ADK's scopes."""
     found: dict[str, dict[str, Json]] = {}
     for name, value in state.items():
@@ -159,8 +158,19 @@ def _scopes(state: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     return found
 
 
-def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    return {**one, **other}
+def _joined(
+    session: Mapping[str, Mapping[str, Json]], ours: Mapping[str, Mapping[str, Json]], place: str
+) -> dict[str, dict[str, Json]]:
+    """State from both places where a file can hold it, scope by scope."""
+    found = {scope: dict(content) for scope, content in session.items()}
+    for scope, content in ours.items():
+        held = found.setdefault(scope, {})
+        for key, value in content.items():
+            if key in held and not same(held[key], value):
+                told = f"{shown(value)} stands against {shown(held[key])} in `session_input.state`"
+                raise wrong(at(place, scope, key), told, "Keep one of them")
+            held[key] = value
+    return found
 
 
 def _improvised(
@@ -266,7 +276,7 @@ def _case_data(case: Case) -> dict[str, Json]:
     else:
         data["conversation"] = [turn_data(turn) for turn in case.script]
         ours |= {"user": whole["user"]} if "user" in whole else {}
-    state, others = _prefixed(case.state)
+    state, others = prefixed(case.state)
     data |= session_data(state, extra)
     ours |= {"state": plain(others)} if others else {}
     if ours:
@@ -276,13 +286,12 @@ def _case_data(case: Case) -> dict[str, Json]:
 
 
 def session_data(state: Mapping[str, Json], extra: dict[str, Json]) -> dict[str, Json]:
-    """A session with its state, if the case has any; the names ADK insists on are made up."""
+    """A session with its state, if the case has any; names ADK insists on are made up if missing."""
     if not state:
         return {}
-    session: dict[str, Json] = {"state": plain(state)}
-    if "session_input.app_name" not in extra:
-        session |= {"app_name": _APP, "user_id": _USER}
-    return {"session_input": session}
+    data: dict[str, Json] = {"session_input": {"state": plain(state)}}
+    put_back(data, {place: name for place, name in _MADE_UP.items() if place not in extra})
+    return data
 
 
 def _scenario_data(case: Case, extra: dict[str, Json]) -> dict[str, Json]:
@@ -303,7 +312,7 @@ def _persona(persona: str) -> dict[str, Json]:
     return {"id": "custom", "description": persona, "behaviors": []}
 
 
-def _prefixed(state: Mapping[str, Any]) -> tuple[dict[str, Json], dict[str, Json]]:
+def prefixed(state: Mapping[str, Any]) -> tuple[dict[str, Json], dict[str, Json]]:
     """State as ADK's prefixed keys, and the scopes that it does not know."""
     prefixes = {"session": "", **{scope: prefix for prefix, scope in _PREFIXES.items()}}
     known = {
@@ -349,7 +358,7 @@ def _content(text: str, role: str = "") -> dict[str, Json]:
 
 def _steps(tools: Calls | None, said: Any) -> dict[str, Json]:
     uses = [
-        {"name": use} if isinstance(use, str) else {"name": use.tool, "args": plain(use.args)}
+        {"name": use} if isinstance(use, str) else {"name": use.tool, "args": unquoted(use.args)}
         for use in tools or ()
     ]
     answers = {"intermediate_responses": [["agent", [{"text": text}]] for text in said]}

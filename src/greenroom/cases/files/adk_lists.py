@@ -5,11 +5,12 @@ from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.adk import USUAL, put_back
+from greenroom.cases.files.adk import USUAL, prefixed, put_back, scopes
 from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import Calls, calls_in, responses_text, with_extra
 from greenroom.cases.files.shapes import Shape
+from greenroom.cases.literals import unquoted
 from greenroom.cases.places import at, wrong
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -54,8 +55,7 @@ def _is_named(data: Json) -> str | None:
 
 def _read_named(data: Json, stem: str) -> EvalSet:
     gathering = Gathering()
-    cases = gathering.each(data, "", _case)
-    gathering.unique((case.id, at("", i, "name")) for i, case in enumerate(cases))
+    cases = gathering.cases(data, "", _case, "name")
     gathering.settle()
     return EvalSet(stem, cases)
 
@@ -65,11 +65,9 @@ def _case(data: Json, place: str) -> Case:
     case_id, was = foreign_id(fields.text("name"), fields.at("name"))
     turns = [_turn(turn, at(place, "data", i)) for i, turn in enumerate(fields.items("data") or ())]
     session = fields.inner("initial_session")
-    state = session.mapping("state")
+    state = scopes(session.mapping("state"))
     extra = {**was, **session.rest("initial_session"), **fields.rest()}
-    return Case(
-        case_id, turns=turns, state={"session": state} if state else {}, extra=extra or None
-    )
+    return Case(case_id, turns=turns, state=state, extra=extra or None)
 
 
 def _write_named(evalset: EvalSet) -> Json:
@@ -82,8 +80,9 @@ def _case_data(case: Case) -> dict[str, Json]:
         "name": extra.pop("eval_id", case.id),
         "data": [_turn_data(turn) for turn in case.script],
     }
-    if case.state.get("session"):
-        data["initial_session"] = {"state": plain(case.state["session"])}
+    state, _ = prefixed(case.state)
+    if state:
+        data["initial_session"] = {"state": plain(state)}
     put_back(data, extra)
     return data
 
@@ -155,7 +154,7 @@ def _turn_data(turn: Turn) -> dict[str, Json]:
 def _use_data(call: Any) -> dict[str, Json]:
     if isinstance(call, str):
         return {"tool_name": call, "tool_input": {}}
-    return {"tool_name": call.tool, "tool_input": plain(call.args)}
+    return {"tool_name": call.tool, "tool_input": unquoted(call.args)}
 
 
 def _said(texts: Sequence[str]) -> list[Json]:

@@ -19,6 +19,7 @@ from greenroom.cases.files.kept import (
     with_extra,
 )
 from greenroom.cases.files.shapes import Shape
+from greenroom.cases.literals import unquoted
 from greenroom.cases.places import at, wrong
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
@@ -42,8 +43,7 @@ def _recognises(data: Json) -> str | None:
 def _read(data: Json, stem: str) -> EvalSet:
     gathering = Gathering()
     fields = Fields(data, "")
-    cases = gathering.each(fields.cases("eval_cases"), "eval_cases", _case)
-    gathering.unique((case.id, at("eval_cases", i, "eval_id")) for i, case in enumerate(cases))
+    cases = gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
     set_id, was = gathering.part(
         "eval_set_id", lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (given, {})
@@ -72,7 +72,7 @@ def _case(data: Json, place: str) -> Case:
         "tags": fields.texts("tags") or (),
         "metadata": fields.mapping("metadata"),
     }
-    extra = {**was, **session_extra(session), **fields.rest()}
+    extra = {**was, **session_extra(session, state), **fields.rest()}
     scopes = {"session": state} if state else {}
     return Case(case_id, turns=turns, state=scopes, extra=extra or None, **told)
 
@@ -167,7 +167,7 @@ def _turn_data(turn: Turn, index: int) -> dict[str, Json]:
         data[_PATH] = [
             {"name": call}
             if isinstance(call, str)
-            else {"name": call.tool, "args": plain(call.args)}
+            else {"name": call.tool, "args": unquoted(call.args)}
             for call in expect.tools
         ]
     if _SAID in kept or expect.intermediate:

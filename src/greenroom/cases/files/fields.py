@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
+from greenroom.cases.case import Case
 from greenroom.cases.files.bounds import MAX_CASES
 from greenroom.cases.places import at, mapping_at, problems_of, shown, wrong
 from greenroom.cases.problems import Problem, listed
@@ -123,6 +124,24 @@ class Gathering:
                 self.problems += problems_of(error, at(place, i))
                 if len(self.problems) >= _ENOUGH:
                     self.settle()
+        return found
+
+    def cases(
+        self, items: Json, place: str, read: Callable[[Json, str], Case], *id_field: str
+    ) -> list[Case]:
+        """What `read` makes of each item; an id that an earlier one has is remembered as well.
+
+        `id_field` leads from a case to its id. Cases that cannot be read do not move the others.
+        """
+        named: list[tuple[str, str]] = []
+
+        def noted(item: Json, where: str) -> Case:
+            case = read(item, where)
+            named.append((case.id, at(where, *id_field)))
+            return case
+
+        found = self.each(items, place, noted)
+        self.unique(named)
         return found
 
     def part(self, place: str, read: Callable[[], T], otherwise: T) -> T:

@@ -38,10 +38,9 @@ def _read(data: Json, stem: str) -> EvalSet:
     user = gathering.part("simulation", lambda: _user(fields), None)
     metrics = gathering.part("metrics", lambda: listed_metrics(fields), [])
     whole = _of_whole(metrics)
-    cases = gathering.each(
+    cases = gathering.cases(
         fields.cases("cases"), "cases", lambda item, place: _case(item, place, user, whole)
     )
-    gathering.unique((case.id, at("cases", i)) for i, case in enumerate(cases))
     set_id, name = gathering.part("name", lambda: named(fields, stem), ("", ""))
     description = gathering.part("description", lambda: fields.text("description"), "")
     trials = gathering.part("num_runs", lambda: _runs(fields), 1)

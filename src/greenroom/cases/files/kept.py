@@ -10,6 +10,7 @@ from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.literals import literal
 from greenroom.cases.places import at, shown, wrong
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object
@@ -79,7 +80,7 @@ def _call(use: Json, place: str, tool: str, args: str) -> ToolCall | str:
         return name
     if not is_object(given):
         raise wrong(at(place, args), f"{shown(given)} should be a mapping")
-    return ToolCall(name, given)
+    return ToolCall(name, literal(given))
 
 
 def steps_in(data: Json, place: str) -> tuple[Calls, list[str]]:

@@ -8,6 +8,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import Document, parsed
 from greenroom.cases.files.shapes import Shape, recognised, shape_named
 from greenroom.cases.files.tables import Columns, table_shape
+from greenroom.cases.parts import metric_name
 from greenroom.cases.places import problems_of
 from greenroom.cases.problems import Problem, listed
 from greenroom.errors import BadFile, BadInput
@@ -30,7 +31,18 @@ def read_evalset(
     except BadInput as error:
         problems = document.located(problems_of(error, ""))
         raise BadFile(_told(document, taken, why, problems), problems) from error
-    return replace(found, shape=taken.name, usual=taken.usual)
+    return replace(_judged(found, taken), shape=taken.name)
+
+
+def _judged(found: EvalSet, shape: Shape) -> EvalSet:
+    """The set, judged as the tool behind such files judges them."""
+    if shape.usual is None:
+        return found
+    named = {metric_name(metric) for metric in found.metrics}
+    usual = [criterion for criterion in shape.usual if criterion.name not in named]
+    return replace(
+        found, cases=[replace(case, implied=False) for case in found], usual=tuple(usual)
+    )
 
 
 def problems(

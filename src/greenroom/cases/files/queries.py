@@ -16,6 +16,7 @@ from greenroom.cases.files.criteria import RESEMBLES, listed_metrics, metric_lis
 from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.ids import checked_id, id_trouble
 from greenroom.cases.files.shapes import Shape
+from greenroom.cases.literals import literal, unquoted
 from greenroom.cases.places import at, shown, wrong
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -52,9 +53,7 @@ def _read_sessions(data: Json, stem: str) -> EvalSet:
 def _read(data: Json, stem: str, cases_name: str, read: Any) -> EvalSet:
     gathering = Gathering()
     fields = Fields(data, "")
-    listed = fields.cases(cases_name)
-    cases: list[Case] = gathering.each(listed, cases_name, read)
-    gathering.unique((case.id, at(cases_name, i, "name")) for i, case in enumerate(cases))
+    cases = gathering.cases(fields.cases(cases_name), cases_name, read, "name")
     metrics = gathering.part("metrics", lambda: listed_metrics(fields), [])
     set_id, name = gathering.part("name", lambda: named(fields, stem), ("", ""))
     description = gathering.part("description", lambda: fields.text("description"), "")
@@ -142,7 +141,7 @@ def _call(tool: str, args: Json, number: int, place: str) -> ToolCall | str:
         return tool
     if not is_object(args):
         raise wrong(place, f"{shown(args)} should be a mapping")
-    return ToolCall(tool, args)
+    return ToolCall(tool, literal(args))
 
 
 def _session_case(data: Json, place: str) -> Case:
@@ -202,7 +201,7 @@ def _args_data(tools: Sequence[ToolCall | str]) -> dict[str, Json]:
     """Arguments by tool: one mapping if all its calls have the same, else one for each call."""
     given: dict[str, list[Json]] = {}
     for call in tools:
-        name, args = (call, None) if isinstance(call, str) else (call.tool, plain(call.args))
+        name, args = (call, None) if isinstance(call, str) else (call.tool, unquoted(call.args))
         given.setdefault(name, []).append(args)
     return {
         tool: args[0] if all(one == args[0] for one in args) else args

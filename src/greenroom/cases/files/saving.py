@@ -5,6 +5,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -20,6 +21,7 @@ from greenroom.cases.files.shapes import OWN, TABLE, Shape, shape_named
 from greenroom.cases.files.tables import as_rows
 from greenroom.cases.files.yaml_writing import yaml_text
 from greenroom.cases.liveness import is_code
+from greenroom.cases.merging import measured_by
 from greenroom.cases.places import Key, at
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -36,11 +38,21 @@ def write_evalset(
     """
     target = Path(path)
     chosen = _chosen(target, shape)
-    kept = settled(evalset)
+    kept = settled(_judged_alike(evalset, chosen))
     text = _text(plain(chosen.write(kept), str(target)), target)
     if not lossy:
         _refuse_loss(kept, chosen, text, target)
     save_text(text, target)
+
+
+def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
+    """The set with its usual criteria written out, where the shape has none of its own."""
+    if shape.usual is not None or not evalset.usual:
+        return evalset
+    if shape.name == TABLE:  # which has no place for what is said of all rows
+        cases = [measured_by(case, evalset.usual) for case in evalset]
+        return replace(evalset, cases=cases, usual=None)
+    return replace(evalset, metrics=[*evalset.metrics, *evalset.usual], usual=None)
 
 
 def _chosen(target: Path, shape: str | None) -> Shape:
@@ -54,15 +66,16 @@ def _chosen(target: Path, shape: str | None) -> Shape:
 
 def save_text(text: str, target: Path) -> None:
     """Put a text into a file, so that whoever reads it sees the old or the new one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         part.write_text(text, encoding="utf-8", newline="")
         part.replace(target)
     except (OSError, UnicodeEncodeError) as error:
         raise BadFile(f"cannot write {target}: {error}.") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # what could not be written need not be there
+            part.unlink()
 
 
 # What would be lost
@@ -98,16 +111,19 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
     except BadInput as error:
         yield str(error).rstrip(".")
     else:
-        yield from _differences(_compared(evalset), _compared(again))
+        yield from _differences(_compared(evalset, shape), _compared(again, shape))
 
 
-def _compared(evalset: EvalSet) -> dict[str, Json]:
+def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
     """The set as data in which one turn is a turn, however it is written, and cases go by id."""
     data = evalset_data(replace(evalset, cases=()))
     cases = [written_data(_unfolded(case)) for case in evalset]
     for case in cases:
         if case.get("stop") == _USUAL_STOP:
             del case["stop"]
+        if shape.usual is not None:
+            # How such files are judged is their tool's affair, whatever a case says.
+            case.pop("implied", None)
     return {
         **data,
         "cases": {case["id"]: case for case in cases},

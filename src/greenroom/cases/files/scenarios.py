@@ -10,28 +10,12 @@ from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.ids import checked_id
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.places import at
-from greenroom.cases.scenarios import scenario_case
+from greenroom.cases.scenarios import SCENARIO_FIELDS, scenario_case
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 _SIGNS = ("starting_prompt", "startingPrompt", "conversation_plan", "conversationPlan")
 _PERSON = {"plan": "conversation_plan"}
-_FIELDS = (
-    "scenario_id",
-    "name",
-    "description",
-    "starting_prompt",
-    "conversation_plan",
-    "goals",
-    "goal",
-    "persona",
-    "user_persona",
-    "model",
-    "stop_signal",
-    "max_turns",
-    "tags",
-    "metadata",
-)
 
 
 def _listed(data: Json) -> Json:
@@ -48,19 +32,17 @@ def _recognises(data: Json) -> str | None:
 def _read(data: Json, stem: str) -> EvalSet:
     gathering = Gathering()
     place = "" if is_array(data) else "scenarios"
-    cases = gathering.each(_listed(data), place, _case)
-    gathering.unique((case.id, at(place, i, "scenario_id")) for i, case in enumerate(cases))
+    cases = gathering.cases(_listed(data), place, _case, "scenario_id")
     gathering.settle()
     return EvalSet(stem, cases)
 
 
 def _case(data: Json, place: str) -> Case:
-    fields = Fields(data, place, _FIELDS)
-    given = {name: fields.take(name) for name in _FIELDS if fields.has(name)}
+    fields = Fields(data, place, SCENARIO_FIELDS)
+    given = {name: fields.take(name) for name in SCENARIO_FIELDS if fields.has(name)}
     number = int(place.rpartition("[")[2].rstrip("]")) + 1
-    given.setdefault("scenario_id", f"scenario-{number}")
-    case = scenario_case(given, place)
-    checked_id(case.id, at(place, "scenario_id"))
+    case = scenario_case(given, place, id=f"scenario-{number}")
+    checked_id(case.id, at(place, "id" if "id" in given else "scenario_id"))
     extra = fields.rest()
     return _with_extra(case, extra) if extra else case
 

@@ -29,7 +29,7 @@ def evalset_schema() -> Schema:
     return {
         "$schema": DIALECT,
         "title": "Greenroom eval set",
-        **_record(EvalSet, {"version": {"const": VERSION}, **_SET}, without=("shape",)),
+        **_record(EvalSet, {"version": {"const": VERSION}, **_SET}, without=("shape", "usual")),
         "required": ["version", "cases"],
         "$defs": {
             "case": _record(Case, _CASE, without=("script", *_CODE)),

@@ -74,8 +74,7 @@ def _read(data: Json, stem: str, columns: Columns) -> EvalSet:
     names = list(dict.fromkeys(name for row in data if is_object(row) for name in row))
     paths = _paths(names, columns)
     gathering = Gathering()
-    cases = gathering.each(data, "", lambda row, place: _case(row, place, paths))
-    gathering.unique((case.id, at("", i, "id")) for i, case in enumerate(cases))
+    cases = gathering.cases(data, "", lambda row, place: _case(row, place, paths), "id")
     gathering.settle()
     return EvalSet(stem, cases)
 

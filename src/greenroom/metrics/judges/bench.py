@@ -219,7 +219,7 @@ def _numbered(request: ModelRequest, n: int) -> ModelRequest:
 
 
 def _instructions(question: Question[Any], notice: str, left_out: Mapping[str, int]) -> str:
-    parts = [question.words, notice, legend(tuple(question.evidence)) if notice else ""]
+    parts = [question.words, notice, legend(question.evidence) if notice else ""]
     if left_out:
         lost = ", ".join(f"{count} of `{name}`" for name, count in left_out.items())
         parts.append(f"The record was too long: characters were left out, {lost}.")

@@ -37,7 +37,7 @@ You grade the response of an AI agent to its user, by how much it helps and how 
 Where there is a reference, it is known to be right."""
 
 _SCALE = Grade(1, 5)
-_SEEN = ("user_messages", "response", "reference?", "tool_calls", "context?")
+_SEEN = ("user_messages", "response", "reference?", "tool_calls?", "context?")
 
 
 @takes_options

@@ -10,7 +10,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 from greenroom.ledger.records import record
-from greenroom.metrics.facts import Missing, expected_calls, reference, spoken
+from greenroom.metrics.facts import Missing, expected_calls, reference, seen_calls, spoken
 from greenroom.metrics.judges.sealing import written
 
 Fields = dict[str, Json]
@@ -28,6 +28,8 @@ class Field:
 
     read: Read
     legend: str
+    unseen: str = ""
+    """What a judge is told where nobody could see it; "" for a field that is then left out."""
 
 
 def _messages(_: Case, ledger: Ledger) -> Json:
@@ -43,8 +45,9 @@ def _responses(_: Case, ledger: Ledger) -> Json | Unmeasured:
     return said or Unmeasured("the agent said nothing, so there is no response to judge")
 
 
-def _tool_calls(_: Case, ledger: Ledger) -> Json:
-    return [_call(record) for record in questions.tool_calls(ledger)]
+def _tool_calls(_: Case, ledger: Ledger) -> Json | Unmeasured:
+    seen = seen_calls(ledger)
+    return seen if isinstance(seen, Unmeasured) else [_call(record) for record in seen]
 
 
 def _call(record: questions.CallRecord) -> Fields:
@@ -75,7 +78,12 @@ FIELDS: dict[str, Field] = {
     "user_messages": Field(_user_messages, "what the user said"),
     "response": Field(lambda _, ledger: spoken(ledger), "the agent's last words"),
     "responses": Field(_responses, "everything the agent said"),
-    "tool_calls": Field(_tool_calls, "the tools the agent called, and what they answered"),
+    "tool_calls": Field(
+        _tool_calls,
+        "the tools the agent called, and what they answered",
+        "not seen: the agent's tools ran where nobody could see them, so whether it called any, "
+        "and what they answered, is unknown",
+    ),
     "expected_tool_calls": Field(_expected_calls, "the calls the agent should have made"),
     "reference": Field(lambda case, _: reference(case), "a response known to be right"),
     "context": Field(_context, "what the case tells about itself"),
@@ -83,19 +91,26 @@ FIELDS: dict[str, Field] = {
     "final_state": Field(lambda _, ledger: questions.state(ledger), "the state after the run"),
 }
 
-RECORD = ("messages", "tool_calls", "final_state")
+RECORD = ("messages", "tool_calls?", "final_state")
 """What a judge sees unless told otherwise."""
 
 
 def gathered(names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missing:
-    """The fields, or why one is missing; one whose name ends in `?` is left out instead."""
+    """The fields, or why one is missing; one whose name ends in `?` is left out instead.
+
+    What happened unseen is not left out but None: a judge that finds nothing would think that there
+    was nothing.
+    """
     found: Fields = {}
     for name in names:
-        value = FIELDS[name.removesuffix("?")].read(case, ledger)
+        own = name.removesuffix("?")
+        value = FIELDS[own].read(case, ledger)
         if not isinstance(value, NotApplicable | Unmeasured):
-            found[name.removesuffix("?")] = value
+            found[own] = value
         elif not name.endswith("?"):
             return value
+        elif FIELDS[own].unseen:
+            found[own] = None
     return found
 
 
@@ -110,10 +125,15 @@ def checked_fields(given: object, where: str) -> tuple[str, ...]:
     return tuple(cast("list[str]", names))
 
 
-def legend(names: Sequence[str]) -> str:
+def legend(fields: Mapping[str, Json]) -> str:
     """What the fields are, for those that have a fixed meaning."""
-    known = [f"`{name}` is {FIELDS[name].legend}" for name in names if name in FIELDS]
+    known = [f"`{name}` is {_meaning(name, fields)}" for name in fields if name in FIELDS]
     return f"In it, {'; '.join(known)}." if known else ""
+
+
+def _meaning(name: str, fields: Mapping[str, Json]) -> str:
+    field = FIELDS[name]
+    return field.unseen if field.unseen and fields[name] is None else field.legend
 
 
 def fitted(fields: Mapping[str, Json], limit: int = LIMIT) -> tuple[Fields, dict[str, int]]:

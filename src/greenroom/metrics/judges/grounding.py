@@ -5,7 +5,7 @@ tools' answers and the case's context. The agent's own words ground nothing.
 """
 
 from collections.abc import Sequence
-from typing import Unpack, cast
+from typing import Unpack
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -56,13 +56,15 @@ class Grounding(Judged):
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The share of claims that are grounded."""
         said = gathered(("responses",), case, ledger)
-        known = gathered(_KNOWN, case, ledger)
         if isinstance(said, NotApplicable | Unmeasured):
             return said
+        known = gathered(_KNOWN, case, ledger)
+        if isinstance(known, NotApplicable | Unmeasured):
+            return known
         claims = await hearing.ask(Question(_EXTRACT, said, Claims()))
         if not claims:
             return NotApplicable("the agent stated no fact, so there is nothing to ground")
-        votes = await self._poll(claims, cast(Fields, known)).held(hearing)
+        votes = await self._poll(claims, known).held(hearing)
         return self._score(claims, votes, hearing)
 
     def _poll(self, claims: Sequence[str], known: Fields) -> Poll:

@@ -10,6 +10,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
+from greenroom.metrics.facts import seen_calls
 from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict
 from greenroom.metrics.judges.poll import Item, Votes, deciding, reaches
 from greenroom.models.model import model_name
@@ -25,8 +26,8 @@ class Judged(BuiltIn):
 
     async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """What the model concludes of this run."""
-        if not anything_done(ledger):
-            return Unmeasured("the agent neither spoke nor called a tool: nothing to judge")
+        if nothing := nothing_done(ledger):
+            return nothing
         try:
             return await self.hear(case, ledger, self.bench.open(world, self.name))
         except NoVerdict as none:
@@ -37,11 +38,16 @@ class Judged(BuiltIn):
         raise NotImplementedError
 
 
-def anything_done(ledger: Ledger) -> bool:
-    """Whether the agent said or did anything that could be judged."""
-    return any(text.strip() for text in questions.responses(ledger)) or bool(
-        questions.tool_calls(ledger)
-    )
+def nothing_done(ledger: Ledger) -> Unmeasured | None:
+    """Why there is nothing to judge; None if the agent said or did anything that shows."""
+    if any(text.strip() for text in questions.responses(ledger)):
+        return None
+    calls = seen_calls(ledger)
+    if isinstance(calls, Unmeasured):
+        return Unmeasured(f"the agent never spoke, and {calls.why}: nothing to judge")
+    if calls:
+        return None
+    return Unmeasured("the agent neither spoke nor called a tool: nothing to judge")
 
 
 def titled(factory: str, name: str | None, bench: Bench, **options: Any) -> dict[str, str]:

@@ -33,7 +33,8 @@ class Jury(BuiltIn):
     judges: tuple[Judged, ...]
     aggregate: Aggregate
     threshold: float
-    quorum: int
+    quorum: int | None = None
+    """How many verdicts suffice; None asks for one of every judge that applies."""
 
     @property
     def covers(self) -> tuple[str, ...]:
@@ -41,15 +42,19 @@ class Jury(BuiltIn):
         return tuple(field for seat in self.judges for field in getattr(seat, "covers", ()))
 
     async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
-        """What the judges conclude together; with fewer than the quorum it is unmeasured."""
+        """What the judges conclude together; with fewer than the quorum it is unmeasured.
+
+        A judge that does not apply to the case sits out; if none does, neither does the jury.
+        """
         outcomes = await together(*(seat.measure(case, ledger, world) for seat in self.judges))
         found = dict(zip((seat.name for seat in self.judges), outcomes, strict=True))
         scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
-        for outcome in found.values():
-            if isinstance(outcome, NotApplicable):
-                return outcome
-        if len(scores) < self.quorum:
-            return Unmeasured(_missing(found, self.quorum))
+        sitting = sum(not isinstance(outcome, NotApplicable) for outcome in outcomes)
+        if not sitting:
+            return NotApplicable(_whys(found))
+        quorum = sitting if self.quorum is None else self.quorum
+        if len(scores) < quorum:
+            return Unmeasured(_missing(found, quorum))
         return self._score(scores, found)
 
     def _score(self, scores: Sequence[Score], found: Mapping[str, Outcome]) -> Score:
@@ -85,8 +90,8 @@ def jury(
 ) -> Jury:
     """Several judges as one: judges as they are, or models that all answer `prompt`.
 
-    `options` are those of `judge(...)` for the models. All judges must come to a verdict, unless
-    `quorum` says how many suffice.
+    `options` are those of `judge(...)` for the models. All judges that apply to a case must come to
+    a verdict, unless `quorum` says how many suffice.
     """
     where = f"jury(name={name!r}, ...)"
     if not isinstance(judges, list | tuple) or len(cast("list[Any]", judges)) < 2:
@@ -101,7 +106,7 @@ def jury(
         judges=seats,
         aggregate=aggregate,
         threshold=checked_threshold(threshold, JUDGE, where),
-        quorum=len(seats) if quorum is None else quorum,
+        quorum=quorum,
         name=name,
         shown=shown,
     )
@@ -131,17 +136,20 @@ def _seats(
 
 
 def _missing(found: Mapping[str, Outcome], quorum: int) -> str:
-    why = "; ".join(
-        f"{name}: {outcome.why}"
-        for name, outcome in found.items()
-        if isinstance(outcome, Unmeasured)
-    )
     given = sum(isinstance(outcome, Score) for outcome in found.values())
-    return f"{given} of {len(found)} judges came to a verdict, {quorum} must: {why}"
+    return f"{given} of {len(found)} judges came to a verdict, {quorum} must: {_whys(found)}"
+
+
+def _whys(found: Mapping[str, Outcome]) -> str:
+    """Why each judge without a verdict has none."""
+    silent = {name: o.why for name, o in found.items() if not isinstance(o, Score)}
+    return "; ".join(f"{name}: {why}" for name, why in silent.items())
 
 
 def _told(outcome: Outcome) -> dict[str, Json]:
-    if not isinstance(outcome, Score):
+    if isinstance(outcome, NotApplicable):
+        return {"not_applicable": outcome.why}
+    if isinstance(outcome, Unmeasured):
         return {"unmeasured": outcome.why}
     return {
         "value": outcome.value,

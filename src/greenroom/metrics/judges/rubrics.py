@@ -120,7 +120,7 @@ def rubric_based_final_response_quality_v1(
     **options: Unpack[Options],
 ) -> RubricJudge:
     """Does the last response meet each rubric? The value is the weighted share that it meets."""
-    seen = ("user_messages", "response", "tool_calls", "reference?")
+    seen = ("user_messages", "response", "tool_calls?", "reference?")
     given = (rubrics, threshold, template, evidence or seen, name)
     return _criterion("rubric_based_final_response_quality_v1", _RESPONSE, given, options)
 

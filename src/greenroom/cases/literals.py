@@ -1,0 +1,36 @@
+"""Arguments by the letter: what happened, or stands in other tools' files, knows no operators.
+
+To us a key such as `$gt` is an operator, to them it is a key like any other; `{"$eq": ...}` says so.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from greenroom.ledger.plain import Json, is_array, is_object, plain
+
+_LETTER = "$eq"
+
+
+def literal(args: Mapping[str, Json]) -> dict[str, Json]:
+    """Arguments as an expectation that takes them by the letter, operators in them included."""
+    return {
+        name: {_LETTER: value} if _has_operators(value) else value
+        for name, value in plain(args).items()
+    }
+
+
+def unquoted(args: Mapping[str, Any]) -> dict[str, Json]:
+    """The arguments that `literal` was given; operators that are meant stay as they are."""
+    return {name: _letter(value) for name, value in plain(args).items()}
+
+
+def _letter(value: Json) -> Json:
+    if is_object(value) and value.keys() == {_LETTER} and _has_operators(value[_LETTER]):
+        return value[_LETTER]
+    return value
+
+
+def _has_operators(value: Json) -> bool:
+    if is_object(value):
+        return any(key.startswith("$") or _has_operators(inner) for key, inner in value.items())
+    return is_array(value) and any(map(_has_operators, value))
