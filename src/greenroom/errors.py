@@ -16,6 +16,7 @@ GreenroomError
 │   ├── MetricRefused           a metric that tried to act instead of look
 │   ├── FenceBreach             a connection, look-up or process (the fence)
 │   └── FenceNotHeld            the fence cannot stand here, and nobody allowed that
+├── StoreFailed                 the store of runs cannot be read or written
 └── RunBroke                    the run could not go on
     ├── AgentFailed             the agent under test raised
     ├── ScriptExhausted         a scripted model was asked once more than it has answers
@@ -110,6 +111,10 @@ class FenceBreach(Refusal, PermissionError):
 
 class FenceNotHeld(Refusal):
     """The fence cannot stand in this process, and nobody allowed to go on without it."""
+
+
+class StoreFailed(GreenroomError):
+    """The store of runs cannot be read or written; nothing that was in it is lost."""
 
 
 class RunBroke(GreenroomError):

@@ -1,5 +1,7 @@
 """The gate at the end of a run."""
 
+from dataclasses import replace
+
 import pytest
 
 from greenroom import Report
@@ -102,12 +104,43 @@ def test_skipped_cases_keep_it_shut_only_if_asked():
     assert str(Gate(fail_on=["regression", "skipped"]).decide(some)) == "1 case skipped: skipped0"
 
 
+def paid(*costs: float | None) -> Report:
+    agent, user, judge = costs
+    case = CaseResult(case_id="a", status="passed", ended="completed", cost=agent)
+    return Report([replace(case, user_cost=user, judge_cost=judge)])
+
+
+def test_what_agents_users_and_judges_cost_together_may_be_too_much():
+    gate = Gate(max_cost=0.5)
+    assert gate.decide(paid(0.25, 0.125, 0.125)).passed
+    decision = gate.decide(paid(0.25, 0.125, 0.25))
+    assert str(decision) == "the cost of $0.6250 is above a maximum of $0.5000"
+    assert [missed.kind for missed in decision.missed] == ["cost"]
+    assert not decision.broke
+    assert Gate().decide(paid(0.25, 0.125, 0.25)).passed
+
+
+@pytest.mark.parametrize("costs", [(None, 0.0, 0.0), (0.0, None, 0.0), (0.0, 0.0, None)])
+def test_a_cost_that_nobody_knows_is_not_shown_to_be_low_enough(costs):
+    decision = Gate(max_cost=5).decide(paid(*costs))
+    assert str(decision) == "the cost is unknown, so a maximum of $5.0000 cannot be shown"
+    assert Gate().decide(paid(*costs)).passed
+
+
+def test_a_run_that_broke_may_have_been_too_dear_as_well():
+    broke = Report([*report(errors=1), *paid(2.0, 0.0, 0.0)])
+    decision = Gate(max_cost=1).decide(broke)
+    assert [missed.kind for missed in decision.missed] == ["errors", "cost"]
+
+
 @pytest.mark.parametrize(
     "given, told",
     [
         ({"min_pass_rate": 90}, "min_pass_rate=90 is no share"),
         ({"min_pass_rate": float("nan")}, "min_pass_rate=nan is no share"),
         ({"max_errors": -1}, "max_errors=-1 is no count"),
+        ({"max_cost": -0.1}, "max_cost=-0.1 is no amount"),
+        ({"max_cost": float("nan")}, "max_cost=nan is no amount"),
         ({"fail_on": ["regressions"]}, "fail_on='regressions' is unknown"),
     ],
 )

@@ -2,35 +2,58 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from functools import cache
-from typing import Annotated, cast
-
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from greenroom.errors import BadLedger
 from greenroom.ledger.events import AnyEvent, Event
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
 
 @cache
-def _adapter() -> TypeAdapter[AnyEvent]:
+def _adapter() -> "TypeAdapter[AnyEvent]":
+    # Writing needs no pydantic, and most runs are only written.
+    from pydantic import Field, TypeAdapter
+
     return TypeAdapter(Annotated[AnyEvent, Field(discriminator="kind")])
 
 
 def encode(events: Iterable[Event]) -> Iterator[str]:
     """One line of JSON for each event."""
-    adapter = _adapter()
-    for event in events:
-        try:
-            yield adapter.dump_json(cast(AnyEvent, event)).decode()
-        except PydanticSerializationError:
-            yield _mended(adapter.dump_python(cast(AnyEvent, event)))
+    return map(encoded, events)
 
 
-def _mended(event: object) -> str:
-    """Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go."""
-    text = json.dumps(event, ensure_ascii=False, allow_nan=False)
-    return text.encode(errors="surrogatepass").decode(errors="replace")
+def encoded(event: Event) -> str:
+    """An event as one line of JSON, with all its fields in their order."""
+    line = _write({**_usual(cast(Any, type(event))), **vars(event)})
+    if line.isascii():
+        return line
+    # Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go.
+    return line.encode(errors="surrogatepass").decode(errors="replace")
+
+
+@cache
+def _usual(kind: type[Event]) -> dict[str, Any]:
+    """What an event of this kind says of itself unless it was told otherwise."""
+    return {field.name: field.default for field in fields(cast(Any, kind))}
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """A record inside an event, by its fields."""
+    return {name: getattr(value, name) for name in _names(cast(Any, type(value)))}
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+_write = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_parts
+).encode
 
 
 def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:
@@ -38,6 +61,8 @@ def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:
 
     A last line without its newline that does not parse is the mark of a cut, and is left out.
     """
+    from pydantic import ValidationError
+
     adapter = _adapter()
     numbered = [(number, line) for number, line in enumerate(lines, start=1)]
     last = len(numbered)
@@ -63,7 +88,7 @@ def _is_json(line: str) -> bool:
     return True
 
 
-def _first(error: ValidationError) -> str:
+def _first(error: "ValidationError") -> str:
     found = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in found["loc"])
     return f"{found['msg']} at {place!r}" if place else str(found["msg"])

@@ -164,6 +164,8 @@ class ModelCalled(Event):
     n: int = 0
     messages: int = 0
     tools: tuple[str, ...] = ()
+    digest: str = ""
+    """Of the whole question, where somebody may want to find its answer again."""
 
 
 @record(kw_only=True)

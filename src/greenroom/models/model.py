@@ -36,6 +36,8 @@ class ModelRequest:
     path: str = ""
     node: str = ""
     n: int = 0
+    digest: str = ""
+    """Of the question, for whoever wants to find its answer in a ledger again."""
 
     @property
     def last(self) -> str:

@@ -11,7 +11,7 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.questions import Step
 from greenroom.results.blame import Blame
 from greenroom.results.report import MetricSummary, Report
-from greenroom.results.result import CaseResult, Problem
+from greenroom.results.result import CaseResult, Problem, responses_in
 
 VERSION = 1
 KIND = "report"
@@ -91,6 +91,16 @@ def result_data(result: CaseResult) -> dict[str, Json]:
     """One case's result as JSON, with the case itself and all that was kept of its run."""
     trajectory = result.trajectory
     return {
+        **verdict_data(result),
+        "responses": responses_in(trajectory),
+        "trajectory": [_step_data(step) for step in trajectory],
+        "case": asked_data(result),
+    }
+
+
+def verdict_data(result: CaseResult) -> dict[str, Json]:
+    """What was concluded of a run and what it took, without the run itself."""
+    return {
         "case_id": result.case_id,
         "name": result.name,
         "tags": list(result.tags),
@@ -112,9 +122,6 @@ def result_data(result: CaseResult) -> dict[str, Json]:
         "user_models": dict(result.user_models),
         "judge_models": dict(result.judge_models),
         "notes": list(result.notes),
-        "responses": result.responses,
-        "trajectory": [_step_data(step) for step in trajectory],
-        "case": _case_data(result),
     }
 
 
@@ -165,7 +172,8 @@ def _step_data(step: Step) -> dict[str, Json]:
     }
 
 
-def _case_data(result: CaseResult) -> Json:
+def asked_data(result: CaseResult) -> Json:
+    """The case itself as JSON; None if it cannot be written down."""
     try:
         return plain(result.case, f"case {result.case_id!r}")
     except BadInput:

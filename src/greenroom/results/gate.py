@@ -13,7 +13,7 @@ from greenroom.results.intervals import percent
 from greenroom.results.report import Report
 
 FailOn = Literal["regression", "skipped"]
-Kind = Literal["errors", "pass_rate", "regression", "skipped"]
+Kind = Literal["errors", "pass_rate", "regression", "skipped", "cost"]
 
 _NAMED = 10
 
@@ -52,7 +52,8 @@ class Gate:
 
     With `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just
     the pass rate itself. `fail_on` names what else keeps it shut: a case that got worse than in the
-    baseline, or one that was skipped.
+    baseline, or one that was skipped. `max_cost` is what agents, users and judges may cost together
+    in USD; a cost that nobody knows is not shown to stay below it.
     """
 
     min_pass_rate: float = 1.0
@@ -60,6 +61,7 @@ class Gate:
     fail_on: Sequence[FailOn] = ("regression",)
     max_errors: int = 0
     threshold: float = THRESHOLD
+    max_cost: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_pass_rate <= 1:
@@ -68,6 +70,8 @@ class Gate:
             )
         if self.max_errors < 0:
             raise BadInput(f"max_errors={self.max_errors!r} is no count; give 0 or more.")
+        if self.max_cost is not None and not self.max_cost >= 0:
+            raise BadInput(f"max_cost={self.max_cost!r} is no amount in USD; give 0 or more.")
         if unknown := [name for name in self.fail_on if name not in get_args(FailOn)]:
             raise BadInput(
                 f"fail_on={unknown[0]!r} is unknown; there are {list(get_args(FailOn))}."
@@ -91,12 +95,12 @@ class Gate:
         if summary.skipped and "skipped" in self.fail_on:
             names = [result.label for result in report.results if result.status == "skipped"]
             yield Missed("skipped", f"{_cases(len(names))} skipped: {_listed(names)}")
+        if self.max_cost is not None and (why := _too_dear(report, self.max_cost)):
+            yield Missed("cost", why)
 
     def _too_low(self, report: Report) -> str:
         rate, minimum = report.summary.pass_rate, self.min_pass_rate
-        if rate is None:
-            return below(rate, minimum)
-        if rate < minimum:
+        if rate is None or rate < minimum:
             return below(rate, minimum)
         return self._unsure(report) if self.confident else ""
 
@@ -126,6 +130,15 @@ def below(rate: float | None, minimum: float) -> str:
 def _apart(share: float, bar: float) -> tuple[str, str]:
     digits = next((d for d in range(1, 9) if percent(share, d) != percent(bar, d)), 9)
     return percent(share, digits), percent(bar, digits)
+
+
+def _too_dear(report: Report, most: float) -> str:
+    parts = (report.cost, report.user_cost, report.judge_cost)
+    known = [part for part in parts if part is not None]
+    bar = f"a maximum of ${most:.4f}"
+    if len(known) < len(parts):
+        return f"the cost is unknown, so {bar} cannot be shown"
+    return f"the cost of ${sum(known):.4f} is above {bar}" if sum(known) > most else ""
 
 
 def _errors(count: int, allowed: int) -> str:

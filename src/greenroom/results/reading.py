@@ -12,7 +12,7 @@ from greenroom.ledger.questions import Step, StepType
 from greenroom.results.blame import Blame, Whom
 from greenroom.results.data import KIND, VERSION
 from greenroom.results.report import Report
-from greenroom.results.result import CaseResult, Problem, Status
+from greenroom.results.result import CaseResult, Problem, Shelf, Status
 
 T = TypeVar("T")
 
@@ -142,35 +142,50 @@ def report_from(data: Json, where: str) -> Report:
 def _result_from(data: Json, where: str) -> CaseResult:
     part = _Part(data, where)
     result = CaseResult(
-        case_id=part.text("case_id"),
-        name=part.text("name"),
-        tags=part.texts("tags"),
-        trial=part.whole("trial"),
-        status=part.one_of("status", get_args(Status)),
-        scores=_scores_from(part.part("scores")),
-        ended=part.maybe("ended", lambda name: part.one_of(name, get_args(EndReason))),
-        error=part.maybe("error", lambda name: _problem_from(part.part(name))),
-        turns=part.whole("turns"),
-        seconds=part.amount("seconds"),
-        usage=_usage_from(part, "usage"),
-        cost=part.maybe("cost", part.amount),
-        user_usage=_usage_from(part, "user_usage"),
-        user_cost=part.maybe("user_cost", part.amount),
-        judge_usage=_usage_from(part, "judge_usage"),
-        judge_cost=part.maybe("judge_cost", part.amount),
-        models=part.counts("models"),
-        user_models=part.counts("user_models"),
-        judge_models=part.counts("judge_models"),
-        notes=part.texts("notes"),
+        **_verdict(part),
         asked=part.maybe("case", lambda name: part.part(name).data),
         steps=[
             _step_from(_Part(step, f"{where}.trajectory[{i}]"))
             for i, step in enumerate(part.list("trajectory"))
         ],
-        blamed=part.maybe("blame", lambda name: _blame_from(part.part(name))),
     )
     part.done("responses")
     return result
+
+
+def verdict_from(data: Json, where: str, kept: Shelf | None) -> CaseResult:
+    """The result whose verdict was written down, and whose ledger is elsewhere, or nowhere."""
+    part = _Part(data, where)
+    asked = part.maybe("case", lambda name: part.part(name).data) if "case" in part.data else None
+    result = CaseResult(**_verdict(part), asked=asked, kept=kept)
+    part.done()
+    return result
+
+
+def _verdict(part: _Part) -> dict[str, Any]:
+    return {
+        "case_id": part.text("case_id"),
+        "name": part.text("name"),
+        "tags": part.texts("tags"),
+        "trial": part.whole("trial"),
+        "status": part.one_of("status", get_args(Status)),
+        "scores": _scores_from(part.part("scores")),
+        "ended": part.maybe("ended", lambda name: part.one_of(name, get_args(EndReason))),
+        "error": part.maybe("error", lambda name: _problem_from(part.part(name))),
+        "turns": part.whole("turns"),
+        "seconds": part.amount("seconds"),
+        "usage": _usage_from(part, "usage"),
+        "cost": part.maybe("cost", part.amount),
+        "user_usage": _usage_from(part, "user_usage"),
+        "user_cost": part.maybe("user_cost", part.amount),
+        "judge_usage": _usage_from(part, "judge_usage"),
+        "judge_cost": part.maybe("judge_cost", part.amount),
+        "models": part.counts("models"),
+        "user_models": part.counts("user_models"),
+        "judge_models": part.counts("judge_models"),
+        "notes": part.texts("notes"),
+        "blamed": part.maybe("blame", lambda name: _blame_from(part.part(name))),
+    }
 
 
 def _scores_from(part: _Part) -> dict[str, Outcome]:

@@ -44,16 +44,17 @@ def _result(result: CaseResult, hand: Redactor) -> CaseResult:
         tags=tuple(map(str, result.tags)),
         scores={name: _told(outcome) for name, outcome in result.scores.items()},
         blamed=result.blame,
-        ledger=None,
+        kept=None,
         asked=None,
     )
-    events = None if result.ledger is None else list(result.ledger)
+    ledger = result.ledger
+    events = None if ledger is None else list(ledger)
     asked = _asked(result)
     # All at once: most results hold no secret, and are found so in one go.
     clean, clean_events, clean_asked = hand.value((bare, events, asked))
-    ledger = result.ledger if clean_events is events else Ledger(clean_events or ())
-    kept = result.asked if asked is not None and clean_asked is asked else clean_asked
-    return replace(clean, ledger=ledger, asked=kept)
+    kept = result.kept if clean_events is events else Ledger(clean_events or ())
+    asked_for = result.asked if asked is not None and clean_asked is asked else clean_asked
+    return replace(clean, kept=kept, asked=asked_for)
 
 
 def _told(outcome: Outcome) -> Outcome:

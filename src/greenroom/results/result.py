@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Literal
+from typing import Literal, Protocol, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
@@ -25,6 +25,14 @@ UNSEEN: Mapping[Calls, str] = {
 }
 """What a result says when the agent made calls that nobody could see."""
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
+
+
+class Shelf(Protocol):
+    """A ledger that is kept elsewhere."""
+
+    def load(self) -> Ledger:
+        """The ledger, read anew each time."""
+        ...
 
 
 @record
@@ -60,7 +68,8 @@ class CaseResult:
     user_models: Mapping[str, int] = field(default_factory=dict[str, int])
     judge_models: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: Sequence[str] = ()
-    ledger: Ledger | None = field(default=None, compare=False, repr=False)
+    kept: Ledger | Shelf | None = field(default=None, compare=False, repr=False)
+    """The ledger of the run, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
     """The case itself, or its data where it was read from a file."""
     steps: Sequence[Step] = field(default=(), compare=False, repr=False)
@@ -84,25 +93,31 @@ class CaseResult:
         return self.status in ("failed", "error", "terminated")
 
     @property
+    def ledger(self) -> Ledger | None:
+        """All that happened, if it was kept; one from a store is read anew each time."""
+        kept = self.kept
+        return kept if kept is None or isinstance(kept, Ledger) else kept.load()
+
+    @property
     def case(self) -> Mapping[str, Json] | None:
         """The case's data, if it is known."""
-        return case_data(self.asked) if isinstance(self.asked, Case) else self.asked
+        if isinstance(self.asked, Case):
+            return case_data(self.asked)
+        if self.asked is not None or self.kept is None:
+            return self.asked
+        first = questions.started(self.ledger) if self.ledger else None
+        return None if first is None else cast("Mapping[str, Json] | None", first.case)
 
     @property
     def trajectory(self) -> list[Step]:
         """Nodes, tools, messages and decisions in order, as far as they were kept."""
-        return list(self.steps) if self.ledger is None else questions.trajectory(self.ledger)
+        ledger = self.ledger
+        return list(self.steps) if ledger is None else questions.trajectory(ledger)
 
     @property
     def responses(self) -> list[str]:
         """The agent's last words in each turn; "" for a turn without any."""
-        found: list[str] = []
-        for step in self.trajectory:
-            if step.type == "message" and step.name == "user":
-                found.append("")
-            elif step.type == "message":
-                found[-1:] = [str(step.args)]
-        return found
+        return responses_in(self.trajectory)
 
     @property
     def measured(self) -> dict[str, Score]:
@@ -112,9 +127,20 @@ class CaseResult:
     @property
     def blame(self) -> Blame | None:
         """Whose failure it is that the case fell short; None if it did not, or nobody can tell."""
-        if self.ledger is None or not isinstance(self.asked, Case):
+        if not isinstance(self.kept, Ledger) or not isinstance(self.asked, Case):
             return self.blamed
-        return blame(self.asked, self.ledger, self.scores)
+        return blame(self.asked, self.kept, self.scores)
+
+
+def responses_in(trajectory: Sequence[Step]) -> list[str]:
+    """The agent's last words in each turn of a trajectory."""
+    found: list[str] = []
+    for step in trajectory:
+        if step.type == "message" and step.name == "user":
+            found.append("")
+        elif step.type == "message":
+            found[-1:] = [str(step.args)]
+    return found
 
 
 def concluded(
@@ -126,8 +152,31 @@ def concluded(
     keep_ledger: bool = True,
 ) -> CaseResult:
     """The verdict on a finished run; `judging` is the ledger of what the metrics asked models."""
+    error = _problem(questions.ended(ledger), scores)
+    return _told(case, ledger, scores, error, judging, keep_ledger)
+
+
+def unmeasured(
+    case: Case,
+    ledger: Ledger,
+    error: BaseException,
+    *,
+    judging: Ledger | None = None,
+    keep_ledger: bool = True,
+) -> CaseResult:
+    """The verdict on a finished run that could not be measured: what it took is known all the same."""
+    return _told(case, ledger, {}, _described(error, "metric"), judging, keep_ledger)
+
+
+def _told(
+    case: Case,
+    ledger: Ledger,
+    scores: Mapping[str, Outcome],
+    error: Problem | None,
+    judging: Ledger | None,
+    keep_ledger: bool,
+) -> CaseResult:
     end = questions.ended(ledger)
-    error = _problem(end, scores)
     agent = questions.spending(ledger)
     user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
@@ -152,7 +201,7 @@ def concluded(
         user_models=user.models,
         notes=tuple(UNSEEN[calls] for calls in questions.unseen(ledger)),
         judge_models=judges.models,
-        ledger=ledger if keep_ledger else None,
+        kept=ledger if keep_ledger else None,
         asked=case,
         steps=() if keep_ledger or status == "passed" else _kept_steps(ledger),
         blamed=None if keep_ledger or status == "passed" else blame(case, ledger, scores),
@@ -166,15 +215,18 @@ def _kept_steps(ledger: Ledger) -> tuple[Step, ...]:
 
 def broken(case: Case, error: BaseException, phase: Phase = "system") -> CaseResult:
     """The verdict on a case that could not even be played."""
-    problem = Problem(getattr(error, "phase", phase), str(error), type(error).__name__)
     return CaseResult(
         case_id=case.id,
         name=case.name,
         tags=tuple(case.tags),
         status="error",
-        error=problem,
+        error=_described(error, phase),
         asked=case,
     )
+
+
+def _described(error: BaseException, phase: Phase) -> Problem:
+    return Problem(getattr(error, "phase", phase), str(error), type(error).__name__)
 
 
 def skipped(case: Case, why: str) -> CaseResult:

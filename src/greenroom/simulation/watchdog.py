@@ -217,6 +217,13 @@ async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
             _, left = await asyncio.wait(left, timeout=_KNOCK)
 
 
+def cut_all(loop: asyncio.AbstractEventLoop) -> None:
+    """End everything that is watched on this loop; any thread may ask for it."""
+    watch = _watches.get(loop)
+    for deadline in () if watch is None else watch.deadlines():
+        deadline.cut()
+
+
 class vigil:  # noqa: N801 - read as a noun of the trade: with vigil()
     """Keep the watch of the running loop up, however many deadlines begin and end meanwhile.
 

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.parts import MetricLike
+from greenroom.errors import BadMetric
+from greenroom.metrics import as_metric
 from greenroom.simulation.users import with_user_model
 
 if TYPE_CHECKING:
@@ -27,11 +30,20 @@ def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
     if evalset.usual is not None:
         # Another tool's config is the whole list of what counts.
         evalset = replace(evalset, usual=())
-    names = {criterion.name for criterion in config.criteria}
-    kept = [given for given in evalset.metrics if getattr(given, "name", given) not in names]
+    names = {name for criterion in config.criteria for name in _names(criterion)}
+    kept = [given for given in evalset.metrics if names.isdisjoint(_names(given))]
     model = config.user_simulator.model if config.user_simulator else ""
     cases = [with_user_model(case, model or None) for case in evalset]
     return replace(evalset, cases=cases, metrics=[*kept, *config.criteria])
+
+
+def _names(given: MetricLike) -> tuple[str, str]:
+    """A metric by the name it was asked for with, and by its own."""
+    bare = getattr(given, "name", str(given))
+    try:
+        return bare, as_metric(given).name
+    except BadMetric:
+        return bare, bare  # it lacks something, which the other may have
 
 
 def as_config(given: "EvalConfig | str | Path | None") -> "EvalConfig | None":

@@ -1,13 +1,14 @@
 """A finished run, measured: inside the fence, in time, and with what the judges asked written down."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
 from greenroom.cases.case import Case
-from greenroom.cases.parts import Metric
+from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome
 from greenroom.errors import FenceBreach, MetricRefused, MetricsHung
+from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.scoring import only_compares, score
@@ -16,8 +17,11 @@ from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.watchdog import watched
 from greenroom.world.answers import AnswerCache, CachedWorld
 from greenroom.world.live import LiveWorld
+from greenroom.world.remembering import RememberingWorld
 from greenroom.world.threads import Expired
+from greenroom.world.world import World
 
+OnEvent = Callable[[Event], None]
 METRIC_SECONDS = 60.0
 
 _NOWHERE = LiveWorld(Ledger())
@@ -26,48 +30,57 @@ _NOWHERE = LiveWorld(Ledger())
 
 @record(kw_only=True)
 class Measuring:
-    """What measures the runs of an evaluation, beside each case's own, and for how long.
-
-    Without `expectations`, what a case expects is only material for the metrics.
-    """
+    """What measures the runs of an evaluation, beside each case's own, and for how long."""
 
     metrics: Sequence[Metric] = ()
-    expectations: bool = True
     seconds_per_metric: float = METRIC_SECONDS
     cache: AnswerCache | None = None
 
-    async def outcomes(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
-        """Every metric's outcome; what models were asked for it goes into `judging`."""
-        if self.expectations and only_compares(case, self.metrics):
-            return await score(ledger, self.metrics, case, world=_NOWHERE)
-        return await self._in_time(case, ledger, judging)
+    async def outcomes(
+        self,
+        case: Case,
+        ledger: Ledger,
+        judging: Ledger,
+        on_event: OnEvent | None = None,
+    ) -> dict[str, Outcome]:
+        """Every metric's outcome; what models were asked for it goes into `judging`.
 
-    async def _in_time(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
+        Answers that `judging` holds from before a cut are not asked for again.
+        """
+        if only_compares(case, self.metrics):
+            return await score(ledger, self.metrics, case, world=_NOWHERE)
+        world = FencedWorld(judging, Latch(), on_event=on_event)
+        return await self._in_time(case, ledger, world)
+
+    async def _in_time(self, case: Case, ledger: Ledger, world: FencedWorld) -> dict[str, Outcome]:
         """Score, but not forever: a metric that blocks the event loop is broken off too."""
         task = asyncio.current_task()
         assert task is not None
         seconds = self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
         with watched(task, seconds) as deadline:
             try:
-                return await self._fenced(case, ledger, judging)
+                world.deadline = monotonic() + seconds
+                return await self._fenced(case, ledger, self._asked(world))
             except (asyncio.CancelledError, Expired):
                 if not deadline.expired:
                     raise
                 raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
 
-    async def _fenced(self, case: Case, ledger: Ledger, judging: Ledger) -> dict[str, Outcome]:
+    def _asked(self, world: FencedWorld) -> World:
+        """The world as metrics see it: with a memory, and with the cache if there is one."""
+        remembering = RememberingWorld(world)
+        return remembering if self.cache is None else CachedWorld(remembering, self.cache)
+
+    async def _fenced(self, case: Case, ledger: Ledger, world: World) -> dict[str, Outcome]:
         """Score inside the fence: metrics may look, and ask models, but not act."""
         with enclose(case.id) as enclosure:
             enclosure.body_guard = _no_tools
-            world = FencedWorld(judging, Latch())
-            world.deadline = monotonic() + self.seconds_per_metric
             try:
                 scores = await score(
                     ledger,
                     self.metrics,
                     case,
-                    world=world if self.cache is None else CachedWorld(world, self.cache),
-                    expectations=self.expectations,
+                    world=world,
                     seconds_per_metric=self.seconds_per_metric,
                 )
             except FenceBreach as breach:
@@ -77,12 +90,13 @@ class Measuring:
         return scores
 
 
-def forgive(metrics: Iterable[Metric]) -> None:
+def forgive(metrics: Iterable[MetricLike]) -> None:
     """A judge that was out of order in an earlier run is asked again in this one."""
     for metric in metrics:
         breaker = getattr(getattr(metric, "bench", None), "breaker", None)
         if breaker is not None:
             breaker.reset()
+        forgive(getattr(metric, "judges", ()))
 
 
 def _acting(breach: object) -> MetricRefused:

@@ -15,17 +15,15 @@ from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
 from threading import get_ident
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from greenroom.ledger.events import Event
-from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import Usage, Voice
+from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.around import Around
 from greenroom.world.recording import answer_model
-from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest, World
+from greenroom.world.world import World
 
-E = TypeVar("E", bound=Event)
 Accepts = Callable[[ModelReply], bool]
 
 PLACE = ".greenroom/judges"
@@ -86,7 +84,7 @@ class AnswerCache:
         return (p for p in self.path.glob("??/*.json") if _is_key(p.stem, p.parent.name))
 
 
-class CachedWorld:
+class CachedWorld(Around):
     """A world whose models are asked once: what was answered before is given again.
 
     Only replies that pass `accepts` are kept, and those found are asked for again unless they pass
@@ -94,7 +92,7 @@ class CachedWorld:
     key of its own.
     """
 
-    __slots__ = ("_accepts", "_key", "answered", "answers", "inner")
+    __slots__ = ("_accepts", "_key", "answered", "answers")
 
     def __init__(
         self,
@@ -104,7 +102,7 @@ class CachedWorld:
         key: str = "",
         accepts: Accepts | None = None,
     ) -> None:
-        self.inner = uncached(inner)
+        super().__init__(uncached(inner))
         self.answers = answers
         self.answered = 0
         self._key = key
@@ -137,42 +135,6 @@ class CachedWorld:
     def _is_accepted(self, reply: ModelReply) -> bool:
         # A wish to call tools belongs to one run; given in another it would be out of place.
         return not reply.calls and (self._accepts is None or self._accepts(reply))
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of the world inside."""
-        return self.inner.ledger
-
-    @property
-    def voice(self) -> Voice:
-        """The voice of the world inside."""
-        return self.inner.voice
-
-    @property
-    def run_id(self) -> str:
-        """The run of the world inside."""
-        return self.inner.run_id
-
-    @property
-    def deadline(self) -> float | None:
-        """The deadline of the world inside."""
-        return self.inner.deadline
-
-    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
-        """Tools are never answered from a cache."""
-        return await self.inner.call_tool(request, body)
-
-    def record(self, event: E) -> E:
-        """Write an event down in the world inside."""
-        return self.inner.record(event)
-
-    def now(self) -> float:
-        """The time in the world inside."""
-        return self.inner.now()
-
-    def new_id(self, *parts: object) -> str:
-        """An id of the world inside."""
-        return self.inner.new_id(*parts)
 
 
 def answers_of(world: World) -> AnswerCache | None:
@@ -220,15 +182,7 @@ def _again(reply: ModelReply) -> ModelBody:
 
 
 def _data(reply: ModelReply, key: str) -> Json:
-    used = reply.usage
-    return {
-        "format": _FORMAT,
-        "key": key,
-        "text": reply.text,
-        "model": reply.model,
-        "usage": None if used is None else [used.input, used.output],
-        "cost": reply.cost,
-    }
+    return {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}
 
 
 def _reply(data: Any, key: str) -> ModelReply | None:

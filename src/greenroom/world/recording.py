@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -79,7 +80,7 @@ async def answer_model(
 
 
 def _question(request: ModelRequest) -> ModelCalled:
-    return ModelCalled(
+    asked = ModelCalled(
         path=request.path,
         node=request.node,
         agent=request.agent,
@@ -88,6 +89,7 @@ def _question(request: ModelRequest) -> ModelCalled:
         messages=len(request.messages),
         tools=tuple([tool.name for tool in request.tools]),
     )
+    return replace(asked, digest=request.digest) if request.digest else asked
 
 
 def _no_answer(request: ModelRequest, error: Exception) -> ModelFailed:

@@ -1,0 +1,120 @@
+"""The SQLite file: how it is opened, written in short transactions, and what is said when it fails."""
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from greenroom.errors import StoreFailed
+
+VERSION = 1
+_PATIENCE = 30.0
+_SCHEMA = """
+create table if not exists runs (
+    id text primary key,
+    name text not null,
+    status text not null,
+    begun real not null,
+    ended real,
+    seconds real not null default 0,
+    plan text not null,
+    notes text not null default '[]'
+) without rowid;
+create table if not exists trials (
+    run_id text not null,
+    case_id text not null,
+    trial integer not null,
+    position integer not null,
+    digest text not null,
+    status text not null,
+    verdict text not null,
+    ledger blob not null,
+    judging blob not null,
+    primary key (run_id, case_id, trial)
+);
+"""
+
+
+class Database:
+    """One SQLite file. Each connection belongs to the thread that opened it."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def connected(self) -> Generator[sqlite3.Connection]:
+        """A connection for a while; whatever SQLite complains about is named."""
+        try:
+            connection = self.open()
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise self.failure(error) from error
+
+    def open(self) -> sqlite3.Connection:
+        """A connection whose commits are on disk when they return."""
+        try:
+            self._make_folder()
+        except OSError as error:
+            raise StoreFailed(f"cannot keep runs in {self.path.parent}: {error}.") from error
+        connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+        try:
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = full")
+            self._check_version(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make_folder(self) -> None:
+        """The folder is private: ledgers hold what was said word for word."""
+        folder = self.path.parent
+        if not folder.exists():
+            folder.mkdir(parents=True, mode=0o700)
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        if not self.path.exists():
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    def _check_version(self, connection: sqlite3.Connection) -> None:
+        [version] = connection.execute("pragma user_version").fetchone()
+        if version > VERSION:
+            raise StoreFailed(
+                f"{self.path} was written by a newer Greenroom (format {version}, known {VERSION}). "
+                f"Update greenroom, or keep runs elsewhere."
+            )
+        if version < VERSION:
+            with transaction(connection):
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"pragma user_version = {VERSION}")
+
+    def failure(self, error: sqlite3.Error) -> StoreFailed:
+        """What to say of an error of SQLite's."""
+        match str(error):
+            case "database is locked":
+                hint = f"another process has held it for more than {_PATIENCE:g} s; try again"
+            case "database or disk is full":
+                hint = "free some space, then continue the run"
+            case _:
+                hint = "look at the file, or keep runs elsewhere"
+        return StoreFailed(f"the store {self.path} cannot be used: {error}; {hint}.")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """All or nothing; the lock to write is taken at once, so nobody fails half-way."""
+    connection.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        # A full disk has rolled back already.
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+    connection.execute("commit")

@@ -1,0 +1,41 @@
+"""Places where a crash hurts most, each with a name, so that tests can crash there.
+
+    GREENROOM_FAILPOINT=commit.before      the process kills itself when it first gets there
+    GREENROOM_FAILPOINT=commit.before:7    ... when it gets there for the seventh time
+
+Without the variable a failpoint is one look at an empty name.
+"""
+
+import os
+import signal
+from itertools import count
+
+FAILPOINTS = (
+    "run.begun",
+    "journal.opened",
+    "journal.half_written",
+    "journal.written",
+    "trial.played",
+    "trial.measured",
+    "commit.before",
+    "commit.inside",
+    "commit.after",
+    "journal.cleared",
+    "resume.read",
+    "run.closing",
+)
+"""Every failpoint there is, in the order in which a run comes by."""
+
+_ARMED, _, _TIMES = os.environ.get("GREENROOM_FAILPOINT", "").partition(":")
+_passed = count(1)
+
+
+def is_armed(name: str) -> bool:
+    """Whether this failpoint is the one to crash at."""
+    return name == _ARMED
+
+
+def failpoint(name: str) -> None:
+    """Crash here, as a power cut would, if somebody asked for it."""
+    if name == _ARMED and next(_passed) >= int(_TIMES or 1):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,207 @@
+"""The journal of trials under way: each event is written down when it happens.
+
+A trial has one file while it is played and measured. Its first line says whose it is, each further
+one is an event: `A` of the run, `J` of what the metrics asked models. When the trial is safe in the
+database its file is emptied and given to the next. Lines are written plainly, without waiting for
+the disk: a process that dies loses nothing, a machine that loses power what was not yet on disk.
+"""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from greenroom.errors import BadLedger, StoreFailed
+from greenroom.ledger.codec import encoded
+from greenroom.ledger.events import Event
+from greenroom.ledger.ledger import Ledger
+from greenroom.store.failpoints import failpoint, is_armed
+from greenroom.store.runs import Key
+
+_AGENT: Final = b"A"
+_JUDGE: Final = b"J"
+_SUFFIX = ".jsonl"
+
+
+class Entry:
+    """The file of one trial under way, and what was written in it."""
+
+    __slots__ = ("_file", "_lines", "failure", "is_frozen", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failure = ""
+        self.is_frozen = False
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._lines: dict[bytes, list[bytes]] = {_AGENT: [], _JUDGE: []}
+
+    def begin(self, key: Key, digest: str) -> None:
+        """Say whose file this is now."""
+        about = json.dumps({"case_id": key.case_id, "trial": key.trial, "digest": digest})
+        self._put(about.encode() + b"\n")
+        failpoint("journal.opened")
+
+    def take_up(self, ledger: Ledger, judging: Ledger) -> None:
+        """Write down again what an earlier process had done of this trial."""
+        for mark, events in ((_AGENT, ledger), (_JUDGE, judging)):
+            for event in events:
+                self._append(mark, event)
+
+    def agent(self, event: Event) -> None:
+        """Write down an event of the run."""
+        self._append(_AGENT, event)
+
+    def judge(self, event: Event) -> None:
+        """Write down an event of the measuring."""
+        self._append(_JUDGE, event)
+
+    def _append(self, mark: bytes, event: Event) -> None:
+        line = encoded(event).encode() + b"\n"
+        self._lines[mark].append(line)
+        self._put(mark + line)
+        failpoint("journal.written")
+
+    def _put(self, line: bytes) -> None:
+        if self.is_frozen or self.failure:
+            return
+        try:
+            if is_armed("journal.half_written"):
+                os.write(self._file, line[: len(line) // 2])
+                failpoint("journal.half_written")
+                line = line[len(line) // 2 :]
+            while line:
+                line = line[os.write(self._file, line) :]
+        except OSError as error:
+            # The trial goes on: what is paid for should at least be measured and reported.
+            self.failure = f"cannot write to the journal {self.path}: {error}"
+
+    @property
+    def ledger(self) -> bytes:
+        """The run as JSON lines."""
+        return b"".join(self._lines[_AGENT])
+
+    @property
+    def judging(self) -> bytes:
+        """What the metrics asked, as JSON lines."""
+        return b"".join(self._lines[_JUDGE])
+
+    def clear(self) -> None:
+        """Empty the file for the next trial."""
+        self._lines = {_AGENT: [], _JUDGE: []}
+        os.ftruncate(self._file, 0)
+        failpoint("journal.cleared")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.is_frozen = True
+        os.close(self._file)
+
+
+class Journal:
+    """The files of one run's trials under way, in a folder that one process at a time may hold."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._free: list[Entry] = []
+        self._used: set[Entry] = set()
+        self._number = 0
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreFailed(f"cannot keep a journal in {folder}: {error}.") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise StoreFailed(
+                f"run {folder.name!r} is under way in another process. Wait for it, or stop it."
+            ) from None
+
+    def entry(self) -> Entry:
+        """An empty file for a trial that begins."""
+        try:
+            taken = self._free.pop() if self._free else self._new()
+        except OSError as error:
+            raise StoreFailed(f"cannot keep a journal in {self.folder}: {error}.") from error
+        self._used.add(taken)
+        return taken
+
+    def _new(self) -> Entry:
+        # Those an earlier process left behind keep their names until they are taken up.
+        while (path := self.folder / f"{self._number}{_SUFFIX}").exists():
+            self._number += 1
+        return Entry(path)
+
+    def release(self, entry: Entry) -> None:
+        """Take back the file of a trial that is safe in the database."""
+        self._used.discard(entry)
+        entry.clear()
+        self._free.append(entry)
+
+    def left_over(self) -> "list[LeftOver]":
+        """What earlier processes had under way when they ended; unreadable ones are left out."""
+        found = (_left_over(path) for path in sorted(self.folder.glob(f"*{_SUFFIX}")))
+        return [left for left in found if left is not None]
+
+    def freeze(self) -> None:
+        """Write nothing more: what follows is the noise of stopping, and no part of the run."""
+        for entry in tuple(self._used):
+            entry.is_frozen = True
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the folder; `remove` it once all is safe in the database."""
+        for entry in (*self._free, *self._used):
+            entry.close()
+        if remove:
+            for path in (*self.folder.glob(f"*{_SUFFIX}"), self.folder / "lock"):
+                path.unlink(missing_ok=True)
+            self.folder.rmdir()
+        os.close(self._lock)
+
+
+class LeftOver:
+    """A trial that was under way when its process ended."""
+
+    __slots__ = ("digest", "judging", "key", "ledger", "path")
+
+    def __init__(self, path: Path, key: Key, digest: str, ledger: Ledger, judging: Ledger) -> None:
+        self.path = path
+        self.key = key
+        self.digest = digest
+        self.ledger = ledger
+        self.judging = judging
+
+
+def _left_over(path: Path) -> LeftOver | None:
+    """What a journal file holds, up to the line at which it was cut."""
+    first, *lines = path.read_bytes().split(b"\n")
+    try:
+        about = json.loads(first)
+        key = Key(str(about["case_id"]), int(about["trial"]))
+        ledgers = [_events(lines, mark, path) for mark in (_AGENT, _JUDGE)]
+        return LeftOver(path, key, str(about["digest"]), *ledgers)
+    except (ValueError, TypeError, KeyError, BadLedger):
+        return None
+
+
+def _events(lines: list[bytes], mark: bytes, path: Path) -> Ledger:
+    # The last piece is a line without its end, or nothing.
+    own = (line[1:].decode(errors="replace") for line in lines[:-1] if line[:1] == mark)
+    return Ledger.loads("".join(f"{line}\n" for line in own), str(path))
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is at work on the run of this folder."""
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False

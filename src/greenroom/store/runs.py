@@ -1,0 +1,97 @@
+"""What the store knows of a run: what was planned, and how far it got."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Literal
+
+from greenroom.ledger.records import record
+
+RunStatus = Literal["running", "interrupted", "finished"]
+
+
+@record(kw_only=True)
+class Plan:
+    """What a run set out to do, named so that a change of any part is noticed."""
+
+    name: str = ""
+    evalset_id: str = ""
+    agent: str = ""
+    """The agent as its author calls it: a reference, a name."""
+    digest: str = ""
+    """Changes with the agent; empty where each case brings its own."""
+    metrics: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The digest of each metric of the run."""
+    cases: int = 0
+    trials: int = 1
+
+    def changes(self, now: "Plan") -> list[str]:
+        """What makes `now` another undertaking, in words; the cases are looked at one by one."""
+        found: list[str] = []
+        if self.digest != now.digest:
+            found.append(
+                f"the agent has changed ({self.digest or 'none'}, now {now.digest or 'none'})"
+            )
+        found += [
+            f"metric {name!r} has changed" for name in self.metrics if _differ(self, now, name)
+        ]
+        found += [f"metric {name!r} was added" for name in now.metrics if name not in self.metrics]
+        found += [
+            f"metric {name!r} was removed" for name in self.metrics if name not in now.metrics
+        ]
+        return found
+
+
+def _differ(before: Plan, now: Plan, name: str) -> bool:
+    return name in now.metrics and before.metrics[name] != now.metrics[name]
+
+
+@record(kw_only=True)
+class Run:
+    """One execution of a set, as the store remembers it."""
+
+    id: str
+    plan: Plan
+    status: RunStatus
+    begun: float
+    """Seconds since the epoch."""
+    ended: float | None = None
+    seconds: float = 0.0
+    """How long it worked; a run that was continued has worked several times."""
+    notes: Sequence[str] = ()
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many trials ended how."""
+    begun_before: bool = False
+    """Whether this process goes on with what another began."""
+
+    @property
+    def total(self) -> int:
+        """How many trials it set out to play."""
+        return self.plan.cases * self.plan.trials
+
+    @property
+    def done(self) -> int:
+        """How many trials are safe in the store."""
+        return sum(self.counts.values())
+
+
+@record
+class Key:
+    """Which trial of which case."""
+
+    case_id: str
+    trial: int
+
+
+@record(kw_only=True)
+class Row:
+    """A finished trial on its way into the store."""
+
+    key: Key
+    position: int
+    digest: str
+    """The case as it was played; another case with this id has another one."""
+    status: str
+    verdict: str
+    """The result without what its ledger knows, as JSON."""
+    ledger: bytes
+    judging: bytes

@@ -1,0 +1,296 @@
+"""The local store: runs and their finished trials, in `.greenroom/runs.db`."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from os import urandom
+from pathlib import Path
+from time import strftime, time
+from typing import Any
+
+from greenroom.errors import NotFound
+from greenroom.ledger.ledger import Ledger
+from greenroom.results.data import asked_data, verdict_data
+from greenroom.results.reading import verdict_from
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult
+from greenroom.store.database import Database, transaction
+from greenroom.store.failpoints import failpoint
+from greenroom.store.journal import Journal, is_held
+from greenroom.store.runs import Key, Plan, Row, Run, RunStatus
+
+PLACE = ".greenroom"
+PLACE_VARIABLE = "GREENROOM_STORE"
+OFF = "off"
+_DATABASE = "runs.db"
+_JOURNALS = "journals"
+
+
+def default_store() -> "Store | None":
+    """`$GREENROOM_STORE`, else `.greenroom`; None if the variable says `off`."""
+    place = os.environ.get(PLACE_VARIABLE) or PLACE
+    return None if place == OFF else Store(place)
+
+
+class Store:
+    """Runs remembered in a folder: a database of what is finished, a journal of what is not."""
+
+    __slots__ = ("database", "place")
+
+    def __init__(self, place: str | Path) -> None:
+        self.place = Path(place).absolute()
+        self.database = Database(self.place / _DATABASE)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.place)!r})"
+
+    # Writing
+
+    def begin(self, plan: Plan, connection: sqlite3.Connection) -> Run:
+        """Remember a run before its first trial."""
+        run = Run(id=_new_id(), plan=plan, status="running", begun=time())
+        with transaction(connection):
+            connection.execute(
+                "insert into runs (id, name, status, begun, plan) values (?, ?, ?, ?, ?)",
+                (run.id, _text(plan.name), run.status, run.begun, json.dumps(_data(plan))),
+            )
+        failpoint("run.begun")
+        return run
+
+    def resume(
+        self, run: Run, plan: Plan, stale: Iterable[Key], connection: sqlite3.Connection
+    ) -> Run:
+        """Remember that a run goes on, as it is planned now, without what is out of date."""
+        with transaction(connection):
+            connection.executemany(
+                "delete from trials where run_id = ? and case_id = ? and trial = ?",
+                [(run.id, _text(key.case_id), key.trial) for key in stale],
+            )
+            connection.execute(
+                "update runs set status = 'running', ended = null, plan = ? where id = ?",
+                (json.dumps(_data(plan)), run.id),
+            )
+        return replace(run, plan=plan, status="running", ended=None, begun_before=True)
+
+    def add(self, run_id: str, rows: Iterable[Row], connection: sqlite3.Connection) -> None:
+        """Keep finished trials; they are on disk when this returns."""
+        failpoint("commit.before")
+        with transaction(connection):
+            for row in rows:
+                connection.execute(
+                    "insert or replace into trials values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        run_id,
+                        _text(row.key.case_id),
+                        row.key.trial,
+                        row.position,
+                        row.digest,
+                        row.status,
+                        row.verdict,
+                        row.ledger,
+                        row.judging,
+                    ),
+                )
+            failpoint("commit.inside")
+        failpoint("commit.after")
+
+    def close(
+        self,
+        run_id: str,
+        status: RunStatus,
+        notes: Iterable[str],
+        seconds: float,
+        connection: sqlite3.Connection,
+    ) -> None:
+        """Remember how a run ended, for now or for good."""
+        failpoint("run.closing")
+        with transaction(connection):
+            connection.execute(
+                "update runs set status = ?, ended = ?, seconds = ?, notes = ? where id = ?",
+                (status, time(), seconds, json.dumps(list(notes)), run_id),
+            )
+
+    def delete(self, *ids: str) -> None:
+        """Forget runs with all their trials."""
+        found = [self.run(given).id for given in ids]
+        with self.database.connected() as connection:
+            for run_id in found:
+                journal = self.journal(run_id)  # refuses while the run is under way
+                with transaction(connection):
+                    connection.execute("delete from trials where run_id = ?", (run_id,))
+                    connection.execute("delete from runs where id = ?", (run_id,))
+                journal.close(remove=True)
+
+    def journal(self, run_id: str) -> Journal:
+        """The journal of a run; StoreFailed while another process holds it."""
+        return Journal(self._folder(run_id))
+
+    # Reading
+
+    def runs(self) -> list[Run]:
+        """Every run, the latest first."""
+        if not self.database.path.exists():
+            return []
+        with self.database.connected() as connection:
+            counts: dict[str, dict[str, int]] = {}
+            query = "select run_id, status, count(*) from trials group by run_id, status"
+            for run_id, status, number in connection.execute(query):
+                counts.setdefault(run_id, {})[status] = number
+            rows = connection.execute(
+                "select id, status, begun, ended, seconds, plan, notes from runs "
+                "order by begun desc, id desc"
+            )
+            return [self._run(row, counts.get(row[0], {})) for row in rows]
+
+    def _run(self, row: tuple[Any, ...], counts: Mapping[str, int]) -> Run:
+        run_id, status, begun, ended, seconds, plan, notes = row
+        if status == "running" and not is_held(self._folder(run_id)):
+            status = "interrupted"  # its process died without a word
+        return Run(
+            id=run_id,
+            plan=Plan(**json.loads(plan)),
+            status=status,
+            begun=begun,
+            ended=ended,
+            seconds=seconds,
+            notes=tuple(json.loads(notes)),
+            counts=counts,
+        )
+
+    def _folder(self, run_id: str) -> Path:
+        return self.place / _JOURNALS / run_id
+
+    def run(self, given: str) -> Run:
+        """The run with this id, or the only one whose id begins so."""
+        known = self.runs()
+        found = [run for run in known if run.id == given] or [
+            run for run in known if given and run.id.startswith(given)
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(run.id for run in found)
+            raise NotFound(f"several runs begin with {given!r}: {ids}. Give more of its id.")
+        raise NotFound(
+            f"there is no run {given!r} in {self.place}. `greenroom runs list` shows what is there."
+        )
+
+    def latest_open(self, plan: Plan) -> Run:
+        """The latest run of this set that is not finished."""
+        for run in self.runs():
+            same_set = (run.plan.evalset_id, run.plan.name) == (plan.evalset_id, plan.name)
+            if same_set and run.status == "interrupted":
+                return run
+        raise NotFound(
+            f"no run of {plan.name or plan.evalset_id or 'this set'!r} in {self.place} is "
+            f"unfinished. `greenroom runs list` shows what is there; leave --resume out to begin one."
+        )
+
+    def keys(self, run_id: str) -> dict[Key, str]:
+        """The finished trials of a run, each with the digest of its case."""
+        with self.database.connected() as connection:
+            query = "select case_id, trial, digest from trials where run_id = ?"
+            rows = connection.execute(query, (run_id,))
+            return {Key(case_id, trial): digest for case_id, trial, digest in rows}
+
+    def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
+        """The results of a run in the order of its cases; their ledgers are read when asked for."""
+        with self.database.connected() as connection:
+            query = (
+                "select case_id, trial, verdict, length(ledger) from trials where run_id = ? "
+                "order by position, trial"
+            )
+            for case_id, trial, verdict, size in connection.execute(query, (run_id,)):
+                key = Key(case_id, trial)
+                ledger = self.shelved(run_id, key) if size else None
+                where = f"run {run_id!r}, case {case_id!r}"
+                yield key, verdict_from(json.loads(verdict), where, ledger)
+
+    def report(self, given: str) -> Report:
+        """What a run has come to so far."""
+        run = self.run(given)
+        return Report(
+            [result for _, result in self.results(run.id)],
+            run.plan.name,
+            run.seconds,
+            [*run.notes, *_unfinished(run)],
+            id=run.id,
+            evalset_id=run.plan.evalset_id,
+            at=run.begun,
+        )
+
+    def shelved(self, run_id: str, key: Key) -> "Shelved":
+        """The ledger of a finished trial, which stays in the store until somebody looks."""
+        return Shelved(self, run_id, key)
+
+    def ledger(self, run_id: str, key: Key, column: str = "ledger") -> Ledger:
+        """The ledger of a finished trial, or with `judging` that of what its metrics asked."""
+        with self.database.connected() as connection:
+            query = f"select {column} from trials where run_id = ? and case_id = ? and trial = ?"
+            found = connection.execute(query, (run_id, _text(key.case_id), key.trial)).fetchone()
+        if found is None:
+            raise NotFound(
+                f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more."
+            )
+        return Ledger.loads(bytes(found[0]).decode(), f"run {run_id!r}, case {key.case_id!r}")
+
+
+class Shelved:
+    """A ledger that is read from the store when somebody asks for it, and not kept."""
+
+    __slots__ = ("key", "run_id", "store")
+
+    def __init__(self, store: Store, run_id: str, key: Key) -> None:
+        self.store = store
+        self.run_id = run_id
+        self.key = key
+
+    def load(self) -> Ledger:
+        """The ledger."""
+        return self.store.ledger(self.run_id, self.key)
+
+
+def row_of(result: CaseResult, position: int, digest: str, ledger: bytes, judging: bytes) -> Row:
+    """A finished trial as it is kept; the case is in its ledger, if there is one."""
+    verdict = verdict_data(result)
+    if not ledger:
+        verdict["case"] = asked_data(result)
+    return Row(
+        key=Key(result.case_id, result.trial),
+        position=position,
+        digest=digest,
+        status=result.status,
+        verdict=json.dumps(verdict),
+        ledger=ledger,
+        judging=judging,
+    )
+
+
+def _new_id() -> str:
+    """Sorts by the time of its making, and is short enough to be typed."""
+    return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(2).hex()}"
+
+
+def _text(given: str) -> str:
+    """Half a character, as a cut stream leaves it, has no place in a database."""
+    return given.encode(errors="backslashreplace").decode()
+
+
+def _data(plan: Plan) -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "evalset_id": plan.evalset_id,
+        "agent": plan.agent,
+        "digest": plan.digest,
+        "metrics": dict(plan.metrics),
+        "cases": plan.cases,
+        "trials": plan.trials,
+    }
+
+
+def _unfinished(run: Run) -> list[str]:
+    if run.done >= run.total:
+        return []
+    return [f"the run is not finished: {run.done} of {run.total} trials are done"]

@@ -1,0 +1,96 @@
+"""The money a run may spend: no case is begun that could take more than is left."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Literal
+
+from greenroom.errors import BadInput
+from greenroom.ledger.events import Event, ModelReplied
+from greenroom.results.result import CaseResult
+
+UnknownPrices = Literal["refuse", "allow"]
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a run may cost in USD, and what it has cost so far, cases under way included.
+
+    Before a case begins, as much is set aside for it as the dearest finished one has cost. Nobody
+    knows what the first will cost, so it goes alone.
+    """
+
+    limit: float
+    unknown_prices: UnknownPrices = "refuse"
+    spent: float = 0.0
+    unpriced: set[str] = field(default_factory=set[str])
+    _dearest: float | None = None
+    _under_way: dict[int, float] = field(default_factory=dict[int, float])
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise BadInput(f"budget={self.limit!r} should be an amount of USD above 0.")
+        if self.unknown_prices not in ("refuse", "allow"):
+            raise BadInput(f"unknown_prices={self.unknown_prices!r} is none of refuse, allow.")
+
+    async def begin(self, position: int) -> str:
+        """Set money aside for a case; why not, if there is not enough."""
+        while not (why := self._refusal()):
+            if self._dearest is not None or not self._under_way:
+                self._under_way[position] = 0.0
+                return ""
+            await self._next()
+            continue
+        while self._under_way and not self.unpriced_refused:
+            # What was set aside for them may turn out to be too much.
+            await self._next()
+            if not self._refusal():
+                return await self.begin(position)
+        return why
+
+    @property
+    def unpriced_refused(self) -> bool:
+        """Whether a model without a known price was asked, and that is not allowed."""
+        return bool(self.unpriced) and self.unknown_prices == "refuse"
+
+    def hear(self, position: int, event: Event) -> None:
+        """Count what a model's answer cost."""
+        if not isinstance(event, ModelReplied):
+            return
+        if event.cost is None:
+            self.unpriced.add(event.model or event.node)
+        else:
+            self._under_way[position] = self._under_way.get(position, 0.0) + event.cost
+
+    def settle(self, position: int, result: CaseResult) -> None:
+        """A case is over: what it cost is known, and the rest of what was set aside is free."""
+        took = max(self._under_way.pop(position, 0.0), known_cost(result))
+        self.spent += took
+        self._dearest = max(self._dearest or 0.0, took)
+        self._settled.set()
+
+    def _refusal(self) -> str:
+        if self.unpriced_refused:
+            models = ", ".join(sorted(self.unpriced))
+            return (
+                f"the price of {models} is unknown, so nobody can keep a budget; name its price in "
+                f"pyproject.toml, or allow unknown prices"
+            )
+        dearest = self._dearest or 0.0
+        aside = sum(max(live, dearest) for live in self._under_way.values())
+        if self.spent + aside + dearest > self.limit:
+            return (
+                f"the budget of ${self.limit:g} would not suffice: ${self.spent:.4g} are spent, "
+                f"and a case took up to ${dearest:.4g}"
+            )
+        return ""
+
+    async def _next(self) -> None:
+        """Wait until another case is over."""
+        self._settled.clear()
+        await self._settled.wait()
+
+
+def known_cost(result: CaseResult) -> float:
+    """What agent, user and judges of a case cost, as far as prices are known."""
+    return sum(cost or 0.0 for cost in (result.cost, result.user_cost, result.judge_cost))

@@ -1,0 +1,43 @@
+"""Digests by which a run that goes on notices what has changed since it began."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from json import dumps
+from typing import Any
+
+from greenroom.backends.backend import Backend
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_data, metric_data
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.parts import Metric
+from greenroom.errors import BadInput
+from greenroom.store.runs import Plan
+
+
+def plan_of(
+    evalset: EvalSet, agent: Any, backend: Backend | None, metrics: Iterable[Metric]
+) -> Plan:
+    """What a run sets out to do."""
+    return Plan(
+        name=evalset.name or evalset.id,
+        evalset_id=evalset.id,
+        agent=agent if isinstance(agent, str) else str(getattr(agent, "name", "") or ""),
+        digest="" if backend is None else backend.digest,
+        metrics={metric.name: _digest(metric_data(metric)) for metric in metrics},
+        cases=len(evalset),
+        trials=evalset.trials,
+    )
+
+
+def case_digest(case: Case) -> str:
+    """Changes with the case, its mocks and what measures it."""
+    try:
+        return _digest(case_data(case))
+    except BadInput:
+        # A case that cannot be written down is not played either, and says why itself.
+        return "unknown"
+
+
+def _digest(data: Any) -> str:
+    text = dumps(data, sort_keys=True, default=repr)
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()

@@ -1,0 +1,87 @@
+"""One trial of one case: simulated, then measured; whatever breaks becomes its error."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, get_args
+
+from greenroom.errors import BadInput, MetricsHung, Refusal
+from greenroom.ledger.events import Event
+from greenroom.results.result import CaseResult, broken, concluded, unmeasured
+from greenroom.simulation.stage import simulate
+from greenroom.store.failpoints import failpoint
+from greenroom.suite.budget import Budget
+from greenroom.suite.hooks import Hooks
+from greenroom.suite.measuring import Measuring
+from greenroom.suite.plays import Take
+
+OnError = Literal["collect", "stop", "skip"]
+CONCURRENCY = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How an evaluation is run."""
+
+    measuring: Measuring
+    allow_tools: Collection[Any] = ()
+    allow_opaque: bool = False
+    concurrency: int = CONCURRENCY
+    on_error: OnError = "collect"
+    fail_fast: bool = False
+    keep_ledgers: bool = True
+    budget: Budget | None = None
+    hooks: Hooks = field(default_factory=Hooks)
+
+    def __post_init__(self) -> None:
+        if self.on_error not in get_args(OnError):
+            known = ", ".join(get_args(OnError))
+            raise BadInput(f"on_error={self.on_error!r} is none of {known}.")
+
+
+async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
+    """Simulate one case and measure it."""
+    case = take.play.case
+    try:
+        ledger = await simulate(
+            case,
+            agent,
+            ledger=take.ledger,
+            allow_tools=settings.allow_tools,
+            allow_unfenced=True,
+            allow_opaque=settings.allow_opaque,
+            on_event=_heard_by(take.on_event, take, settings),
+        )
+    except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
+        return broken(case, error)
+    failpoint("trial.played")
+    on_judging = _heard_by(take.on_judging, take, settings)
+    kept: dict[str, Any] = {"judging": take.judging, "keep_ledger": settings.keep_ledgers}
+    try:
+        scores = await settings.measuring.outcomes(case, ledger, take.judging, on_judging)
+    except (Refusal, MetricsHung, BadInput) as error:
+        return unmeasured(case, ledger, error, **kept)
+    for name, outcome in scores.items() if settings.hooks.on_metric_complete else ():
+        settings.hooks.metric_completed(case, name, outcome)
+    return concluded(case, ledger, scores, **kept)
+
+
+def _heard_by(
+    written: Callable[[Event], None] | None, take: Take, settings: Settings
+) -> Callable[[Event], None] | None:
+    """Everybody who wants to hear of the events of a take; None if nobody does."""
+    ears: list[Callable[[Event], None]] = []
+    if written is not None:
+        ears.append(written)
+    if settings.budget is not None:
+        ears.append(partial(settings.budget.hear, take.play.position))
+    if settings.hooks.on_event is not None:
+        ears.append(partial(settings.hooks.happened, take.play.case))
+    if len(ears) < 2:
+        return ears[0] if ears else None
+
+    def hear(event: Event) -> None:
+        for ear in ears:
+            ear(event)
+
+    return hear

@@ -1,0 +1,34 @@
+"""What is due in a run: every trial of every case, each with its place in the report."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from greenroom.cases.case import Case
+from greenroom.ledger.events import Event
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+
+OnEvent = Callable[[Event], None]
+
+
+@record
+class Play:
+    """One trial of a case, and where its result belongs."""
+
+    position: int
+    case: Case
+    trial: int = 1
+
+
+@dataclass(slots=True)
+class Take:
+    """A play under way: what was done of it before, and who hears what happens."""
+
+    play: Play
+    ledger: Ledger | None = None
+    """The beginning of the run, if an earlier process was cut off in it."""
+    judging: Ledger = field(default_factory=Ledger)
+    """What the metrics have asked models so far."""
+    on_event: OnEvent | None = None
+    on_judging: OnEvent | None = None
+    notes: list[str] = field(default_factory=list[str])

@@ -1,0 +1,304 @@
+"""A run written down as it goes: where each take begins, and when its result is safe."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from greenroom.backends.backend import Backend
+from greenroom.cases.evalset import EvalSet
+from greenroom.errors import BadInput, GreenroomError, StoreFailed
+from greenroom.ledger.ledger import Ledger
+from greenroom.results.result import CaseResult
+from greenroom.store.failpoints import failpoint
+from greenroom.store.journal import Entry, Journal, LeftOver
+from greenroom.store.runs import Key, Plan, Run
+from greenroom.store.store import Store, default_store, row_of
+from greenroom.store.writer import Writer
+from greenroom.suite.identity import case_digest
+from greenroom.suite.plays import Play, Take
+from greenroom.suite.resuming import taken_up
+
+Done = Callable[[CaseResult], None]
+
+_AHEAD = 64
+"""How many finished trials may wait for the disk before the run waits for them."""
+
+
+class Recorder(Protocol):
+    """Whoever writes a run down."""
+
+    run_id: str
+    failure: str
+    """Why nothing more can be written down; empty while all is well."""
+
+    def is_done(self, play: Play) -> bool:
+        """Whether an earlier process finished this trial of this very case."""
+        ...
+
+    def take(self, play: Play, agent: Backend | None) -> Take:
+        """Begin a trial, or go on where an earlier process was cut off."""
+        ...
+
+    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
+        """Write a result down; `done` hears of it when it is safe."""
+        ...
+
+    async def flush(self) -> None:
+        """Wait until every result that was handed over is safe."""
+        ...
+
+    def freeze(self) -> None:
+        """Write no more events of takes under way: they are being stopped."""
+        ...
+
+    def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
+        """The results that earlier processes finished."""
+        ...
+
+    async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:
+        """The run is over, for now or for good; what a reader should know of the recording."""
+        ...
+
+
+class Unrecorded:
+    """Nothing is written down: the report is all there is."""
+
+    run_id = ""
+    failure = ""
+
+    def is_done(self, play: Play) -> bool:  # noqa: ARG002 - as the protocol has it
+        """Nobody knows of an earlier process."""
+        return False
+
+    def take(self, play: Play, agent: Backend | None) -> Take:  # noqa: ARG002
+        """A fresh beginning."""
+        return Take(play)
+
+    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:  # noqa: ARG002
+        """A result is done when it is there."""
+        done(result)
+
+    async def flush(self) -> None:
+        """Nobody is behind."""
+
+    def freeze(self) -> None:
+        """There is nothing to protect."""
+
+    def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
+        """None."""
+        return ()
+
+    async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:  # noqa: ARG002
+        """Nothing to put away."""
+        return []
+
+
+class Recorded:
+    """A run in the store, written by this process and no other."""
+
+    def __init__(
+        self, store: Store, writer: Writer, run: Run, journal: Journal, digests: Mapping[str, str]
+    ) -> None:
+        self.run_id = run.id
+        self.failure = ""
+        self._run = run
+        self._store = store
+        self._writer = writer
+        self._journal = journal
+        self._digests = digests
+        self._known = store.keys(run.id) if run.begun_before else {}
+        self._left = _longest(journal.left_over()) if run.begun_before else {}
+        self._entries: dict[int, Entry] = {}
+        self._notes: list[str] = []
+        self._waiting = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def is_done(self, play: Play) -> bool:
+        """Whether the store has this trial, of the case as it is now."""
+        return self._known.get(_key(play)) == self._digests[play.case.id]
+
+    def take(self, play: Play, agent: Backend | None) -> Take:
+        """Begin a trial in the journal, with what an earlier process had written there."""
+        key, digest = _key(play), self._digests[play.case.id]
+        take, left = Take(play), self._left.pop(key, None)
+        if left is not None and left.digest == digest:
+            note = taken_up(take, left, agent)
+            if note:
+                self._notes.append(f"case {play.case.id!r}: {note}")
+        try:
+            entry = self._journal.entry()
+        except StoreFailed as error:
+            self.failure = str(error)
+            return take
+        self._entries[play.position] = entry
+        entry.begin(key, digest)
+        entry.take_up(take.ledger or Ledger(), take.judging)
+        if left is not None:
+            left.path.unlink(missing_ok=True)
+        take.on_event, take.on_judging = entry.agent, entry.judge
+        return take
+
+    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
+        """Hand a result to the writer; wait only when it is far behind."""
+        failpoint("trial.measured")
+        position = take.play.position
+        entry = self._entries.pop(position, None)
+        if entry is None:
+            done(result)  # the disk is full, and this is known already
+            return
+        digest = self._digests[take.play.case.id]
+
+        def safe(failure: GreenroomError | None) -> None:
+            self._waiting -= 1
+            if self._waiting < _AHEAD:
+                self._room.set()
+            if failure is not None:
+                self.failure = str(failure)
+                done(result)
+            else:
+                self._journal.release(entry)
+                done(self._shelved(result))
+
+        self._waiting += 1
+        self.failure = self.failure or entry.failure
+        ledger, judging = entry.ledger, entry.judging
+        self._writer.add(
+            self.run_id, lambda: row_of(result, position, digest, ledger, judging), safe
+        )
+        if self._waiting >= _AHEAD:
+            self._room.clear()
+            await self._room.wait()
+
+    def _shelved(self, result: CaseResult) -> CaseResult:
+        """The result without its ledger, which is in the store now."""
+        if not isinstance(result.kept, Ledger):
+            return result
+        shelf = self._store.shelved(self.run_id, Key(result.case_id, result.trial))
+        return replace(result, kept=shelf, blamed=result.blame)
+
+    async def flush(self) -> None:
+        """Wait for the writer, and for whom it tells."""
+        await self._writer.do(lambda _: None)
+
+    def freeze(self) -> None:
+        """What was written so far is where the run will go on."""
+        self._journal.freeze()
+
+    def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
+        """The results that the store had when this process began."""
+        return self._store.results(self.run_id) if self._known else ()
+
+    async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:
+        """Wait until all is written, and say in the store how the run ended."""
+        status = "finished" if finished else "interrupted"
+        whole = self._run.seconds + seconds
+        told = [*notes, *self._notes]
+        try:
+            await self._writer.do(
+                lambda connection: self._store.close(self.run_id, status, told, whole, connection)
+            )
+        except StoreFailed as error:
+            self.failure = str(error)
+        await self._writer.close()
+        self._journal.close(remove=finished and not self.failure)
+        if self.failure:
+            self._notes.append(f"not everything could be written down: {self.failure}")
+        return self._notes
+
+
+async def recording(
+    store: Store | str | Path | bool | None,
+    plan: Plan,
+    evalset: EvalSet,
+    resume: str | bool,
+    accept_changes: bool,
+    notes: list[str],
+) -> Recorder:
+    """Who writes a run down. Where nobody asked for a store and none can be had, a note says so."""
+    wanted = None if resume is False else "" if resume is True else resume
+    place = _place(store)
+    if place is None:
+        if wanted is not None:
+            raise BadInput("there is no store to resume from; leave store=False out.")
+        return Unrecorded()
+    digests = {case.id: case_digest(case) for case in evalset}
+    try:
+        return await recorded(place, plan, digests, resume=wanted, accept_changes=accept_changes)
+    except StoreFailed as error:
+        if store is not None or wanted is not None:
+            raise
+        notes.append(f"the run is not remembered: {error}")
+        return Unrecorded()
+
+
+def _place(given: Store | str | Path | bool | None) -> Store | None:
+    match given:
+        case None | True:
+            return default_store()
+        case False:
+            return None
+        case Store():
+            return given
+        case _:
+            return Store(given)
+
+
+async def recorded(
+    store: Store,
+    plan: Plan,
+    digests: Mapping[str, str],
+    *,
+    resume: str | None = None,
+    accept_changes: bool = False,
+) -> Recorded:
+    """Begin a run in the store, or go on with one of its runs."""
+    run = None if resume is None else _to_resume(store, resume, plan, accept_changes)
+    writer = Writer(store)
+    try:
+        if run is None:
+            run = await writer.do(lambda connection: store.begin(plan, connection))
+            journal = store.journal(run.id)
+        else:
+            before, journal = run, store.journal(run.id)
+            stale = _stale(store, run, digests)
+            run = await writer.do(lambda connection: store.resume(before, plan, stale, connection))
+            failpoint("resume.read")
+        return Recorded(store, writer, run, journal, digests)
+    except BaseException:
+        await writer.close()
+        raise
+
+
+def _to_resume(store: Store, wanted: str, plan: Plan, accept_changes: bool) -> Run:
+    run = store.run(wanted) if wanted else store.latest_open(plan)
+    changes = run.plan.changes(plan)
+    if changes and not accept_changes:
+        raise BadInput(
+            f"run {run.id!r} cannot simply go on: {'; '.join(changes)} since it began. Its report "
+            f"would mix the two. Start a new run, or accept the changes (accept_changes=True, "
+            f"--accept-changes): what is finished stays as it is."
+        )
+    return run
+
+
+def _stale(store: Store, run: Run, digests: Mapping[str, str]) -> list[Key]:
+    """Finished trials of cases that are no more, or are others now."""
+    known = store.keys(run.id)
+    return [key for key, digest in known.items() if digests.get(key.case_id) != digest]
+
+
+def _longest(left: Iterable[LeftOver]) -> dict[Key, LeftOver]:
+    """What was left of each trial; one that was being taken up again may lie there twice."""
+    found: dict[Key, LeftOver] = {}
+    for one in left:
+        other = found.get(one.key)
+        if other is None or len(one.ledger) > len(other.ledger):
+            found[one.key] = one
+    return found
+
+
+def _key(play: Play) -> Key:
+    return Key(play.case.id, play.trial)

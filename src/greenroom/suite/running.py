@@ -1,0 +1,197 @@
+"""A run under way: what is due, what is done, and what made it stop."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import perf_counter, time
+
+from greenroom.backends.backend import Backend
+from greenroom.cases.evalset import EvalSet
+from greenroom.results.report import Report, new_report_id
+from greenroom.results.result import UNSEEN, CaseResult, skipped
+from greenroom.simulation.fence import strays
+from greenroom.simulation.watchdog import cut_all, vigil
+from greenroom.store.runs import Key
+from greenroom.suite.budget import known_cost
+from greenroom.suite.cancelling import Cancel
+from greenroom.suite.collecting import Collecting
+from greenroom.suite.hooks import Hooks
+from greenroom.suite.playing import Settings, play_case
+from greenroom.suite.plays import Play, Take
+from greenroom.suite.recording import Recorder
+from greenroom.world.threads import Expired
+
+_LEFT_OUT = "left out because of its error"
+
+
+@dataclass(slots=True)
+class Running:
+    """One evaluation under way."""
+
+    agent: Backend | None
+    evalset: EvalSet
+    settings: Settings
+    recorder: Recorder
+    cancel: Cancel
+    notes: list[str] = field(default_factory=list[str])
+    done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
+    stopped: str = ""
+    undone: int = 0
+    """How many trials that were due have no result of their own."""
+    _telling: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+    def on_result(self, position: int, result: CaseResult) -> None:
+        """Take a result that is safe."""
+        self.done[position] = result
+
+    async def report(self) -> Report:
+        """What came of it, with a note of whatever a reader should know."""
+        at, begun, before = time(), perf_counter(), len(strays())
+        try:
+            await self.play()
+        except BaseException:
+            self.recorder.freeze()
+            await self._put_away(begun)
+            raise
+        results = [self.done[position] for position in sorted(self.done)]
+        refused = [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
+        self.notes += [*_unseen(results), *refused, *self.settings.hooks.notes]
+        self.notes += await self._put_away(begun)
+        return Report(
+            results,
+            self.evalset.name or self.evalset.id,
+            perf_counter() - begun,
+            self.notes,
+            id=self.recorder.run_id or new_report_id(),
+            evalset_id=self.evalset.id,
+            at=at,
+        )
+
+    async def _put_away(self, begun: float) -> list[str]:
+        is_whole = not (self.undone or self.recorder.failure)
+        return await self.recorder.close(
+            finished=is_whole, notes=self.notes, seconds=perf_counter() - begun
+        )
+
+    async def play(self) -> None:
+        """Every trial of every case that is due, at most `concurrency` under way at once."""
+        plays = self._plays()
+        due = [play for play in plays if not self.recorder.is_done(play)]
+        self.undone = len(due)
+        self.cancel.listen(self._cut)
+        try:
+            with Collecting(), vigil():
+                self._take_earlier(plays)
+                await self._work_off(due)
+                await self.recorder.flush()
+                await asyncio.gather(*self._telling)
+        finally:
+            self.cancel.leave(self._cut)
+
+    def _plays(self) -> list[Play]:
+        trials = range(1, self.evalset.trials + 1)
+        pairs = ((case, trial) for case in self.evalset.cases for trial in trials)
+        return [Play(position, case, trial) for position, (case, trial) in enumerate(pairs)]
+
+    def _take_earlier(self, plays: Sequence[Play]) -> None:
+        """Put the results of earlier processes in their places."""
+        places = {Key(play.case.id, play.trial): play for play in plays}
+        for key, result in self.recorder.earlier():
+            play = places[key]
+            if self.settings.budget is not None:
+                self.settings.budget.spent += known_cost(result)
+            self.on_result(play.position, replace(result, asked=play.case))
+
+    async def _work_off(self, due: Sequence[Play]) -> None:
+        width = max(1, min(self.settings.concurrency, len(due)))
+        waiting = iter(due)
+        workers = [asyncio.ensure_future(self._work(waiting)) for _ in range(width)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self, waiting: Iterator[Play]) -> None:
+        for play in waiting:
+            why = self._stopped() or await self._unaffordable(play)
+            if why:
+                self._leave_out(play, f"not run: {why}")
+            else:
+                await self._trial(play)
+
+    def _stopped(self) -> str:
+        return self.stopped or self.cancel.reason or self.recorder.failure
+
+    async def _unaffordable(self, play: Play) -> str:
+        budget = self.settings.budget
+        return "" if budget is None else await budget.begin(play.position)
+
+    async def _trial(self, play: Play) -> None:
+        """Play one trial, and write down what came of it."""
+        take = self.recorder.take(play, self.agent)
+        self.settings.hooks.case_started(play.case)
+        result = await self._played(take)
+        if self.settings.budget is not None:
+            self.settings.budget.settle(play.position, result)
+        if self.cancel.reason:
+            # What was cut is not what would have happened; it is played again when the run goes on.
+            self._leave_out(play, f"not finished: {self.cancel.reason}")
+            return
+        self._consider(result)
+        self.undone -= 1
+        await self.recorder.keep(take, result, partial(self._complete, play.position))
+
+    async def _played(self, take: Take) -> CaseResult:
+        try:
+            result = await play_case(self.agent, take, self.settings)
+        except (asyncio.CancelledError, Expired):
+            task = asyncio.current_task()
+            if not self.cancel.reason or task is None:
+                raise
+            # Cut by the token, not by whoever waits for this run.
+            task.uncancel()
+            return skipped(take.play.case, self.cancel.reason)
+        if result.status == "error" and self.settings.on_error == "skip":
+            result = replace(result, status="skipped", notes=(*result.notes, _LEFT_OUT))
+        return result if take.play.trial == 1 else replace(result, trial=take.play.trial)
+
+    def _consider(self, result: CaseResult) -> None:
+        if result.status == "error" and self.settings.on_error == "stop":
+            self.stopped = f"case {result.case_id!r} had an error before"
+        elif self.settings.fail_fast and not result.passed and result.status != "skipped":
+            self.stopped = f"case {result.case_id!r} did not pass"
+
+    def _leave_out(self, play: Play, why: str) -> None:
+        result = skipped(play.case, why)
+        self._complete(
+            play.position, result if play.trial == 1 else replace(result, trial=play.trial)
+        )
+
+    def _complete(self, position: int, result: CaseResult) -> None:
+        self.on_result(position, result)
+        hooks = self.settings.hooks
+        if hooks.on_case_complete is None:
+            return
+        if asyncio.current_task() is not None:
+            hooks.case_completed(result)
+        else:
+            # A hook that hangs can only be cut in a task of its own.
+            self._telling.append(asyncio.ensure_future(_told(hooks, result)))
+
+    def _cut(self) -> None:
+        """End what is under way; any thread, or a signal handler, may ask for it."""
+        self.recorder.freeze()
+        cut_all(self._loop)
+
+
+async def _told(hooks: Hooks, result: CaseResult) -> None:
+    hooks.case_completed(result)
+
+
+def _unseen(results: Sequence[CaseResult]) -> list[str]:
+    """What was said of single cases because nobody saw all their calls, once for the report."""
+    return sorted({note for result in results for note in result.notes if note in UNSEEN.values()})
