@@ -6,6 +6,8 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
 from greenroom.errors import BadLedger
 from greenroom.ledger.events import AnyEvent, Event
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 @cache
 def _adapter() -> "TypeAdapter[AnyEvent]":
-    # Writing needs no pydantic, and most runs are only written.
+    # Writing needs its core only, and most runs are only written.
     from pydantic import Field, TypeAdapter
 
     return TypeAdapter(Annotated[AnyEvent, Field(discriminator="kind")])
@@ -23,16 +25,16 @@ def _adapter() -> "TypeAdapter[AnyEvent]":
 
 def encode(events: Iterable[Event]) -> Iterator[str]:
     """One line of JSON for each event."""
-    return map(encoded, events)
+    return (encoded(event).decode() for event in events)
 
 
-def encoded(event: Event) -> str:
+def encoded(event: Event) -> bytes:
     """An event as one line of JSON, with all its fields in their order."""
-    line = _write({**_usual(cast(Any, type(event))), **vars(event)})
-    if line.isascii():
-        return line
-    # Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go.
-    return line.encode(errors="surrogatepass").decode(errors="replace")
+    told = {**_usual(cast(Any, type(event))), **vars(event)}
+    try:
+        return to_json(told)
+    except PydanticSerializationError:
+        return _mended(told)
 
 
 @cache
@@ -41,19 +43,10 @@ def _usual(kind: type[Event]) -> dict[str, Any]:
     return {field.name: field.default for field in fields(cast(Any, kind))}
 
 
-def _parts(value: Any) -> dict[str, Any]:
-    """A record inside an event, by its fields."""
-    return {name: getattr(value, name) for name in _names(cast(Any, type(value)))}
-
-
-@cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
-
-
-_write = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_parts
-).encode
+def _mended(told: dict[str, Any]) -> bytes:
+    """Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go."""
+    text = json.dumps(to_jsonable_python(told), ensure_ascii=False, allow_nan=False)
+    return text.encode(errors="surrogatepass").decode(errors="replace").encode()
 
 
 def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:

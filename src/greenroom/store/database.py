@@ -76,7 +76,8 @@ class Database:
         """The folder is private: ledgers hold what was said word for word."""
         folder = self.path.parent
         if not folder.exists():
-            folder.mkdir(parents=True, mode=0o700)
+            # Others may have the same thought at the same moment.
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
             (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         if not self.path.exists():
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -112,9 +113,9 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
     connection.execute("begin immediate")
     try:
         yield
+        connection.execute("commit")
     except BaseException:
         # A full disk has rolled back already.
         if connection.in_transaction:
             connection.execute("rollback")
         raise
-    connection.execute("commit")

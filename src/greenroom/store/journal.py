@@ -1,33 +1,52 @@
-"""The journal of trials under way: each event is written down when it happens.
+"""The journal of trials under way: what cannot be had again for nothing is written down at once.
 
-A trial has one file while it is played and measured. Its first line says whose it is, each further
-one is an event: `A` of the run, `J` of what the metrics asked models. When the trial is safe in the
-database its file is emptied and given to the next. Lines are written plainly, without waiting for
-the disk: a process that dies loses nothing, a machine that loses power what was not yet on disk.
+A trial has one file while it is played and measured. A line `T` says whose it is, those after it
+are its events: `A` of the run, `J` of what the metrics asked models. When the trial is safe in the
+database its file is given to the next, which goes on at its end: only the last trial in a file
+counts. A file that has grown long is emptied first.
+
+A line goes to the file when a model has answered, when a tool is called and when a real one has
+returned, together with those before it; what lies between follows from these, and is found again
+when the trial goes on. Nobody waits for the disk: a process that dies loses nothing that was paid
+for, a machine that loses power what was not yet on disk.
 """
 
 import fcntl
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import Final
 
 from greenroom.errors import BadLedger, StoreFailed
 from greenroom.ledger.codec import encoded
-from greenroom.ledger.events import Event
+from greenroom.ledger.events import (
+    Event,
+    ModelFailed,
+    ModelReplied,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+)
 from greenroom.ledger.ledger import Ledger
 from greenroom.store.failpoints import failpoint, is_armed
 from greenroom.store.runs import Key
 
+_TRIAL: Final = b"T"
 _AGENT: Final = b"A"
 _JUDGE: Final = b"J"
 _SUFFIX = ".jsonl"
+_URGENT = (ModelReplied, ModelFailed, ToolCalled)
+_LONG = 1_000_000
+_TRIES = 10
+_MOMENT = 0.01
 
 
 class Entry:
     """The file of one trial under way, and what was written in it."""
 
-    __slots__ = ("_file", "_lines", "failure", "is_frozen", "path")
+    __slots__ = ("_file", "_lines", "_waiting", "failure", "is_frozen", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,11 +54,12 @@ class Entry:
         self.is_frozen = False
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._lines: dict[bytes, list[bytes]] = {_AGENT: [], _JUDGE: []}
+        self._waiting: list[bytes] = []
 
     def begin(self, key: Key, digest: str) -> None:
         """Say whose file this is now."""
         about = json.dumps({"case_id": key.case_id, "trial": key.trial, "digest": digest})
-        self._put(about.encode() + b"\n")
+        self._waiting.append(_TRIAL + about.encode() + b"\n")
         failpoint("journal.opened")
 
     def take_up(self, ledger: Ledger, judging: Ledger) -> None:
@@ -47,6 +67,7 @@ class Entry:
         for mark, events in ((_AGENT, ledger), (_JUDGE, judging)):
             for event in events:
                 self._append(mark, event)
+        self._write()
 
     def agent(self, event: Event) -> None:
         """Write down an event of the run."""
@@ -57,24 +78,29 @@ class Entry:
         self._append(_JUDGE, event)
 
     def _append(self, mark: bytes, event: Event) -> None:
-        line = encoded(event).encode() + b"\n"
+        line = encoded(event) + b"\n"
         self._lines[mark].append(line)
-        self._put(mark + line)
-        failpoint("journal.written")
+        self._waiting.append(mark + line)
+        if _cannot_be_repeated(event):
+            self._write()
 
-    def _put(self, line: bytes) -> None:
+    def _write(self) -> None:
+        """Put what waits into the file, in one go."""
+        waiting = b"".join(self._waiting)
+        self._waiting.clear()
         if self.is_frozen or self.failure:
             return
         try:
             if is_armed("journal.half_written"):
-                os.write(self._file, line[: len(line) // 2])
+                os.write(self._file, waiting[: len(waiting) // 2])
                 failpoint("journal.half_written")
-                line = line[len(line) // 2 :]
-            while line:
-                line = line[os.write(self._file, line) :]
+                waiting = waiting[len(waiting) // 2 :]
+            while waiting:
+                waiting = waiting[os.write(self._file, waiting) :]
         except OSError as error:
             # The trial goes on: what is paid for should at least be measured and reported.
             self.failure = f"cannot write to the journal {self.path}: {error}"
+        failpoint("journal.written")
 
     @property
     def ledger(self) -> bytes:
@@ -87,15 +113,24 @@ class Entry:
         return b"".join(self._lines[_JUDGE])
 
     def clear(self) -> None:
-        """Empty the file for the next trial."""
+        """Make ready for the next trial, whose lines count from its first one on."""
         self._lines = {_AGENT: [], _JUDGE: []}
-        os.ftruncate(self._file, 0)
+        self._waiting.clear()
+        if os.lseek(self._file, 0, os.SEEK_CUR) > _LONG:
+            os.ftruncate(self._file, 0)
         failpoint("journal.cleared")
 
     def close(self) -> None:
         """Let go of the file."""
         self.is_frozen = True
         os.close(self._file)
+
+
+def _cannot_be_repeated(event: Event) -> bool:
+    """Whether something was paid for, or may be about to act, or has acted."""
+    if isinstance(event, ToolReturned | ToolFailed):
+        return event.source == "live"
+    return isinstance(event, _URGENT)
 
 
 class Journal:
@@ -111,13 +146,11 @@ class Journal:
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreFailed(f"cannot keep a journal in {folder}: {error}.") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(self._lock):
             os.close(self._lock)
             raise StoreFailed(
                 f"run {folder.name!r} is under way in another process. Wait for it, or stop it."
-            ) from None
+            )
 
     def entry(self) -> Entry:
         """An empty file for a trial that begins."""
@@ -157,7 +190,8 @@ class Journal:
         if remove:
             for path in (*self.folder.glob(f"*{_SUFFIX}"), self.folder / "lock"):
                 path.unlink(missing_ok=True)
-            self.folder.rmdir()
+            with suppress(OSError):  # somebody else's file in it is no reason to lose a report
+                self.folder.rmdir()
         os.close(self._lock)
 
 
@@ -175,21 +209,34 @@ class LeftOver:
 
 
 def _left_over(path: Path) -> LeftOver | None:
-    """What a journal file holds, up to the line at which it was cut."""
-    first, *lines = path.read_bytes().split(b"\n")
+    """The last trial in a journal file, up to the line at which it was cut."""
+    # The last piece is a line without its end, or nothing.
+    lines = path.read_bytes().split(b"\n")[:-1]
+    begun = max((at for at, line in enumerate(lines) if line[:1] == _TRIAL), default=0)
     try:
-        about = json.loads(first)
+        about = json.loads(lines[begun][1:])
         key = Key(str(about["case_id"]), int(about["trial"]))
-        ledgers = [_events(lines, mark, path) for mark in (_AGENT, _JUDGE)]
+        ledgers = [_events(lines[begun + 1 :], mark, path) for mark in (_AGENT, _JUDGE)]
         return LeftOver(path, key, str(about["digest"]), *ledgers)
-    except (ValueError, TypeError, KeyError, BadLedger):
+    except (ValueError, TypeError, LookupError, BadLedger):
         return None
 
 
 def _events(lines: list[bytes], mark: bytes, path: Path) -> Ledger:
-    # The last piece is a line without its end, or nothing.
-    own = (line[1:].decode(errors="replace") for line in lines[:-1] if line[:1] == mark)
+    own = (line[1:].decode(errors="replace") for line in lines if line[:1] == mark)
     return Ledger.loads("".join(f"{line}\n" for line in own), str(path))
+
+
+def _locked(lock: int) -> bool:
+    """Whether the lock is ours now; who only looks whether it is held has it for a moment too."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sleep(_MOMENT)
+        else:
+            return True
+    return False
 
 
 def is_held(folder: Path) -> bool:

@@ -10,8 +10,11 @@ from pathlib import Path
 from time import strftime, time
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.results.data import asked_data, verdict_data
 from greenroom.results.reading import verdict_from
 from greenroom.results.report import Report
@@ -52,22 +55,29 @@ class Store:
         """Remember a run before its first trial."""
         run = Run(id=_new_id(), plan=plan, status="running", begun=time())
         with transaction(connection):
+            while connection.execute("select 1 from runs where id = ?", (run.id,)).fetchone():
+                run = replace(run, id=_new_id())
             connection.execute(
                 "insert into runs (id, name, status, begun, plan) values (?, ?, ?, ?, ?)",
-                (run.id, _text(plan.name), run.status, run.begun, json.dumps(_data(plan))),
+                (run.id, _stored(plan.name), run.status, run.begun, json.dumps(_data(plan))),
             )
         failpoint("run.begun")
         return run
 
     def resume(
-        self, run: Run, plan: Plan, stale: Iterable[Key], connection: sqlite3.Connection
+        self, run: Run, plan: Plan, places: Mapping[Key, int], connection: sqlite3.Connection
     ) -> Run:
-        """Remember that a run goes on, as it is planned now, without what is out of date."""
+        """Remember that a run goes on, as it is planned now; trials without a place are forgotten."""
         with transaction(connection):
-            connection.executemany(
-                "delete from trials where run_id = ? and case_id = ? and trial = ?",
-                [(run.id, _text(key.case_id), key.trial) for key in stale],
-            )
+            query = "select case_id, trial from trials where run_id = ?"
+            for case_id, trial in connection.execute(query, (run.id,)).fetchall():
+                place = places.get(Key(_given(case_id), trial))
+                if place is None:
+                    change, values = "delete from trials", ()
+                else:
+                    change, values = "update trials set position = ?", (place,)
+                where = "where run_id = ? and case_id = ? and trial = ?"
+                connection.execute(f"{change} {where}", (*values, run.id, case_id, trial))
             connection.execute(
                 "update runs set status = 'running', ended = null, plan = ? where id = ?",
                 (json.dumps(_data(plan)), run.id),
@@ -83,7 +93,7 @@ class Store:
                     "insert or replace into trials values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         run_id,
-                        _text(row.key.case_id),
+                        _stored(row.key.case_id),
                         row.key.trial,
                         row.position,
                         row.digest,
@@ -193,7 +203,7 @@ class Store:
         with self.database.connected() as connection:
             query = "select case_id, trial, digest from trials where run_id = ?"
             rows = connection.execute(query, (run_id,))
-            return {Key(case_id, trial): digest for case_id, trial, digest in rows}
+            return {Key(_given(case_id), trial): digest for case_id, trial, digest in rows}
 
     def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
         """The results of a run in the order of its cases; their ledgers are read when asked for."""
@@ -203,9 +213,9 @@ class Store:
                 "order by position, trial"
             )
             for case_id, trial, verdict, size in connection.execute(query, (run_id,)):
-                key = Key(case_id, trial)
+                key = Key(_given(case_id), trial)
                 ledger = self.shelved(run_id, key) if size else None
-                where = f"run {run_id!r}, case {case_id!r}"
+                where = f"run {run_id!r}, case {key.case_id!r}"
                 yield key, verdict_from(json.loads(verdict), where, ledger)
 
     def report(self, given: str) -> Report:
@@ -229,7 +239,7 @@ class Store:
         """The ledger of a finished trial, or with `judging` that of what its metrics asked."""
         with self.database.connected() as connection:
             query = f"select {column} from trials where run_id = ? and case_id = ? and trial = ?"
-            found = connection.execute(query, (run_id, _text(key.case_id), key.trial)).fetchone()
+            found = connection.execute(query, (run_id, _stored(key.case_id), key.trial)).fetchone()
         if found is None:
             raise NotFound(
                 f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more."
@@ -262,10 +272,17 @@ def row_of(result: CaseResult, position: int, digest: str, ledger: bytes, judgin
         position=position,
         digest=digest,
         status=result.status,
-        verdict=json.dumps(verdict),
+        verdict=_json(verdict),
         ledger=ledger,
         judging=judging,
     )
+
+
+def _json(data: Mapping[str, Json]) -> str:
+    try:
+        return to_json(data).decode()
+    except PydanticSerializationError:
+        return json.dumps(data)  # half a character has no place in a file but can be spelt out
 
 
 def _new_id() -> str:
@@ -273,9 +290,17 @@ def _new_id() -> str:
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(2).hex()}"
 
 
-def _text(given: str) -> str:
-    """Half a character, as a cut stream leaves it, has no place in a database."""
-    return given.encode(errors="backslashreplace").decode()
+def _stored(text: str) -> str | bytes:
+    """Half a character, as a cut stream leaves it, has no place in a text of a database."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
+    return text
+
+
+def _given(stored: str | bytes) -> str:
+    return stored if isinstance(stored, str) else stored.decode(errors="surrogatepass")
 
 
 def _data(plan: Plan) -> dict[str, Any]:

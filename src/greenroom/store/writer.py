@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
 from threading import Thread
+from time import sleep
 from typing import Any, TypeVar
 
 from greenroom.errors import GreenroomError, StoreFailed
@@ -14,6 +15,8 @@ from greenroom.ledger.records import record
 from greenroom.store.runs import Row
 from greenroom.store.store import Store
 
+_GATHERING = 0.005
+"""Seconds for which a finished trial waits for others: a sync of the disk costs more than they do."""
 T = TypeVar("T")
 Kept = Callable[[GreenroomError | None], None]
 
@@ -67,7 +70,7 @@ class Writer:
             for additions, jobs in self._batches():
                 try:
                     connection = connection or self._store.database.open()
-                except (sqlite3.Error, GreenroomError) as error:
+                except Exception as error:  # noqa: BLE001 - whoever waits has to be told
                     self._refuse(jobs, self._named(error))
                     continue
                 if additions:
@@ -83,6 +86,8 @@ class Writer:
         """The jobs in their order, until there are no more; additions that wait go together."""
         while True:
             jobs = [self._jobs.get()]
+            if isinstance(jobs[0], _Addition):
+                sleep(_GATHERING)
             with suppress(Empty):
                 while True:
                     jobs.append(self._jobs.get_nowait())
@@ -99,14 +104,14 @@ class Writer:
         try:
             rows = [addition.row() for addition in group]
             self._store.add(group[0].run_id, rows, connection)
-        except (sqlite3.Error, GreenroomError) as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits has to be told
             failure = self._named(error)
         self._loop.call_soon_threadsafe(_tell, group, failure)
 
     def _run(self, errand: _Errand, connection: sqlite3.Connection) -> None:
         try:
             found = errand.work(connection)
-        except (sqlite3.Error, GreenroomError) as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits has to be told
             self._loop.call_soon_threadsafe(_fail, errand.answer, self._named(error))
         else:
             self._loop.call_soon_threadsafe(_give, errand.answer, found)
@@ -121,7 +126,9 @@ class Writer:
     def _named(self, error: Exception) -> GreenroomError:
         if isinstance(error, sqlite3.Error):
             return self._store.database.failure(error)
-        return error if isinstance(error, GreenroomError) else StoreFailed(str(error))
+        if isinstance(error, GreenroomError):
+            return error
+        return StoreFailed(f"cannot be written to {self._store.database.path}: {error!r}.")
 
 
 def _tell(group: Sequence[_Addition], failure: GreenroomError | None) -> None:

@@ -5,6 +5,8 @@ from hashlib import blake2b
 from json import dumps
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data, metric_data
@@ -39,5 +41,8 @@ def case_digest(case: Case) -> str:
 
 
 def _digest(data: Any) -> str:
-    text = dumps(data, sort_keys=True, default=repr)
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
+    try:
+        text = to_json(data, fallback=repr)
+    except PydanticSerializationError:  # half a character
+        text = dumps(data, default=repr).encode()
+    return blake2b(text, digest_size=12).hexdigest()
