@@ -15,7 +15,13 @@ from greenroom.cases.users import Lines, SimulatedUser
 if TYPE_CHECKING:
     from greenroom.cases.checking import check
     from greenroom.cases.config import EvalConfig, read_config, write_config
-    from greenroom.cases.files import evalset_schema, read_evalset, register_shape, write_evalset
+    from greenroom.cases.files import (
+        EvalSets,
+        evalset_schema,
+        read_evalset,
+        register_shape,
+        write_evalset,
+    )
     from greenroom.cases.harvesting import harvest
     from greenroom.cases.matching import matches_filter
     from greenroom.cases.mending import fix
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 # What a rehearsal does not need is loaded when it is asked for.
 _SELDOM = {
     "EvalConfig": "config",
+    "EvalSets": "files",
     "Problem": "problems",
     "check": "checking",
     "evalset_schema": "files",
@@ -49,6 +56,7 @@ __all__ = [
     "Criterion",
     "EvalConfig",
     "EvalSet",
+    "EvalSets",
     "Expect",
     "Fault",
     "Lines",
