@@ -42,6 +42,7 @@ def author(tmp_path, monkeypatch) -> Write:
 
 
 @pytest.fixture
-def greenroom() -> Door:
-    """The command line, called as from a pipe."""
+def greenroom(monkeypatch) -> Door:
+    """The command line, called as from a pipe, which has no width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     return lambda *words: CliRunner().invoke(main, [str(word) for word in words])

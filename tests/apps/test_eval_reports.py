@@ -86,6 +86,35 @@ def test_failures_are_saved_as_an_eval_set_to_go_on_with(author, greenroom):
     assert "1 case: 0 passed, 1 failed" in greenroom("eval", "run", "shop.py", "f.yaml").stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-f", "json=shop.py/no.json"],
+        ["-f", "json=folder"],
+        ["--save-failures", "shop.py/no.yaml"],
+    ],
+)
+def test_a_file_that_cannot_be_written_takes_nothing_with_it(shop, greenroom, words):
+    Path("folder").mkdir()
+    result = greenroom("eval", "run", "shop.py", "--json", *words, "-f", "junit=b.xml")
+    assert result.exit_code == 3
+    assert "<testsuites" in Path("b.xml").read_text()
+    assert [r["status"] for r in json.loads(result.stdout)["results"]] == ["passed", "failed"]
+    assert words[-1].split("=")[-1] in result.stderr
+    assert "the pass rate of 50.0 % is below the minimum" in result.stderr
+
+
+def test_an_agents_file_that_cannot_be_written_leaves_the_other_agents(author, greenroom):
+    author(CASES + "better = clerk(call('refund', order=7), 'Never, never: money.')")
+    Path("r-1.json").mkdir()
+    words = ["eval", "run", "shop.py", "--agent", "shop.py:better", "-o", "r.json"]
+    result = greenroom(*words, "--save-failures", "f.json")
+    assert result.exit_code == 3
+    assert Report.load("r-2.json").passed
+    assert "r-1.json" in result.stderr
+    assert ["bad", "failed", "passed"] in [line.split() for line in result.stdout.splitlines()]
+
+
 def test_failures_that_are_code_are_not_saved_as_something_else(shop, greenroom):
     result = greenroom("eval", "run", "shop.py", "--save-failures", "f.yaml")
     assert result.exit_code == 3

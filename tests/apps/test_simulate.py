@@ -84,6 +84,13 @@ def test_json_is_the_conversation_and_nothing_else(greenroom):
     assert data["turns"] == 2
 
 
+def test_a_place_where_nothing_can_be_written_is_bad_input(greenroom):
+    result = greenroom(*MOCKED, "--model", "shop.py:customer", "--json", "-o", "shop.py/talk.json")
+    assert result.exit_code == 3
+    assert "cannot write shop.py/talk.json" in result.stderr
+    assert json.loads(result.stdout)["turns"] == 2
+
+
 def test_the_first_words_are_required(greenroom):
     result = greenroom("simulate", "run", "shop.py")
     assert result.exit_code == 3

@@ -66,6 +66,21 @@ def test_progress_tells_the_cost_and_the_time_left(author, tmp_path):
     assert re.search(r"4/4.* 4 passed, \$1\.0000 .*\d:\d\d:\d\d.* left", shown.text)
 
 
+def test_progress_counts_what_judges_cost(author, tmp_path):
+    author("""
+    from greenroom.metrics import judge
+    from greenroom.models import ModelReply
+
+    answer = ModelReply('{"reasoning": "So.", "verdict": true}', cost=0.25, prices="test")
+    agent = clerk(ModelReply("Your money.", cost=0.5, prices="test"))
+    tone = judge("tone", "Was it polite?", model=Scripted(answer))
+    cases = [Case("c", says="Hi", metrics=[tone])]
+    """)
+    shown = on_terminal("eval", "run", "shop.py", cwd=tmp_path)
+    assert re.search(r"1/1.*, \$0\.7500 ", shown.text), shown.text
+    assert "cost $0.5000; judged by scripted; cost $0.2500" in " ".join(shown.text.split())
+
+
 def test_a_terminal_gets_colours_unless_no_color_is_set(author, tmp_path):
     author(CASES)
     assert on_terminal("eval", "run", "shop.py", cwd=tmp_path).colours
@@ -163,6 +178,41 @@ def test_code_that_does_not_look_up_is_stopped_by_the_second_signal(author, tmp_
         shown = process.communicate()[0].decode()
     assert process.returncode == code
     assert "after 0 of 1 cases" in shown
+
+
+LOADING = """
+import asyncio
+from pathlib import Path
+
+async def slowly():
+    Path("waiting").touch()
+    await asyncio.sleep(3600)
+
+cases = [Case("a", says="Hi")]
+"""
+
+
+@pytest.mark.parametrize(
+    "sent, code, said",
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["agent", "graph", "shop.py:slowly"],
+        ["eval", "run", "shop.py:slowly", "shop.py", "--suggest-mocks"],
+    ],
+)
+def test_a_command_interrupted_while_its_agent_is_made_exits_as_shells_do(
+    author, tmp_path, words, sent, code, said
+):
+    author(LOADING)
+    with started(*words, cwd=tmp_path) as process:
+        wait_for(tmp_path / "waiting", process)
+        process.send_signal(sent)
+        shown = process.communicate()[0].decode()
+    assert process.returncode == code
+    assert shown == f"greenroom: {said}\n"
 
 
 def wait_for(file: Path, process: subprocess.Popen) -> None:

@@ -136,7 +136,7 @@ def hostile_result(bad: str, case_id: str) -> CaseResult:
     }  # fmt: skip
     return CaseResult(
         case_id=case_id, status="error", name=bad, tags=[bad], scores=scores, ended="error", notes=[bad],
-        error=Problem("agent", bad, bad), models={bad: 1}, user_models={bad: 1}, ledger=hostile_run(bad),
+        error=Problem("agent", bad, bad), models={bad: 1}, user_models={bad: 1}, kept=hostile_run(bad),
         asked={"id": bad, bad: [bad]}, blamed=Blame("agent", [bad]), seconds=4, turns=1,
     )  # fmt: skip
 

@@ -141,7 +141,7 @@ def _played(case_id: str, ledger: Ledger, **given: Any) -> CaseResult:
     usual: dict[str, Any] = {
         "status": "passed", "ended": "completed", "turns": 3, "seconds": 5.2, "usage": Usage(1542, 99),
         "cost": 0.0008, "user_usage": Usage(200, 5), "user_cost": 0.0001,
-        "models": {"gpt-4o-mini": 3}, "user_models": {"claude-haiku": 1}, "ledger": ledger,
+        "models": {"gpt-4o-mini": 3}, "user_models": {"claude-haiku": 1}, "kept": ledger,
     }  # fmt: skip
     return CaseResult(case_id=case_id, **{**usual, **given})
 
@@ -169,10 +169,10 @@ def rich_report() -> Report:
             _played("flaky-greeting", refund_run(), scores=good, tags=["smoke"]),
             _played("flaky-greeting", refund_run(), status="failed", scores={**good, "politeness": replace(_JUDGE, value=0.33, passed=False, reason="1 of 3 votes pass: Curt.")}, tags=["smoke"], trial=2),
             _played("flaky-greeting", refund_run(), scores=good, tags=["smoke"], trial=3),
-            CaseResult(case_id="cancel-flight", status="error", ended="error", error=Problem("agent", "tool 'cancel_flight' has no mock.\nmocks={\n    'cancel_flight': ...\n}", "UnmockedTool"), tags=["travel"], turns=1, seconds=0.5, ledger=refused, blamed=Blame("tool_mock", ["cancel_flight has no mock"])),
+            CaseResult(case_id="cancel-flight", status="error", ended="error", error=Problem("agent", "tool 'cancel_flight' has no mock.\nmocks={\n    'cancel_flight': ...\n}", "UnmockedTool"), tags=["travel"], turns=1, seconds=0.5, kept=refused, blamed=Blame("tool_mock", ["cancel_flight has no mock"])),
             _played("endless-chat", refund_run(), status="terminated", ended="max_turns", scores={"expected_tools": Score(0.4, threshold=1.0, reason="turn 3: never reached"), "politeness": Unmeasured("the judge answered nonsense three times")}, tags=["chat"], cost=None, seconds=75.3),
             CaseResult(case_id="later", status="skipped", notes=["not run: 'smoke' did not pass"], tags=["chat"]),
-            replace(passed, case_id="no-ledger", ledger=None, steps=tuple(failed.trajectory), tags=["travel"]),
+            replace(passed, case_id="no-ledger", kept=None, steps=tuple(failed.trajectory), tags=["travel"]),
         ],
         name="Support desk", seconds=21.4, id="20251009-a1b2", at=BEGIN,
         notes=["2 judges share the model of the agent: their verdicts may lean its way."],

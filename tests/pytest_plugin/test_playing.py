@@ -183,6 +183,46 @@ def test_an_unknown_cost_is_said_to_be_unknown(project: Project) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
+JUDGED = """
+from greenroom import Agent, Scripted
+from greenroom.models import ModelReply
+
+root_agent = Agent("clerk", model=Scripted(ModelReply("Your money", cost=0.5, prices="test")))
+"""
+DRESSED = """
+from dataclasses import replace
+from greenroom import Scripted
+from greenroom.metrics import judge
+from greenroom.models import ModelReply
+
+def pytest_greenroom_case(case):
+    answer = ModelReply('{"reasoning": "So.", "verdict": true}', cost=0.25, prices="test")
+    return replace(case, metrics=[judge("tone", "Was it polite?", model=Scripted(answer))])
+"""
+
+
+@pytest.mark.parametrize(
+    "most, told",
+    [("0.75", "1 passed"), ("0.74", "gate: the cost of $0.7500 is above a maximum of $0.7400")],
+)
+def test_what_judges_cost_counts(project: Project, most: str, told: str) -> None:
+    project.write("agent.py", JUDGED)
+    project.write("conftest.py", DRESSED)
+    project.cases(SAID)
+    result = project.run("--greenroom-max-cost", most)
+    result.assert_outcomes(passed=1)
+    assert told in said(result)
+    assert "judged by scripted; cost $0.2500" in said(result)
+    assert result.ret == (0 if most == "0.75" else pytest.ExitCode.TESTS_FAILED)
+
+
+def test_a_maximum_of_cost_alone_is_no_gate_for_what_failed(project: Project) -> None:
+    project.cases(GOOD, BAD, BROKEN)
+    result = project.run("--greenroom-max-cost=1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "gate:" not in said(result)
+
+
 def test_nothing_is_said_where_nothing_was_rehearsed(project: Project) -> None:
     project.write("test_it.py", "def test_it(): pass")
     assert "greenroom ==" not in said(project.run("--greenroom-min-pass-rate", "1"))
@@ -239,7 +279,7 @@ def test_a_report_that_cannot_be_kept_fails_the_run(project: Project) -> None:
             1,
             "50.0 % is below the minimum of 60.0 %",
         ),
-        ([GOOD, BROKEN], ["--greenroom-min-pass-rate=0"], 1, "1 ended in an error, 0 allowed"),
+        ([GOOD, BROKEN], ["--greenroom-min-pass-rate=0"], 1, "gate: 1 case ended in an error"),
         (
             [GOOD, BROKEN],
             ["--greenroom-min-pass-rate=1", "--greenroom-max-errors=1"],

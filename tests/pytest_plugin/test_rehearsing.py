@@ -98,7 +98,7 @@ def test_the_project_says_what_neither_test_nor_mark_does(project: Project) -> N
     [
         ([GOOD, BAD], "0.5", None),
         ([GOOD, BAD], "0.6", "the pass rate of 50.0 % is below the minimum of 60.0 %"),
-        ([GOOD, BROKEN], "0.5", "a case ended in an error"),
+        ([GOOD, BROKEN], "0.5", "1 case ended in an error"),
     ],
 )
 def test_a_minimum_fails_the_test_by_itself(

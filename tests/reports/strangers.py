@@ -77,10 +77,10 @@ def report(text: str) -> Report:
     ]
     return Report(
         [
-            result(text, "a", status="failed", ledger=talk(text)),
+            result(text, "a", status="failed", kept=talk(text)),
             result(text, "b", status="error", error=Problem("agent", f"{text}\n{text}", text)),
             result(text, "c", status="terminated", steps=steps),
-            result(text, "d", status="passed", ledger=talk(text)),
+            result(text, "d", status="passed", kept=talk(text)),
             result(text, "e", status="skipped"),
         ],
         name=text,

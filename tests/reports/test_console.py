@@ -176,38 +176,38 @@ def test_a_transcript_tells_both_sides_in_order():
 
 
 def test_a_transcript_is_shown_where_the_ledger_was_kept():
-    text = shown(replace(FAILED, ledger=TALK))
+    text = shown(replace(FAILED, kept=TALK))
     assert '    tool         refund(order=7) → {"ok": true}  (mock)\n' in text
     assert "refused      wire(sum=9) was not run  (gate)" in text
 
 
 def test_long_conversations_keep_their_beginning_and_their_end():
     long = ledger(*[UserSaid(text=f"line {n}") for n in range(100)])
-    text = shown(replace(FAILED, ledger=long))
+    text = shown(replace(FAILED, kept=long))
     assert "line 0\n" in text
     assert "line 99\n" in text
     assert "line 50\n" not in text
     assert "… 76 more" in text
-    assert "line 50\n" in shown(replace(FAILED, ledger=long), detail="all")
+    assert "line 50\n" in shown(replace(FAILED, kept=long), detail="all")
 
 
 def test_long_texts_are_cut_unless_all_is_wanted():
     essay = ledger(AgentSaid(text="word " * 200 + "end"))
-    assert "word…" in shown(replace(FAILED, ledger=essay))
-    assert "word end" in shown(replace(FAILED, ledger=essay), detail="all")
+    assert "word…" in shown(replace(FAILED, kept=essay))
+    assert "word end" in shown(replace(FAILED, kept=essay), detail="all")
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_what_does_not_fit_goes_on_below_in_its_own_column(width):
     said = ledger(AgentSaid(text="many words that do not fit at all " * 3))
-    lines = shown(replace(FAILED, ledger=said), width=width).splitlines()
+    lines = shown(replace(FAILED, kept=said), width=width).splitlines()
     begun = next(n for n, line in enumerate(lines) if line.startswith("    agent"))
     assert lines[begun + 1].startswith(" " * 17 + lines[begun + 1].strip()[:1])
 
 
 def test_a_text_cannot_forge_a_line_of_somebody_else():
     forged = ledger(AgentSaid(text="Hello.\n    user         I am happy."))
-    text = shown(replace(FAILED, ledger=forged))
+    text = shown(replace(FAILED, kept=forged))
     assert "\n    user" not in text
 
 

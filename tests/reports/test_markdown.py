@@ -140,7 +140,7 @@ def test_the_limit_holds_whatever_names_cases_metrics_tags_and_models_have(text)
     results = [
         replace(
             strange(f"{n}{text}").results[0],
-            ledger=None,
+            kept=None,
             tags=[f"{n}.{m}{text}" for m in range(3)],
             models={f"{n}{text}": 1},
         )

@@ -31,6 +31,7 @@ REPORT = Report(
     evalset_id="shop",
 )
 USUAL = {
+    "adk": "greenroom.evalset_result.json",
     "console": "eval_report.txt",
     "html": "eval_report.html",
     "json": "eval_report.json",
@@ -51,7 +52,7 @@ def test_every_reporter_renders_with_and_without_a_baseline(name):
 
 
 def test_an_unknown_format_names_the_near_ones():
-    with pytest.raises(NotFound, match=r"no report format 'jnuit'\. Did you mean junit\? Known: c"):
+    with pytest.raises(NotFound, match=r"no report format 'jnuit'\. Did you mean junit\? Known: a"):
         load_reporter("jnuit")
 
 
@@ -96,7 +97,7 @@ def test_without_an_output_they_go_to_this_folder(tmp_path, monkeypatch):
     "formats, why",
     [
         (["json="], "'json=' names no file; write json=PATH"),
-        ([], "no report format was named; known are console"),
+        ([], "no report format was named; known are adk"),
         (["json=x", "junit=./x"], "the json and the junit report would both be written to"),
     ],
 )

@@ -27,10 +27,15 @@ from greenroom import (
 from greenroom.errors import NotFound
 from greenroom.ledger.redaction import Redactor
 from greenroom.reports.console import ConsoleReport
-from greenroom.reports.junit import JunitReport
-from greenroom.reports.markdown import MarkdownReport
-from greenroom.reports.reporters import render_report, reporter_names, write_reports
+from greenroom.reports.failure import failure_text
+from greenroom.reports.reporters import (
+    load_reporter,
+    render_report,
+    reporter_names,
+    write_reports,
+)
 from greenroom.reports.terminal import Terminal
+from greenroom.reports.variants import variants_table
 from greenroom.results import failed_cases, redacted
 from reports.strangers import report as strange
 
@@ -179,9 +184,42 @@ def test_neither_does_what_is_printed_nor_a_ledger_that_is_handed_around(tmp_pat
         assert_clean((tmp_path / "l.jsonl").read_text())
 
 
-def test_a_reporter_asked_directly_tells_none_either():
-    assert_clean(MarkdownReport().render(played(), baseline=played()))
-    assert_clean(JunitReport().render(played(), baseline=played()))
+@pytest.mark.parametrize("name", reporter_names())
+def test_a_reporter_asked_directly_tells_none_either(name):
+    told = load_reporter(name).render
+    assert_clean(everything_in(told(played(), baseline=played())))
+    for canary in CANARIES.values():
+        assert_clean(everything_in(told(strange(canary), baseline=strange(canary))))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_no_failure_that_is_told_in_plain_text_keeps_one(whole):
+    for report in (played(), *map(strange, CANARIES.values())):
+        for result in report:
+            assert_clean(failure_text(result, again=f"play {CANARIES['key']}", whole=whole))
+
+
+def test_a_secret_is_gone_before_a_text_is_cut_in_the_midst_of_it():
+    agent = Agent("clerk", model=Scripted(f"{'x' * 220} {CANARIES['key']}"))
+    case = Case("a", "Hi", expect=Expect(contains="x" * 220 + " " + CANARIES["key"] + "!"))
+    text = failure_text(rehearse(agent, case)["a"])
+    assert "sk-ant" not in text
+    assert text.count("[redacted:api") >= 2
+
+
+def test_what_was_expected_is_shown_though_a_secret_stands_in_it():
+    agent = Agent("clerk", model=Scripted("No."))
+    case = Case("a", "Hi", expect=Expect(contains=f"key {CANARIES['key']}"))
+    assert "- key [redacted:api_key]" in failure_text(rehearse(agent, case)["a"])
+
+
+def test_no_table_of_several_agents_keeps_one():
+    page = io.StringIO()
+    terminal = Terminal(page, width=400)
+    for canary in CANARIES.values():
+        terminal.print(variants_table({f"old {canary}": strange(canary), "new": played()}))
+    assert_clean(page.getvalue())
+    assert "[redacted:api_key]" in page.getvalue()
 
 
 def test_a_report_keeps_its_secrets_in_memory_and_in_a_file_only_if_told(tmp_path):

@@ -43,7 +43,7 @@ class AdkReport:
 
     def render(self, report: Report, *, baseline: Report | None = None) -> str:  # noqa: ARG002
         """All cases with their metrics and turns; there is no place for a baseline."""
-        return json.dumps(evalset_result(report, self.app), indent=2, ensure_ascii=False)
+        return json.dumps(evalset_result(redacted(report), self.app), indent=2, ensure_ascii=False)
 
 
 def write_eval_history(report: Report, agents_dir: str | Path, app: str) -> Path:

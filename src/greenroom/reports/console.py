@@ -1,7 +1,7 @@
 """A report for a terminal: the table, each metric, why cases did not pass, and the counts."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import ClassVar, Literal
@@ -12,7 +12,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.reports.difference import differences
 from greenroom.reports.table import STYLES, metric_summaries, rated, shown_outcome, summary_table
 from greenroom.reports.terminal import Terminal, plain, styled
-from greenroom.reports.transcript import Line, transcript
+from greenroom.reports.transcript import LONGEST, LeftOut, Line, abridged, transcript
 from greenroom.reports.words import duration, shortened
 from greenroom.results.comparison import compare
 from greenroom.results.redaction import redacted
@@ -22,8 +22,6 @@ from greenroom.results.text import counted, how_many, repeats
 
 Detail = Literal["little", "usual", "all"]
 
-_LONGEST_LINE = 240
-_FIRST, _LAST = 6, 18
 _PAGE = 160
 _SPEAKERS = {
     "user": "cyan",
@@ -122,28 +120,23 @@ class ConsoleReport:
             self.terminal.say(styled(f"turn {one.turn}, {one.part}", "dim"), indent=2)
             for label, texts in (("expected", one.expected), ("got", one.actual)):
                 for text in texts or ["nothing"]:
-                    told = text if self.detail == "all" else shortened(text, _LONGEST_LINE)
+                    told = text if self.detail == "all" else shortened(text, LONGEST)
                     self.terminal.hang(styled(label, "dim"), plain(told), indent=4, width=13)
                     label = ""
 
     def _transcript(self, result: CaseResult) -> None:
-        if result.ledger is None:
-            return
-        lines = transcript(result.ledger)
-        left_out = len(lines) - _FIRST - _LAST
-        if self.detail == "all" or left_out < 2:
-            self._lines(lines)
-            return
-        self._lines(lines[:_FIRST])
-        self.terminal.say(styled(f"… {left_out} more; -v shows them all", "dim"), indent=4)
-        self._lines(lines[-_LAST:])
+        ledger = result.ledger
+        lines = transcript(ledger) if ledger is not None else ()
+        for line in abridged(lines, whole=self.detail == "all"):
+            if isinstance(line, LeftOut):
+                self.terminal.say(styled(f"{line}; -v shows them all", "dim"), indent=4)
+            else:
+                self._line(line)
 
-    def _lines(self, lines: list[Line]) -> None:
-        for line in lines:
-            text = line.text if self.detail == "all" else shortened(line.text, _LONGEST_LINE)
-            source = styled(f"  ({line.source})" if line.source else "", "dim")
-            who = Text(line.who, _SPEAKERS[line.who])
-            self.terminal.hang(who, plain(text, source), indent=4, width=13)
+    def _line(self, line: Line) -> None:
+        source = styled(f"  ({line.source})" if line.source else "", "dim")
+        who = Text(line.who, _SPEAKERS[line.who])
+        self.terminal.hang(who, plain(line.text, source), indent=4, width=13)
 
 
 class ConsoleText:
@@ -175,7 +168,7 @@ def _why(outcome: Outcome) -> str:
 
 
 def totals(report: Report) -> Text:
-    """The counts, the pass rate, the time and who answered, on one line."""
+    """The counts, the pass rate, the time, who answered and what they cost, on one line."""
     rate = report.summary.pass_rate
     passing = (
         plain("nothing evaluated")
@@ -188,7 +181,15 @@ def totals(report: Report) -> Text:
 
 
 def _spent(report: Report) -> list[str]:
-    if not report.models:
+    return [
+        *_paid("answered by", report.models, report.cost),
+        *_paid("users played by", report.user_models, report.user_cost),
+        *_paid("judged by", report.judge_models, report.judge_cost),
+    ]
+
+
+def _paid(what: str, models: Iterable[str], cost: float | None) -> list[str]:
+    if not (names := ", ".join(models)):
         return []
-    cost = "cost unknown" if report.cost is None else f"cost ${report.cost:.4f}"
-    return [f"answered by {', '.join(report.models)}", *([] if report.cost == 0 else [cost])]
+    told = "cost unknown" if cost is None else f"cost ${cost:.4f}"
+    return [f"{what} {names}", *([] if cost == 0 else [told])]

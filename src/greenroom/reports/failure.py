@@ -2,30 +2,34 @@
 
 from collections.abc import Iterator, Sequence
 
+from greenroom.ledger.redaction import redactor
 from greenroom.reports.difference import Difference, differences
-from greenroom.reports.transcript import Line, transcript
-from greenroom.reports.words import harmless, shortened
+from greenroom.reports.transcript import LONGEST, Line, retold, transcript
+from greenroom.reports.words import printable, shortened
+from greenroom.results.redaction import redacted
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
-
-_LONGEST_LINE = 240
-_FIRST, _LAST = 6, 18
 
 
 def failure_text(result: CaseResult, *, again: str = "", whole: bool = False) -> str:
     """Why a case did not pass; `again` is the command that plays it again.
 
     Long conversations are cut in the middle and long lines at their end unless it is to be `whole`.
-    Whatever a model said is made harmless.
+    Whatever a model said is made harmless, and no secret is told.
     """
+    # Before anything is cut: half a secret is not known as one. What a case expected is seen only in
+    # the case itself, which one with secrets loses.
+    unmet = redactor().value(differences(result))
+    [result] = redacted(Report([result]))
     lines = [f"case {result.label!r}: {result.status}"]
     lines += [f"  {line}" for line in reasons(result)]
-    lines += [f"  {line}" for line in _differences(differences(result), whole)]
-    if result.ledger is not None:
-        lines += ["  conversation", *_conversation(transcript(result.ledger), whole)]
+    lines += [f"  {line}" for line in _differences(unmet, whole)]
+    if (ledger := result.ledger) is not None:
+        lines += ["  conversation", *_conversation(transcript(ledger), whole)]
     if again:
         lines.append(f"  again: {again}")
-    return harmless("\n".join(lines))
+    return printable("\n".join(lines))
 
 
 def _differences(found: Sequence[Difference], whole: bool) -> Iterator[str]:
@@ -41,16 +45,11 @@ def _differences(found: Sequence[Difference], whole: bool) -> Iterator[str]:
 
 
 def _conversation(lines: Sequence[Line], whole: bool) -> Iterator[str]:
-    left_out = len(lines) - _FIRST - _LAST
-    for number, line in enumerate(lines):
-        if whole or left_out < 2 or number < _FIRST or number >= len(lines) - _LAST:
-            source = f"  ({line.source})" if line.source else ""
-            yield f"    {line.who:<11}  {_shown(line.text, whole, indent=17)}{source}"
-        elif number == _FIRST:
-            yield f"    … {left_out} more; -vv shows them all"
+    for line in retold(lines, whole=whole, hint="; -vv shows them all"):
+        yield f"    {line}".replace("\n", "\n    ")
 
 
 def _shown(text: str, whole: bool, indent: int) -> str:
     """A text whose further lines stand below its first."""
-    kept = text if whole else shortened(text, _LONGEST_LINE)
+    kept = text if whole else shortened(text, LONGEST)
     return kept.replace("\n", f"\n{' ' * indent}")

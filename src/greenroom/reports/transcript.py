@@ -1,8 +1,8 @@
 """A run retold as a conversation, line by line."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from greenroom.ledger.events import (
     AgentSaid,
@@ -32,6 +32,9 @@ ENDS: dict[EndReason, str] = {
     "error": "the run broke",
 }
 
+LONGEST = 240
+"""How much of what somebody said is usually shown."""
+
 Who = Literal["user", "agent", "tool", "user's tool", "refused", "end"]
 
 
@@ -42,6 +45,16 @@ class Line:
     who: Who
     text: str
     source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """So many lines are not shown here."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"… {self.count} more"
 
 
 def transcript(ledger: Ledger) -> list[Line]:
@@ -55,8 +68,8 @@ def transcript(ledger: Ledger) -> list[Line]:
 
 def conversation(result: CaseResult) -> list[Line]:
     """A result's run retold: from its ledger, or from what was kept where there is none."""
-    if result.ledger is not None:
-        return transcript(result.ledger)
+    if (ledger := result.ledger) is not None:
+        return transcript(ledger)
     return [line for step in result.trajectory for line in _kept(step)]
 
 
@@ -67,19 +80,35 @@ def _kept(step: Step) -> Iterator[Line]:
         yield Line("tool", as_called(step.name, step.args if is_object(step.args) else {}))
 
 
-def retold(
-    lines: Sequence[Line], *, first: int = 6, last: int = 18, longest: int = 240
-) -> Iterator[str]:
-    """Plain lines of text, cut in the middle of a long conversation and at the end of long ones."""
+def abridged(
+    lines: Sequence[Line],
+    *,
+    whole: bool = False,
+    first: int = 6,
+    last: int = 18,
+    longest: int = LONGEST,
+) -> Iterator[Line | LeftOut]:
+    """The lines, unless `whole` cut in the middle of a long conversation and at the end of each."""
     left_out = len(lines) - first - last
     for number, line in enumerate(lines):
-        if left_out < 2 or number < first or number >= len(lines) - last:
-            source = f"  ({line.source})" if line.source else ""
-            # Who speaks stands at the beginning of a line, and nothing else does.
-            text = shortened(line.text, longest).replace("\n", f"\n{' ' * 13}")
-            yield f"{line.who:<11}  {text}{source}"
+        if whole:
+            yield line
+        elif left_out < 2 or number < first or number >= len(lines) - last:
+            yield replace(line, text=shortened(line.text, longest))
         elif number == first:
-            yield f"… {left_out} more"
+            yield LeftOut(left_out)
+
+
+def retold(lines: Sequence[Line], *, hint: str = "", **cut: Any) -> Iterator[str]:
+    """`abridged` as plain text; `hint` says how to see what was left out."""
+    for line in abridged(lines, **cut):
+        if isinstance(line, LeftOut):
+            yield f"{line}{hint}"
+            continue
+        source = f"  ({line.source})" if line.source else ""
+        # Who speaks stands at the beginning of a line, and nothing else does.
+        text = line.text.replace("\n", f"\n{' ' * 13}")
+        yield f"{line.who:<11}  {text}{source}"
 
 
 Ends = dict[tuple[str, str], ToolReturned | ToolFailed]

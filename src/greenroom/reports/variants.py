@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from greenroom.ledger.redaction import without_secrets
 from greenroom.reports.table import STYLES, rated
 from greenroom.reports.terminal import styled
 from greenroom.results.report import Report
@@ -13,15 +14,15 @@ from greenroom.results.result import CaseResult
 
 
 def variants_table(reports: Mapping[str, Report]) -> Table:
-    """A row for each case, a column for each agent, and their pass rates below."""
+    """A row for each case, a column for each agent, and their pass rates below; no secrets."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     table.add_column("case", overflow="fold")
     for agent in reports:
-        table.add_column(styled(agent, "bold"), overflow="fold")
+        table.add_column(styled(without_secrets(agent), "bold"), overflow="fold")
     by_case = [report.by_case() for report in reports.values()]
     for case_id in dict.fromkeys(name for found in by_case for name in found):
         ended = [_ended(found.get(case_id, [])) for found in by_case]
-        table.add_row(styled(case_id, ""), *ended)
+        table.add_row(styled(without_secrets(case_id), ""), *ended)
     table.add_section()
     table.add_row("passing", *(_passing(report) for report in reports.values()))
     table.add_row("cost", *(_cost(report) for report in reports.values()))

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import without_secrets
 from greenroom.results.intervals import Interval, percent
 
 # Joiners hold emoji and Indic script together; the other invisible characters only deceive.
@@ -17,6 +18,11 @@ def harmless(text: str) -> str:
         return text
     lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
     return "\n".join("".join(map(_visible, line)) for line in lines)
+
+
+def printable(text: str) -> str:
+    """`text` as every door may say it: without secrets, and harmless."""
+    return harmless(without_secrets(text))
 
 
 def _visible(char: str) -> str:

@@ -331,7 +331,7 @@ def test_what_was_cut_is_said_and_where_the_rest_is(browser, folder):
     ledger = Ledger()
     ledger.append(AgentSaid(text="word " * 10_000), at=0.0)
     result = CaseResult(
-        case_id="long", status="failed", ended="completed", scores={"m": Score(0.0)}, ledger=ledger
+        case_id="long", status="failed", ended="completed", scores={"m": Score(0.0)}, kept=ledger
     )
     file = written(folder / "long.html", render_html(Report([result])))
     with opened(browser, file, "#case=long") as (page, _):

@@ -94,8 +94,8 @@ def test_without_a_ledger_the_trajectory_is_told():
     result = rich_report()["refund-happy"]
     found: list[dict[str, Any]] = step_rows(result.trajectory, Scissors())
     assert [row["kind"] for row in found[:3]] == ["user", "node", "tool"]
-    assert "timeline" in case_details(replace(result, ledger=None, steps=result.trajectory))
-    assert case_details(replace(result, ledger=None, steps=result.trajectory))["brief"] is True
+    assert "timeline" in case_details(replace(result, kept=None, steps=result.trajectory))
+    assert case_details(replace(result, kept=None, steps=result.trajectory))["brief"] is True
 
 
 def test_a_ledger_without_events_has_no_rows():
@@ -115,7 +115,7 @@ def test_no_secret_reaches_the_page_not_even_packed():
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     ledger = ledger_of((0, UserSaid(text=f"my key is {key}")), (1, RunEnded(reason="completed")))
     result = CaseResult(
-        case_id="a", status="failed", scores={"m": Score(0.0, reason=key)}, ledger=ledger
+        case_id="a", status="failed", scores={"m": Score(0.0, reason=key)}, kept=ledger
     )
     page = render_html(Report([result], notes=[key]))
     packed = [block for block in page.split("<script") if 'id="pack-' in block]

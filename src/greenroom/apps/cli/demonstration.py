@@ -3,7 +3,7 @@
 import click
 
 from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, telling
-from greenroom.apps.cli.playing import Interrupted, play
+from greenroom.apps.cli.playing import play
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.demo import AS_DESIGNED, SOURCE
 from greenroom.reports.console import ConsoleReport
@@ -43,10 +43,7 @@ def _rehearsed(terminal: Terminal) -> Report:
     from greenroom.cases import EvalSet
 
     cases = EvalSet("clinic", [chest_pain, headache, routine_appointment])
-    try:
-        return play(agent, cases, Watching(terminal, len(cases)))
-    except Interrupted as stop:
-        raise Stopped(str(stop), stop.exit_code) from None
+    return play(agent, cases, Watching(terminal, len(cases)), store=False)
 
 
 def print_source() -> int:

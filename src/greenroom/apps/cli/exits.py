@@ -6,11 +6,14 @@ import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from greenroom.errors import BadInput, GreenroomError
+
+if TYPE_CHECKING:
+    from greenroom.results import Report
 
 PASSED = 0
 GATE_MISSED = 1
@@ -30,6 +33,15 @@ class Stopped(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """Say why."""
         click.echo(harmless(f"greenroom: {self.message}"), file=file, err=file is None)
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM ended a command before its work was done; `report` is what there is of it."""
+
+    def __init__(self, exit_code: int, report: "Report | None" = None) -> None:
+        super().__init__("interrupted" if exit_code == INTERRUPTED else "terminated")
+        self.exit_code = exit_code
+        self.report = report
 
 
 class Door(click.Group):
@@ -61,6 +73,8 @@ def telling(verbose: bool) -> Generator[None]:
         yield
     except (click.ClickException, click.exceptions.Abort):
         raise
+    except Interrupted as stop:
+        raise Stopped(str(stop), stop.exit_code) from None
     except BadInput as error:
         raise _stopped(str(error), BAD_INPUT, verbose) from error
     except GreenroomError as error:
@@ -90,10 +104,9 @@ def _stopped(message: str, code: int, verbose: bool) -> Stopped:
 
 def harmless(text: str) -> str:
     """Messages may quote what a model or a stranger's file said, or a secret."""
-    from greenroom.ledger.redaction import without_secrets
-    from greenroom.reports import words
+    from greenroom.reports.words import printable
 
-    return words.harmless(without_secrets(text))
+    return printable(text)
 
 
 def put_out(text: str) -> None:

@@ -51,7 +51,7 @@ class Watching:
         self._bar.update(self._task, advance=1, description=words)
 
     def _spend(self, result: CaseResult) -> None:
-        for cost in (result.cost, result.user_cost) if result.ended is not None else ():
+        for cost in _costs(result):
             self._cost = None if self._cost is None or cost is None else self._cost + cost
 
     @property
@@ -89,3 +89,10 @@ class Watching:
         trace: TracebackType | None,
     ) -> None:
         self._bar.stop()
+
+
+def _costs(result: CaseResult) -> tuple[float | None, ...]:
+    """What the agent, the user and the judges of a case cost; nothing if it was never played."""
+    if result.ended is None:
+        return ()
+    return result.cost, result.user_cost, result.judge_cost

@@ -18,12 +18,14 @@ from greenroom.apps.cli.exits import (
     put_out,
     telling,
 )
-from greenroom.apps.cli.playing import Interrupted, loaded, to_the_end
+from greenroom.apps.cli.playing import loaded, to_the_end
 from greenroom.cases import Case, EvalSet, SimulatedUser, Stop, harvest
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.saving import save_text
 from greenroom.ledger.events import ToolBlocked
+from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.ledger.redaction import redactor, without_secrets
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import transcript
 from greenroom.reports.words import shortened
@@ -64,10 +66,7 @@ class _Stage:
                 on_complete=on_complete,
             )
 
-        try:
-            return to_the_end(simulated)
-        except Interrupted as stop:
-            raise Stopped(str(stop), stop.exit_code) from None
+        return to_the_end(simulated)
 
 
 def run_one(
@@ -91,7 +90,7 @@ def run_one(
         batch = _Stage(agent=agent, verbose=verbose, **stage).play(EvalSet("simulation", [case]))
         [one] = batch.simulations
         if as_json:
-            put_out(json.dumps(simulation_data(one), indent=2))
+            put_out(json.dumps(_data(one), indent=2))
         else:
             _show(one, batch.notes, whole=verbose)
         if output:
@@ -124,7 +123,7 @@ def run_many(
             evalset, None if as_json else tell
         )
         if as_json:
-            put_out(json.dumps([simulation_data(one) for one in batch.simulations], indent=2))
+            put_out(json.dumps([_data(one) for one in batch.simulations], indent=2))
         else:
             _say_totals(terminal, batch)
         if output:
@@ -151,7 +150,19 @@ def _count(batch: Batch) -> str:
 # Shown
 
 
+def _redacted(one: Simulation) -> Simulation:
+    """The conversation as it may be seen."""
+    ledger = None if one.ledger is None else one.ledger.redacted()
+    return replace(redactor().value(one), ledger=ledger)
+
+
+def _data(one: Simulation) -> dict[str, Json]:
+    """The conversation as it may be printed and kept in a file."""
+    return redactor().value(simulation_data(one))
+
+
 def _show(one: Simulation, notes: Sequence[str], *, whole: bool) -> None:
+    one = _redacted(one)
     terminal = Terminal()
     for line in transcript(one.ledger) if one.ledger is not None else ():
         text = line.text if whole else shortened(line.text, _LONGEST)
@@ -164,11 +175,12 @@ def _show(one: Simulation, notes: Sequence[str], *, whole: bool) -> None:
         mark = styled("reached" if reached else "not shown", "green" if reached else "yellow")
         terminal.hang(mark, plain(goal), indent=2, width=11)
     for note in notes:
-        terminal.say(styled("note: ", "yellow"), note)
+        terminal.say(styled("note: ", "yellow"), without_secrets(note))
 
 
 def _say_line(terminal: Terminal, one: Simulation) -> None:
     """How a conversation ended, on one line, and what broke it."""
+    one = _redacted(one)
     status = "completed" if one.completed else "broke" if _broke(one) else f"cut at {one.ended}"
     style = "green" if one.completed else "bold red" if _broke(one) else "yellow"
     goals = f", goals {len(one.goals_achieved)}/{len(one.goals)}" if one.goals else ""
@@ -196,28 +208,29 @@ def _say_totals(terminal: Terminal, batch: Batch) -> None:
         parts.append(f"{batch.goals_achieved:.0%} of the goals reached")
     terminal.say("; ".join(parts))
     for note in batch.notes:
-        terminal.say(styled("note: ", "yellow"), note)
+        terminal.say(styled("note: ", "yellow"), without_secrets(note))
 
 
 # Kept
 
 
 def _write(one: Simulation, path: Path) -> None:
-    save_text(json.dumps(simulation_data(one), indent=2, ensure_ascii=True) + "\n", path)
+    save_text(json.dumps(_data(one), indent=2, ensure_ascii=True) + "\n", path)
     aside(f"wrote {path}")
 
 
 def _write_all(batch: Batch, folder: Path) -> None:
     taken: set[str] = set()
     for one in batch.simulations:
+        data = _data(one)
         # An id may hold anything; a file's name may not lead out of its folder.
-        name = wanted = re.sub(r"[^\w.-]", "_", one.case_id).lstrip(".") or "scenario"
+        name = wanted = re.sub(r"[^\w.-]", "_", str(data["scenario_id"])).lstrip(".") or "scenario"
         number = 1
         while name.lower() in taken:
             number += 1
             name = f"{wanted}-{number}"
         taken.add(name.lower())
-        text = json.dumps(simulation_data(one), indent=2, ensure_ascii=True)
+        text = json.dumps(data, indent=2, ensure_ascii=True)
         save_text(text + "\n", folder / f"{name}.json")
     aside(f"wrote {len(batch.simulations)} files to {folder}")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import strftime
 
-from greenroom.apps.cli.exits import PASSED, Stopped, telling
+from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, telling
 from greenroom.apps.cli.notifying import notify
 from greenroom.apps.cli.orders import Order
 from greenroom.apps.cli.places import Places, places_of
-from greenroom.apps.cli.playing import Interrupted, to_the_end
+from greenroom.apps.cli.playing import to_the_end
 from greenroom.cases import case_data, read_evalset
 from greenroom.errors import BadInput, MissingExtra
 from greenroom.ledger.plain import Json
@@ -104,7 +104,8 @@ class Watch:
         self._terminal.say(styled("changed: ", "dim"), names)
 
     async def _run_alone(self, first: Sequence[str]) -> int:
-        words = ["eval", "run", *self._order.words(), "--leave-report", str(self._report)]
+        words = ["eval", "run", *self._order.words(), "--no-store"]
+        words += ["--leave-report", str(self._report)]
         for case_id in first[:_MOST]:
             words += ["--first", case_id]
         # A session of its own: Ctrl-C is for us, and we tell it politely.

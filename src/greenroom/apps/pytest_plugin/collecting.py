@@ -21,8 +21,10 @@ from greenroom.cases.places import at
 from greenroom.cases.problems import Problem
 from greenroom.errors import BadFile, BadInput, GreenroomError
 from greenroom.ledger.plain import is_array, is_object
+from greenroom.ledger.redaction import without_secrets
 from greenroom.reports.failure import failure_text
-from greenroom.reports.words import harmless
+from greenroom.reports.words import printable
+from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 
 _ADK_CONFIG = "test_config.json"
@@ -109,7 +111,7 @@ class EvalFile(pytest.File):
             evalset = read_evalset(self.path)
             agent = _agent_of(self.path, evalset, self.config)
         except BadInput as error:
-            raise self.CollectError(harmless(str(error))) from error
+            raise self.CollectError(printable(str(error))) from error
         cases = [self._dressed(case) for case in evalset]
         if agent is None and not all(case.agent for case in cases):
             self._without_agent()
@@ -122,7 +124,8 @@ class EvalFile(pytest.File):
         if found is None:
             return case
         if not isinstance(found, Case):
-            raise self.CollectError(f"pytest_greenroom_case returned {found!r}, which is no Case.")
+            told = f"pytest_greenroom_case returned {found!r}, which is no Case."
+            raise self.CollectError(printable(told))
         return replace(found, id=case.id)
 
     def _without_agent(self) -> None:
@@ -166,12 +169,14 @@ class CaseItem(pytest.Item):
     @classmethod
     def of(cls, file: EvalFile, case: Case, evalset: EvalSet, agent: str | None, line: int) -> Self:
         """The test of a case in a file."""
-        item: Self = cls.from_parent(file, name=case.id)  # pyright: ignore[reportUnknownMemberType]
+        # Names and marks are printed and kept by pytest and others, which know of no secrets.
+        item: Self = cls.from_parent(file, name=without_secrets(case.id))  # pyright: ignore[reportUnknownMemberType]
         item.case, item.evalset, item.agent, item.line = case, evalset, agent, line
         item.add_marker("greenroom")
-        for tag in case.tags:
-            item._mark(str(tag))
-        item.extra_keyword_matches.update([*map(str, case.tags), case.name or case.id])
+        words = [without_secrets(str(word)) for word in (*case.tags, case.name or case.id)]
+        for tag in words[:-1]:
+            item._mark(tag)
+        item.extra_keyword_matches.update(words)
         return item
 
     def _mark(self, tag: str) -> None:
@@ -200,7 +205,7 @@ class CaseItem(pytest.Item):
         hear(report)
         self.user_properties += properties(report)
         if all(result.status == "skipped" for result in report):
-            pytest.skip("; ".join(note for result in report for note in result.notes))
+            pytest.skip(printable("; ".join(note for result in report for note in result.notes)))
         if not report.passed:
             raise NotPassed(report)
 
@@ -212,13 +217,19 @@ class CaseItem(pytest.Item):
                 again = shlex.join(["pytest", f"{where}::{self.name}"])
                 return told(report, self.config, again)
             case GreenroomError() as error:
-                return harmless(f"{type(error).__name__}: {error}")
+                return printable(f"{type(error).__name__}: {error}")
             case _:
-                return super().repr_failure(excinfo, style)
+                return _without_secrets(super().repr_failure(excinfo, style))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the case stands, and what the headline of a failure says."""
-        return self.path, self.line - 1, f"{self.path.name}: {harmless(self.case.title)}"
+        return self.path, self.line - 1, f"{self.path.name}: {printable(self.case.title)}"
+
+
+def _without_secrets(shown: Any) -> Any:
+    """A traceback as pytest shows it, or its bare text if a secret stands in it."""
+    text = str(shown)
+    return shown if (clean := without_secrets(text)) == text else clean
 
 
 def told(report: Report, config: pytest.Config, again: str = "") -> str:
@@ -229,18 +240,19 @@ def told(report: Report, config: pytest.Config, again: str = "") -> str:
         for result in report
         if result.status != "passed"
     ]
-    return "\n".join([*texts, *(harmless(f"note: {note}") for note in report.notes)])
+    return "\n".join([*texts, *(printable(f"note: {note}") for note in report.notes)])
 
 
 def properties(report: Report) -> list[tuple[str, object]]:
     """What a JUnit file says about a case."""
+    report = redacted(report)
     [*results] = report
-    found: list[tuple[str, object]] = [("greenroom.case", harmless(results[0].case_id))]
+    found: list[tuple[str, object]] = [("greenroom.case", printable(results[0].case_id))]
     found.append(("greenroom.status", " ".join(result.status for result in results)))
     for result in results:
         for name, score in result.measured.items():
-            found.append((f"greenroom.score.{harmless(name)}", f"{score.value:.4f}"))
+            found.append((f"greenroom.score.{printable(name)}", f"{score.value:.4f}"))
     cost = "unknown" if report.cost is None else f"{report.cost:.6f}"
     found.append(("greenroom.cost_usd", cost))
-    found.append(("greenroom.models", harmless(", ".join(report.models))))
+    found.append(("greenroom.models", printable(", ".join(report.models))))
     return found

@@ -9,7 +9,7 @@ import pytest
 from greenroom.apps.pytest_plugin.settings import KEY
 from greenroom.apps.pytest_plugin.tally import hear
 from greenroom.errors import BadInput
-from greenroom.results.gate import below
+from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
 from greenroom.suite.beside import anchored
@@ -59,11 +59,9 @@ class Rehearsal:
         hear(report)
         if minimum is None:
             return report
-        rate = report.summary.pass_rate
-        if report.summary.errors:
-            pytest.fail("a case ended in an error", pytrace=False)
-        if rate is None or rate < minimum:
-            pytest.fail(below(rate, minimum), pytrace=False)
+        decision = Gate(min_pass_rate=minimum).decide(report)
+        if not decision.passed:
+            pytest.fail(str(decision), pytrace=False)
         return report
 
 

@@ -15,6 +15,7 @@ from greenroom.cases.users import SimulatedUser
 from greenroom.errors import GreenroomError
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.records import record
+from greenroom.ledger.redaction import without_secrets
 from greenroom.reports.failure import failure_text
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
@@ -85,13 +86,17 @@ class EvalResult:
         raise self._unknown("trajectory score")
 
     def _unknown(self, what: str) -> GreenroomError:
-        return GreenroomError(f"case {self.result.case_id!r} has no {what}:\n{self}")
+        return GreenroomError(f"case {self._case_id!r} has no {what}:\n{self}")
 
     def __str__(self) -> str:
         return failure_text(self.result)
 
     def __repr__(self) -> str:
-        return f"<EvalResult of {self.result.case_id!r}: {self.result.status}>"
+        return f"<EvalResult of {self._case_id!r}: {self.result.status}>"
+
+    @property
+    def _case_id(self) -> str:
+        return without_secrets(self.result.case_id)
 
 
 class EvalRunner:

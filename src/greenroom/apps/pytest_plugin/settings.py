@@ -36,7 +36,11 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def is_usual(path: Path) -> bool:
-    """Whether a file is called as eval sets are: `weather.evalset.json`, `refund.eval.yaml`."""
+    """Whether a file is called as eval sets are that pytest plays unasked: `refund.eval.yaml`.
+
+    These are fewer than a command finds in a folder it is given. Here a name alone sets off a run:
+    tables called `.test` are mostly somebody's data, and scenarios need a model for their users.
+    """
     return path.suffix in _SUFFIXES and Path(path.stem).suffix in _ENDINGS
 
 

@@ -20,9 +20,11 @@ _REHEARSED = pytest.StashKey[list["Report"]]()
 
 
 def hear(report: "Report") -> None:
-    """Remember a report until the test in which it was made is reported."""
+    """Remember a report without its secrets until the test in which it was made is reported."""
     if _listening:
-        _heard.append(report)
+        from greenroom.results.redaction import redacted
+
+        _heard.append(redacted(report))
 
 
 def count(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -37,10 +39,12 @@ def count(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _send(report: pytest.TestReport, heard: list["Report"], *, in_file: bool) -> None:
+    from greenroom.ledger.redaction import without_secrets
     from greenroom.results.data import report_data
 
+    nodeid = without_secrets(report.nodeid)
     # As ASCII text: half a character of a model must not break the wire home.
-    sent = [json.dumps(report_data(_addressed(one, report.nodeid, in_file))) for one in heard]
+    sent = [json.dumps(report_data(_addressed(one, nodeid, in_file))) for one in heard]
     vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
 
 
@@ -117,12 +121,13 @@ class Tally:
 
     def _save(self, report: "Report") -> None:
         from greenroom.errors import BadFile
+        from greenroom.reports.words import printable
 
         try:
             if self._settings.report:
                 report.save(self._config.invocation_params.dir / self._settings.report)
         except BadFile as error:
-            self._missed.append(str(error))
+            self._missed.append(printable(str(error)))
 
     def _judge(self, report: "Report", session: pytest.Session) -> None:
         self._missed += missed(report, self._settings)
@@ -171,10 +176,10 @@ class Tally:
         if not any(found.values()):
             return []
         from greenroom.reports.console import totals
-        from greenroom.reports.words import harmless
+        from greenroom.reports.words import printable
 
         return [
-            harmless(f"{where}: {totals(report).plain}")
+            printable(f"{where}: {totals(report).plain}")
             for where, report in found.items()
             if report is not None
         ]
@@ -193,26 +198,14 @@ class Tally:
 
 def missed(report: "Report", settings: Settings) -> list[str]:
     """Why the cases of eval-set files do not suffice together; empty if they do."""
-    found: list[str] = []
-    summary = report.summary
-    if settings.min_pass_rate is not None:
-        from greenroom.results.gate import below
+    from greenroom.results.gate import Gate
 
-        rate = summary.pass_rate
-        if summary.errors > settings.max_errors:
-            found.append(f"{summary.errors} ended in an error, {settings.max_errors} allowed")
-        if rate is None or rate < settings.min_pass_rate:
-            found.append(below(rate, settings.min_pass_rate))
-    if settings.max_cost is not None:
-        spent = _spent(report)
-        bar = f"a maximum of ${settings.max_cost:.4f}"
-        if spent is None:
-            found.append(f"the cost is unknown, so {bar} cannot be shown")
-        elif spent > settings.max_cost:
-            found.append(f"the cost of ${spent:.4f} is above {bar}")
-    return found
-
-
-def _spent(report: "Report") -> float | None:
-    parts = (report.cost, report.user_cost)
-    return None if None in parts else sum(part for part in parts if part is not None)
+    gate = Gate(
+        min_pass_rate=settings.min_pass_rate or 0.0,
+        max_errors=settings.max_errors,
+        max_cost=settings.max_cost,
+    )
+    # Where no pass rate is asked for, each case has to pass as a test: only the cost is left to say.
+    return [
+        one.why for one in gate.decide(report).missed if settings.has_gate or one.kind == "cost"
+    ]

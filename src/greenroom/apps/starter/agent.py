@@ -1,7 +1,8 @@
 """The agent under test: it tells customers where their order is.
 
-Put your own agent here. Greenroom plays its own expressions as below, and agents of google-adk and
-pydantic-ai as they are: whatever this file calls `agent` (or root_agent, graph, app) is rehearsed.
+Put your own agent here. Greenroom plays its own expressions as below, and agents of google-adk,
+pydantic-ai, langgraph, openai-agents and 10xscale-agentflow as they are: whatever this file calls
+`agent` (or root_agent, graph, app) is rehearsed.
 """
 
 import json
