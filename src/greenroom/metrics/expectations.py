@@ -206,6 +206,6 @@ def _add_likeness(expect: Expect, found: dict[str, Metric]) -> None:
 def _likeness() -> tuple[Metric, Metric]:
     # Loaded for those who want them: most cases are measured without a word of ROUGE.
     from greenroom.metrics.intermediate import intermediate_responses
-    from greenroom.metrics.likeness import response_match_score
+    from greenroom.metrics.likeness import expected_reference
 
-    return response_match_score(), intermediate_responses()
+    return expected_reference(), intermediate_responses()

@@ -1,16 +1,17 @@
 """How near the agent's words come to a reference: ROUGE, turn by turn."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 from greenroom.cases.case import Case
-from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import reference_of, spoken
 from greenroom.metrics.options import checked_choice, checked_switch
 from greenroom.metrics.outcomes import checked_threshold
-from greenroom.metrics.per_turn import MeasuredTurn, mean_score, never_reached
+from greenroom.metrics.per_turn import MeasuredTurn, lowest_score, mean_score, never_reached
 from greenroom.metrics.response import quoted
 from greenroom.metrics.rouge import KINDS, RougeKind, rouge, words_in
 from greenroom.metrics.turns import PlayedTurn, played_turns
@@ -38,8 +39,8 @@ class ResponseMatch(BuiltIn):
     threshold: float
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
-        """The mean over the turns that have a reference."""
-        turns = [turn for turn in played_turns(case, ledger) if reference_of(turn.expect)]
+        """What the turns that have a reference come to."""
+        turns = [turn for turn in played_turns(case, ledger) if self._reference(turn)]
         if not turns:
             return NotApplicable("no turn of the case has Expect(reference=...)")
         said = spoken(ledger)
@@ -51,10 +52,16 @@ class ResponseMatch(BuiltIn):
             if isinstance(one, Unmeasured):
                 return one
             found.append(one)
-        return mean_score(found, self.name, self.threshold)
+        return self._concluded(found)
+
+    def _reference(self, turn: PlayedTurn) -> str:
+        return reference_of(turn.expect) or ""
+
+    def _concluded(self, turns: Sequence[MeasuredTurn]) -> Score:
+        return mean_score(turns, self.name, self.threshold)
 
     def _measured(self, turn: PlayedTurn) -> MeasuredTurn | Unmeasured:
-        wanted, said = reference_of(turn.expect) or "", turn.response
+        wanted, said = self._reference(turn), turn.response
         if not said.strip():
             return Unmeasured(f"the agent's response is empty in turn {turn.number}")
         figures = rouge(wanted, said, self.kind, self.stem)
@@ -68,6 +75,28 @@ class ResponseMatch(BuiltIn):
             f"{self.mode} is to reach {self.threshold:g}"
         )
         return MeasuredTurn(turn.number, value, reason, said, details)
+
+
+@record(kw_only=True, repr=False)
+class ExpectedReference(ResponseMatch):
+    """What a case that has references expects: every turn with one resembles it."""
+
+    def _reference(self, turn: PlayedTurn) -> str:
+        return turn.expect.reference or ""
+
+    def _concluded(self, turns: Sequence[MeasuredTurn]) -> Score:
+        return lowest_score(turns, self.name, self.threshold)
+
+
+def expected_reference() -> ExpectedReference:
+    """The usual likeness, of every turn by itself: a good one does not make up for another."""
+    return ExpectedReference(
+        kind="rouge1",
+        mode="f1",
+        stem=True,
+        threshold=USUAL_THRESHOLD,
+        **written("expected_reference", name="expected_reference"),
+    )
 
 
 def response_match_score(

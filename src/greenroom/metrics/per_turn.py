@@ -34,20 +34,26 @@ def never_reached(turn: PlayedTurn) -> MeasuredTurn:
 
 def mean_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
     """The mean over the turns, of which there is at least one, with what was found in each."""
-    total = 0.0
+    return _score(sum(turn.value for turn in turns) / len(turns), turns, name, threshold)
+
+
+def lowest_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
+    """The lowest of the turns, for what each of them is to reach."""
+    return _score(min(turn.value for turn in turns), turns, name, threshold)
+
+
+def _score(value: float, turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
     reasons: list[str] = []
     evidence: list[str] = []
     details: list[Json] = []
     for turn in turns:
-        total += turn.value
         reasons.append(f"turn {turn.number}: {turn.reason}")
         details.append({"turn": turn.number, "value": turn.value, **turn.details})
         if turn.evidence:
             evidence.append(f"turn {turn.number}: {turn.evidence}")
-    mean = total / len(turns)
     return Score(
-        mean,
-        mean >= threshold - _HAIR,
+        value,
+        value >= threshold - _HAIR,
         threshold=threshold,
         name=name,
         reason=". ".join(reasons),

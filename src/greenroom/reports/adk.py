@@ -136,7 +136,8 @@ def _turns(result: CaseResult) -> list[_Turn]:
 
 
 def _calls(result: CaseResult) -> Mapping[str, questions.CallRecord]:
-    calls = [] if result.ledger is None else questions.tool_calls(result.ledger)
+    ledger = result.ledger
+    calls = [] if ledger is None else questions.tool_calls(ledger)
     return {call.id: call for call in calls}
 
 
@@ -169,7 +170,8 @@ def _session(result: CaseResult, turns: Sequence[_Turn], app: str, at: float) ->
         events.append(broke | told)
     for place, event in enumerate(events):
         event["id"] = f"event-{place}"
-    state = {} if result.ledger is None else questions.state(result.ledger).get("session", {})
+    ledger = result.ledger
+    state = {} if ledger is None else questions.state(ledger).get("session", {})
     return {
         "id": result.label,
         "app_name": app,

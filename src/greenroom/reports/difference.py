@@ -14,6 +14,7 @@ _FIELDS = {
     "expected_response": "response",
     "expected_contains": "contains",
     "tool_trajectory_avg_score": "tools",
+    "expected_reference": "reference",
     "response_match_score": "reference",
 }
 """Which part of an expectation a metric looks at."""

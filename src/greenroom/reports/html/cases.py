@@ -149,8 +149,8 @@ def _tokens(usage: Usage | None) -> list[int] | None:
 
 
 def _run(result: CaseResult, scissors: Scissors) -> dict[str, Json]:
-    if result.ledger is not None:
-        return {"timeline": timeline(result.ledger, scissors)}
+    if (ledger := result.ledger) is not None:
+        return {"timeline": timeline(ledger, scissors)}
     rows = step_rows(result.steps, scissors)
     return {"timeline": rows, "brief": True} if rows else {}
 
