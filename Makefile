@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A gate that holds says nothing; one that does not says everything.
 quietly = @out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
-.PHONY: demo test test-all bench torture docs gates browser
+.PHONY: demo test test-all bench torture coverage docs gates browser
 
 demo: .venv/.base
 	@$(BIN)/greenroom demo
@@ -22,9 +22,17 @@ test: gates browser
 # Exit code 5 is pytest's word for "nothing is marked heavy", which its closing line says too.
 test-all: test
 	@$(BIN)/pytest -q -m heavy || [ $$? -eq 5 ]
+	@scripts/second_versions.sh
 
 torture: .venv/.dev
 	@$(BIN)/pytest -q -m torture
+
+# Which lines no test has run; fails below nine in ten.
+coverage: .venv/.dev
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage report --skip-covered --sort cover --fail-under 90
 
 bench: .venv/.dev
 	@$(BIN)/python benchmarks/run.py
