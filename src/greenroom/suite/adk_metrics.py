@@ -38,6 +38,11 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.scoring import score
 
+# Older versions ask for none.
+_NO_THRESHOLD: dict[str, Any] = (
+    {"requires_threshold": False} if "requires_threshold" in MetricInfo.model_fields else {}
+)
+
 
 class Registry(Protocol):
     """What we need of google-adk's `MetricEvaluatorRegistry`."""
@@ -56,7 +61,7 @@ def register_metrics(metrics: Iterable[MetricLike], registry: Registry | None = 
             metric_name=metric.name,
             description=f"Greenroom's {metric.name}.",
             metric_value_info=MetricValueInfo(interval=Interval(min_value=0, max_value=1)),
-            requires_threshold=False,
+            **_NO_THRESHOLD,
         )
         known.register_evaluator(about, evaluator_of(metric))
         names.append(metric.name)

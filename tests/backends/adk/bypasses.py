@@ -1,20 +1,23 @@
 """Ways around the gate that google-adk offers, each tried with a canary behind it."""
 
 from collections.abc import Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from google.adk.agents import LlmAgent
-from google.adk.agents.context import Context
-from google.adk.events import Event
+from google.adk.agents.live_request_queue import LiveRequestQueue
+from google.adk.agents.run_config import RunConfig
 from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import AgentTool, FunctionTool
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.mcp_tool.mcp_toolset import McpToolset
-from google.adk.workflow import Workflow, node
 from mcp import StdioServerParameters
 
-from backends.adk.scripts import WEATHER, agent
+from backends.adk.scripts import WEATHER, Script, agent, case, run_bare
+from backends.adk.versions import HAS_MODES
+from greenroom import evaluate
 from greenroom.testing import Desk
 
 
@@ -85,98 +88,70 @@ def mcp_toolset(desk: Desk) -> LlmAgent:
     return agent("clerk", "done", tools=[Server(desk)])
 
 
-def function_node(desk: Desk) -> Workflow:
-    def act() -> str:
-        return desk.mark("acted")
+def generator_tool(desk: Desk) -> LlmAgent:
+    def weather(city: str):
+        """The weather."""
+        yield desk.mark(city)
 
-    return Workflow(name="flow", edges=[("START", act, agent("clerk", "done"))])
-
-
-def generator_node(desk: Desk) -> Workflow:
-    async def act(node_input: str):
-        desk.mark("acted")
-        yield "done"
-
-    return Workflow(name="flow", edges=[("START", act)])
+    return agent("clerk", WEATHER, "done", tools=[weather])
 
 
-def nested_node(desk: Desk) -> Workflow:
-    return Workflow(name="outer", edges=[("START", function_node(desk))])
+def async_generator_tool(desk: Desk) -> LlmAgent:
+    async def weather(city: str):
+        """The weather."""
+        yield desk.mark(city)
+
+    return agent("clerk", WEATHER, "done", tools=[weather])
 
 
-def parallel_node(desk: Desk) -> Workflow:
-    def act(node_input: str) -> str:
-        return desk.mark(f"acted on {node_input}")
+def live_connection(desk: Desk) -> LlmAgent:
+    """A callback that lets the agent talk live, past every turn."""
 
-    def split() -> list[str]:
-        desk.mark("split")
-        return ["a", "b"]
+    class Live(Script):
+        @asynccontextmanager
+        async def connect(self, llm_request: LlmRequest):
+            desk.mark("connected")
+            raise ConnectionError("no line")
+            yield
 
-    return Workflow(name="flow", edges=[("START", split, node(act, parallel_worker=True))])
+    async def talk(callback_context: Any) -> None:
+        context = callback_context._invocation_context
+        context.live_request_queue = LiveRequestQueue()
+        context.run_config = RunConfig()
+        with suppress(Exception):
+            async for _ in context.agent._run_live_impl(context):
+                pass
 
-
-def tool_node(desk: Desk) -> Workflow:
-    return Workflow(name="flow", edges=[("START", FunctionTool(desk.weather))])
-
-
-def node_as_tool(desk: Desk) -> LlmAgent:
-    def act(what: str) -> str:
-        """Act."""
-        return desk.mark(what)
-
-    return agent("clerk", ("act", {"what": "acted"}), "done", tools=[node(act)])
-
-
-def workflow_as_tool(desk: Desk) -> LlmAgent:
-    def act(node_input: str) -> str:
-        return desk.mark("acted")
-
-    flow = Workflow(name="flow", edges=[("START", act)], input_schema=str)
-    return agent("clerk", ("flow", {"request": "x"}), "done", tools=[flow])  # type: ignore[list-item]
-
-
-def callback_in_a_node(desk: Desk) -> Workflow:
-    def act() -> Event:
-        desk.mark("acted")
-        return Event(output="done")
-
-    inner = agent("clerk", WEATHER, "done", tools=[desk.weather])
-    return Workflow(name="flow", edges=[("START", inner, act)])
+    model = Live(lines=["done"])
+    return LlmAgent(name="clerk", model=model, before_agent_callback=talk)
 
 
 BYPASSES: dict[str, Callable[[Desk], Any]] = {
     "a tool smuggled in where no plug-in sees it": smuggled_where_no_plugin_sees,
     "an agent tool below one without plug-ins": below_an_unplugged_agent,
-    "a single turn that swallows every error": swallowed_in_a_single_turn,
-    "a helper that does a task": task_helper,
     "a toolset": toolset,
     "a toolset with a prefix": prefixed_toolset,
     "an MCP toolset that starts a server": mcp_toolset,
-    "a function node": function_node,
-    "a generator node": generator_node,
-    "a node of a nested workflow": nested_node,
-    "a node run in parallel": parallel_node,
-    "a tool as a node": tool_node,
-    "a node as a tool": node_as_tool,
-    "a workflow as a tool": workflow_as_tool,
-    "an agent in a workflow": callback_in_a_node,
+    "a live connection to the model": live_connection,
 }
+if HAS_MODES:
+    BYPASSES.update(
+        {
+            "a generator as a tool": generator_tool,
+            "an async generator as a tool": async_generator_tool,
+            "a single turn that swallows every error": swallowed_in_a_single_turn,
+            "a helper that does a task": task_helper,
+        }
+    )
 
 
-def dynamic_agent(desk: Desk) -> Workflow:
-    """A node that is allowed, and that brings up an agent nobody has seen."""
-    hidden = agent("hidden", WEATHER, "done", tools=[desk.weather])
-
-    async def act(ctx: Context) -> Any:
-        return await ctx.run_node(hidden, node_input="hello")
-
-    act_node = node(act, rerun_on_resume=True)
-    return Workflow(name="flow", edges=[("START", act_node)])
-
-
-def dynamic_tool(desk: Desk) -> Workflow:
-    async def act(ctx: Context) -> Any:
-        return await ctx.run_node(FunctionTool(desk.weather), node_input={"city": "Oslo"})
-
-    act_node = node(act, rerun_on_resume=True)
-    return Workflow(name="flow", edges=[("START", act_node)])
+async def leads_nowhere(build: Callable[[Desk], Any], folder: Path, **options: Any) -> None:
+    open_desk, desk = Desk(folder), Desk(folder / "closed")
+    (folder / "closed").mkdir()
+    await run_bare(build(open_desk))
+    assert open_desk.marks, "the canary does not fire even without a gate"
+    alone = await evaluate(build(desk), case(**options))
+    many = [case(f"case {n}", **options) for n in range(8)]
+    together = await evaluate(build(desk), many, concurrency=8)
+    assert {result.status for result in [*alone, *together]} == {"error"}
+    assert desk.marks == []

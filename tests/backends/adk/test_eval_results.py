@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.adk.evaluation.eval_result import EvalSetResult
 from google.adk.evaluation.evaluator import EvalStatus
 from google.adk.evaluation.local_eval_set_results_manager import LocalEvalSetResultsManager
 
@@ -12,6 +13,7 @@ from greenroom import Report, Score, Turn, evaluate, fault
 from greenroom.errors import BadInput
 from greenroom.metrics import called, contains
 from greenroom.reports.adk import AdkReport, write_eval_history
+from greenroom.reports.reporters import write_reports
 
 
 def weather(city: str) -> str:
@@ -92,6 +94,14 @@ async def test_the_reporter_gives_the_same_text(tmp_path: Path):
     told = await report()
     written = write_eval_history(told, tmp_path, "shop").read_text(encoding="utf-8")
     assert AdkReport("shop").render(told) == written
+
+
+async def test_the_format_is_known_by_its_name(tmp_path: Path):
+    told = await report()
+    (path,) = write_reports(told, [f"adk={tmp_path / 'shop.evalset_result.json'}"])
+    found = EvalSetResult.model_validate_json(path.read_text(encoding="utf-8"))
+    assert [one.eval_id for one in found.eval_case_results] == [one.label for one in told]
+    assert write_reports(told, ["adk", "json"], tmp_path)[0].name == "greenroom.evalset_result.json"
 
 
 @pytest.mark.parametrize("app", ["", ".", "..", "a/b", "/etc"])

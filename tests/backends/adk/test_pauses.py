@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool, ToolContext
-from google.adk.tools._request_input_tool import request_input
 
 from backends.adk.scripts import WEATHER, agent, case, ledger_of, result_of
+from backends.adk.versions import needs_modes, request_input
 from greenroom import Ledger, Lines, UserAgents, simulate
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import Answered, NodeEnded, NodeStarted, YieldOpened
 from greenroom.testing import Desk
 
-QUESTION = ("adk_request_input", {"message": "Which city?"})
+QUESTION = (request_input.name, {"message": "Which city?"})
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def desk(tmp_path: Path) -> Desk:
 @pytest.mark.parametrize("answer", ["Oslo", {"city": "Oslo"}, 7, ["Oslo"]])
 async def test_a_question_of_the_agent_is_answered_by_the_user(answer: Any):
     clerk = agent("clerk", QUESTION, "done", tools=[request_input])
-    one = case(user=UserAgents(tools={"adk_request_input": Lines(answer)}))
+    one = case(user=UserAgents(tools={request_input.name: Lines(answer)}))
     result = await result_of(clerk, one)
     assert result.status == "passed", result.error
     ledger = ledger_of(result)
@@ -51,7 +51,7 @@ async def test_a_long_running_tool_may_be_mocked_instead():
 async def test_a_helper_that_waits_is_still_at_work_and_ends_when_it_is_answered():
     helper = agent("helper", QUESTION, "done", tools=[request_input])
     clerk = agent("clerk", ("transfer_to_agent", {"agent_name": "helper"}), sub_agents=[helper])
-    one = case(user=UserAgents(tools={"adk_request_input": Lines("Oslo")}))
+    one = case(user=UserAgents(tools={request_input.name: Lines("Oslo")}))
     ledger = ledger_of(await result_of(clerk, one))
     opened, answered = ledger.of(YieldOpened)[0].seq, ledger.of(Answered)[0].seq
     assert [e.path for e in ledger.of(NodeStarted)] == ["@1/clerk", "@1/helper"]
@@ -59,14 +59,15 @@ async def test_a_helper_that_waits_is_still_at_work_and_ends_when_it_is_answered
     assert ends["@1/clerk"] < opened < answered < ends["@1/helper"]
 
 
+@needs_modes
 async def test_a_question_inside_a_single_turn_helper_reaches_the_user(desk: Desk):
     helper = agent("helper", QUESTION, "fine", mode="single_turn", tools=[request_input])
     clerk = agent("clerk", ("helper", {"request": "?"}), "done", sub_agents=[helper])
-    one = case(user=UserAgents(tools={"adk_request_input": Lines("Oslo")}))
+    one = case(user=UserAgents(tools={request_input.name: Lines("Oslo")}))
     result = await result_of(clerk, one)
     assert result.status == "passed", result.error
     calls = {call.tool: call.result for call in q.tool_calls(ledger_of(result))}
-    assert calls["adk_request_input"] == "Oslo"
+    assert calls[request_input.name] == "Oslo"
 
 
 async def test_an_agent_tool_cannot_wait_and_its_model_hears_so(desk: Desk):

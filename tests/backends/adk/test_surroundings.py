@@ -1,5 +1,6 @@
 """What stands around an agent: files it saves, memory, plug-ins, resumable apps, and the log."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +10,13 @@ from google.adk.plugins import BasePlugin
 from google.adk.tools import FunctionTool, load_artifacts, preload_memory
 from google.genai import types
 
+from backends.adk.bypasses import async_generator_tool, generator_tool, live_connection
 from backends.adk.scripts import WEATHER, agent, case, ledger_of, result_of
+from backends.adk.versions import logs_failures, runs_generators
 from greenroom import Ledger, Lines, Turn, UserAgents, simulate
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import Answered, Remembered
+from greenroom.testing import Desk
 
 
 def weather(city: str) -> str:
@@ -108,6 +112,25 @@ async def test_every_scope_of_state_goes_in_and_a_callbacks_change_comes_out(nam
     assert state[name]["order"] == (7 if name == "temp" else 8)
 
 
+async def test_a_live_conversation_is_refused_and_says_what_to_do(tmp_path: Path):
+    result = await result_of(live_connection(Desk(tmp_path)), case())
+    assert result.error is not None
+    assert (result.status, result.error.type) == ("error", "ToolRefused")
+    assert "without run_live" in result.error.message
+
+
+@runs_generators
+@pytest.mark.parametrize("build", [generator_tool, async_generator_tool])
+async def test_a_tool_that_yields_is_mocked_or_named_like_any_other(build: Any, tmp_path: Path):
+    desk = Desk(tmp_path)
+    mocked = await result_of(build(desk), case(mocks={"weather": "mild"}))
+    assert (mocked.status, desk.marks) == ("passed", []), mocked.error
+    (call,) = q.tool_calls(ledger_of(mocked))
+    assert (call.args, call.result, call.source) == ({"city": "Oslo"}, "mild", "mock")
+    named = await result_of(build(desk), case(allow_tools=["weather"]))
+    assert (named.status, desk.marks) == ("passed", ["Oslo"]), named.error
+
+
 async def test_a_refusal_is_told_by_the_report_and_not_by_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ):
@@ -116,6 +139,7 @@ async def test_a_refusal_is_told_by_the_report_and_not_by_a_traceback(
     assert [record for record in caplog.records if record.exc_info] == []
 
 
+@logs_failures
 async def test_an_agents_own_failure_is_still_logged(caplog: pytest.LogCaptureFixture):
     clerk = agent("clerk", WEATHER, "done", tools=[weather])
     result = await result_of(clerk, case(allow_tools=["weather"]))

@@ -14,7 +14,7 @@ from mcp import StdioServerParameters
 
 from backends.adk.bypasses import Server, Shelf
 from backends.adk.scripts import WEATHER, agent, case, ledger_of, result_of
-from greenroom import live
+from greenroom import fault, live
 from greenroom.backends.adk import AdkBackend
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import ModelCalled
@@ -115,9 +115,34 @@ async def test_a_listing_that_is_none_ends_the_case(desk: Desk, nonsense: Any):
     assert "the tools that the server lists" in result.error.message
 
 
+async def test_a_server_that_cannot_be_reached_is_the_agents_failure_and_says_why(desk: Desk):
+    class Down(Server):
+        async def get_tools(self, readonly_context: Any = None) -> list[BaseTool]:
+            raise ConnectionError("nobody at home")
+
+    down = Down(desk)
+    result = await result_of(agent("clerk", "done", tools=[down]), case(allow_tools=[down]))
+    assert result.error is not None
+    assert (result.status, result.error.phase) == ("error", "agent")
+    assert "'Down' could not be listed" in result.error.message
+    assert "nobody at home" in result.error.message
+    assert ledger_of(result).of(ModelCalled) == []
+
+
+async def test_a_case_may_say_that_a_server_is_down(desk: Desk):
+    clerk = agent("clerk", "done", tools=[Server(desk)])
+    result = await result_of(clerk, case(mocks={"Server": fault("nobody at home")}))
+    assert result.error is not None
+    assert (result.status, result.error.phase, desk.marks) == ("error", "agent", [])
+    assert "nobody at home" in result.error.message
+
+
 SERVER = """
 import sys
-from mcp.server.mcpserver import MCPServer
+try:
+    from mcp.server.mcpserver import MCPServer
+except ImportError:
+    from mcp.server.fastmcp import FastMCP as MCPServer
 
 with open(sys.argv[1], "a") as file:
     file.write("server started\\n")

@@ -14,6 +14,7 @@ from google.adk.plugins import BasePlugin
 from google.adk.tools import AgentTool, exit_loop
 
 from backends.adk.scripts import WEATHER, agent, case, ledger_of, result_of
+from backends.adk.versions import needs_modes
 from greenroom import Ledger
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import Decided, ModelReplied, NodeEnded, NodeStarted, ToolCalled
@@ -143,6 +144,7 @@ async def test_an_agent_without_plugins_keeps_its_own_callbacks_and_is_spared_th
     assert helper.before_agent_callback is own
 
 
+@needs_modes
 async def test_a_single_turn_helper_is_a_tool_call_too(desk: Desk):
     helper = agent("helper", WEATHER, "fine", mode="single_turn", tools=[desk.weather])
     clerk = agent("clerk", ("helper", {"request": "?"}), "done", sub_agents=[helper])

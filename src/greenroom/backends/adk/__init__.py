@@ -5,12 +5,11 @@ object serves many cases at once and is never touched. Callbacks, plug-ins and t
 are the framework's own and run above the wrapping.
 """
 
-import json
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from google.adk.agents import BaseAgent
 from google.adk.apps import App
@@ -18,11 +17,10 @@ from google.adk.events import Event
 from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
-from google.adk.workflow import Workflow
 from google.genai import types
 
 from greenroom.backends.adk.artifacts import Artifacts
-from greenroom.backends.adk.copying import Copier
+from greenroom.backends.adk.copying import Copier, Wrapped
 from greenroom.backends.adk.facts import (
     described,
     members_of,
@@ -30,14 +28,13 @@ from greenroom.backends.adk.facts import (
     tool_facts,
     toolsets_of,
 )
-from greenroom.backends.adk.pauses import answer_to, pending_calls, wait_for
 from greenroom.backends.adk.quiet import quiet
 from greenroom.backends.adk.stage import PLACE, Stage
-from greenroom.backends.adk.state import prefixed, state_changes
+from greenroom.backends.adk.state import prefixed
+from greenroom.backends.adk.turns import is_last_word, message_for, played, record_state
+from greenroom.backends.adk.versions import Workflow
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
-from greenroom.backends.foreign import Invocation, Played, digest_of, held, jsonable
-from greenroom.errors import AgentFailed
-from greenroom.ledger.events import StateChanged
+from greenroom.backends.foreign import Invocation, Played, digest_of, held
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.world.world import World
@@ -75,6 +72,7 @@ class AdkBackend:
         self.agent = agent
         self.root = root_of(agent)
         self._members = members_of(self.root)
+        self._wrapped = Wrapped()
         quiet()
 
     @cached_property
@@ -104,11 +102,14 @@ class AdkBackend:
         service, artifacts = InMemorySessionService(), Artifacts(memory)
         state = prefixed(invocation.ledger.fold(invocation.world.voice))
         await service.create_session(app_name=_APP, user_id=_USER, session_id=_SESSION, state=state)
-        events = service.sessions[_APP][_USER][_SESSION].events
+        session = service.sessions[_APP][_USER][_SESSION]
+        # The service keeps no temporary state, but one advance is one invocation.
+        session.state |= {key: value for key, value in state.items() if key.startswith("temp:")}
+        events = session.events
         events.extend(Event.model_validate(item) for item in artifacts.others)
-        copier = Copier(stage, bool(getattr(self.agent, "plugins", None)))
+        copier = self.copier(stage)
         runner = Runner(
-            app=self._copy(copier),
+            app=self.copied(copier),
             app_name=_APP,
             session_service=service,
             artifact_service=artifacts.service,
@@ -116,16 +117,21 @@ class AdkBackend:
         )
         await copier.ask_servers()
         with held(PLACE, invocation.root):
-            said = await _drive(runner, stage, _message(invocation, events), state)
-        played = _played(stage, events, said, self._answers_with_data(said))
-        return replace(played, history=[*played.history, *artifacts.items()])
+            said = await _drive(runner, stage, message_for(invocation, events))
+        came = played(stage, events, said, self.answers_with_data(said))
+        return replace(came, history=[*came.history, *artifacts.items()])
 
-    def _answers_with_data(self, said: Event | None) -> bool:
+    def answers_with_data(self, said: Event | None) -> bool:
         """Whether the last words are those of an agent with an output schema."""
         authors = [member for member in self._members if said and member.name == said.author]
         return any(getattr(member, "output_schema", None) is not None for member in authors)
 
-    def _copy(self, copier: Copier) -> App:
+    def copier(self, stage: Stage) -> Copier:
+        """What makes a copy for this stage."""
+        return Copier(stage, bool(getattr(self.agent, "plugins", None)), self._wrapped)
+
+    def copied(self, copier: Copier) -> App:
+        """The gated copy of all, with the tripwire as the last of its plug-ins."""
         root = copier.node(self.root)
         tripwire = copier.tripwire
         if isinstance(self.agent, App):
@@ -134,70 +140,13 @@ class AdkBackend:
         return App(name=_APP, root_agent=root, plugins=[tripwire])
 
 
-async def _drive(
-    runner: Runner, stage: Stage, message: types.Content, state: dict[str, Any]
-) -> Event | None:
+async def _drive(runner: Runner, stage: Stage, message: types.Content) -> Event | None:
     """Run the framework to its next rest and return its last words."""
-    # Only a run's own delta may carry temporary state; a session does not keep it.
-    temporary = {key: value for key, value in state.items() if key.startswith("temp:")}
     said = None
-    running = runner.run_async(
-        user_id=_USER, session_id=_SESSION, new_message=message, state_delta=temporary or None
-    )
+    running = runner.run_async(user_id=_USER, session_id=_SESSION, new_message=message)
     async with aclosing(running) as events:
         async for event in events:
-            _record_state(stage, event)
-            if event.is_final_response() and (_text(event) or event.error_code or _gives(event)):
+            record_state(stage, event)
+            if is_last_word(event):
                 said = event
     return said
-
-
-def _message(invocation: Invocation, events: list[Event]) -> types.Content:
-    """What the user said, or the answers to everything that waits."""
-    waiting = pending_calls(events) if invocation.resumed else []
-    if not waiting:
-        text = invocation.given or ""
-        return types.Content(role="user", parts=[types.Part(text=text)])
-    return types.Content(role="user", parts=[answer_to(invocation, call) for call in waiting])
-
-
-def _played(stage: Stage, events: list[Event], said: Event | None, is_data: bool) -> Played:
-    history = [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in events]
-    waiting = tuple(wait_for(stage.invocation, call) for call in pending_calls(events))
-    if waiting:
-        return Played(history, yields=waiting)
-    stage.leave_all()
-    if said is not None and said.error_code and not _text(said):
-        raise AgentFailed(f"the model gave no answer ({said.error_code}): {said.error_message}")
-    return Played(history, None if said is None else _output(said, is_data))
-
-
-def _gives(event: Event) -> bool:
-    """Whether a node of a workflow came to something that nobody has put into words."""
-    return event.output is not None and not event.partial
-
-
-def _output(said: Event, is_data: bool) -> Json:
-    """What the turn came to; the framework gives data as text, which it has checked."""
-    text = _text(said)
-    if not text and said.output is not None:
-        return jsonable(said.output)
-    if not is_data:
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _record_state(stage: Stage, event: Event) -> None:
-    invocation = stage.invocation
-    held = invocation.ledger.fold(invocation.world.voice)
-    changes = state_changes(event.actions.state_delta, held)
-    if changes:
-        invocation.world.record(StateChanged(path=stage.last_of(event.author), changes=changes))
-
-
-def _text(event: Event) -> str:
-    parts = (event.content.parts if event.content else None) or []
-    return "".join(part.text for part in parts if part.text and not part.thought)

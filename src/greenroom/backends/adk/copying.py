@@ -7,8 +7,6 @@ from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
-from google.adk.workflow import FunctionNode, Workflow
-from google.adk.workflow._base_node import START, BaseNode
 
 from greenroom.backends.adk.facts import (
     as_tool,
@@ -19,10 +17,8 @@ from greenroom.backends.adk.facts import (
     is_delegation,
     origin_of,
 )
-from greenroom.backends.adk.gates import Delegation, ModelGate, ToolGate
+from greenroom.backends.adk.gates import Delegation, ModelGate, NoLine, ToolGate
 from greenroom.backends.adk.nodes import (
-    ParallelWorker,
-    ToolNode,
     check_node,
     copied_graph,
     gated_function,
@@ -31,6 +27,32 @@ from greenroom.backends.adk.nodes import (
 from greenroom.backends.adk.stage import Stage
 from greenroom.backends.adk.toolsets import ToolsetGate, is_remote, label_of
 from greenroom.backends.adk.tripwire import Tripwire
+from greenroom.backends.adk.versions import (
+    START,
+    BaseNode,
+    FunctionNode,
+    ParallelWorker,
+    ToolNode,
+    Workflow,
+)
+
+
+class Wrapped:
+    """The tools the framework makes of an author's functions, made once for all copies."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Any, BaseTool]] = {}
+
+    def tool(self, given: Any) -> BaseTool:
+        """The tool for what stands among an agent's tools; it is copied, never used itself."""
+        if isinstance(given, BaseTool):
+            return given
+        known = self._made.get(id(given))
+        if known is None or known[0] is not given:
+            known = self._made[id(given)] = given, as_tool(given)
+        return known[1]
 
 
 class Copier:
@@ -39,10 +61,13 @@ class Copier:
     An agent that runs without the app's plug-ins carries the tripwire itself.
     """
 
-    __slots__ = ("_done", "_has_plugins", "_made", "_stage", "_toolsets", "tripwire")
+    __slots__ = ("_done", "_has_plugins", "_made", "_stage", "_toolsets", "_wrapped", "tripwire")
 
-    def __init__(self, stage: Stage, has_plugins: bool = False) -> None:
+    def __init__(
+        self, stage: Stage, has_plugins: bool = False, wrapped: Wrapped | None = None
+    ) -> None:
         self._stage = stage
+        self._wrapped = Wrapped() if wrapped is None else wrapped
         self._has_plugins = has_plugins
         self._done: dict[tuple[int, bool], BaseAgent] = {}
         self._made: dict[int, BaseTool] = {}
@@ -101,6 +126,7 @@ class Copier:
         # type: the framework asks for it.
         gate = ModelGate(self._stage, agent.name, model)
         object.__setattr__(twin, "generate_content_async", gate)
+        object.__setattr__(twin, "connect", NoLine(self._stage, agent.name))
         return twin
 
     def _given(self, given: Any, plugged: bool) -> Any:
@@ -117,7 +143,7 @@ class Copier:
         return twin
 
     def _tool(self, given: Any, plugged: bool, in_graph: bool = False) -> BaseTool:
-        tool = as_tool(given)
+        tool = self._wrapped.tool(given)
         if not is_control(tool):
             twin = copy.copy(tool)
             if is_delegation(tool):

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from google.adk.agents import BaseAgent, LlmAgent
-from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
 from google.adk.apps import App
-from google.adk.tools._node_tool import NodeTool
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
@@ -14,16 +13,21 @@ from google.adk.tools.example_tool import ExampleTool
 from google.adk.tools.exit_loop_tool import exit_loop
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
-from google.adk.workflow import FunctionNode, Workflow
-from google.adk.workflow._base_node import BaseNode
 
 from greenroom.backends.adk.nodes import (
-    ToolNode,
     check_node,
     children_of,
     described_node,
     function_of,
     parameters_of,
+)
+from greenroom.backends.adk.versions import (
+    BaseNode,
+    FinishTaskTool,
+    FunctionNode,
+    NodeTool,
+    ToolNode,
+    Workflow,
 )
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import Origin, jsonable
@@ -48,6 +52,8 @@ _RELIED_ON = (
     "canonical_model_async",
     "canonical_tools",
 )
+_GOOD: "WeakKeyDictionary[type[BaseAgent], tuple[Any, ...]]" = WeakKeyDictionary()
+"""Classes whose ways to run were found to be the framework's own, with those ways."""
 # Tools that only steer the framework or add to the prompt: they act on nothing outside.
 _CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool)
 
@@ -91,6 +97,18 @@ def members_of(root: BaseNode) -> list[BaseNode]:
 
 def check_agent(agent: BaseAgent) -> BaseAgent:
     """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
+    kind = type(agent)
+    ways = tuple(getattr(kind, name, None) for name in _RELIED_ON)
+    # Every copy is checked, and the same ways of the same class are as good as they were before.
+    if _GOOD.get(kind) != ways:
+        _check_ways(agent)
+        _GOOD[kind] = ways
+    if isinstance(agent, LlmAgent):
+        _check_parts(agent)
+    return agent
+
+
+def _check_ways(agent: BaseAgent) -> None:
     kind = type(agent).__name__
     if not any(cls.__module__ in _PLAYED for cls in type(agent).__mro__):
         raise BadAgent(
@@ -104,9 +122,6 @@ def check_agent(agent: BaseAgent) -> BaseAgent:
                 f"agent {agent.name!r} is a {kind}, which brings its own {name!r}; what it does "
                 f"there would run past the gate."
             )
-    if isinstance(agent, LlmAgent):
-        _check_parts(agent)
-    return agent
 
 
 def is_control(tool: BaseTool) -> bool:

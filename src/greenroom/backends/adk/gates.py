@@ -22,6 +22,7 @@ from greenroom.backends.adk.translation import (
     server_side_tools,
     with_call_ids,
 )
+from greenroom.backends.adk.versions import signed_like
 from greenroom.backends.foreign import Kept, call_tool, jsonable
 from greenroom.errors import ToolRefused
 from greenroom.ledger.events import ToolReturned
@@ -64,6 +65,25 @@ class ModelGate:
         reply = await invocation.routed(invocation.world.call_model(request, body))
         for response in kept.real if kept.matches(reply) else [response_of(reply)]:
             yield response
+
+
+class NoLine:
+    """Stands where a model's `connect` stood: what is said live goes past every turn."""
+
+    __slots__ = ("_agent", "_stage")
+
+    def __init__(self, stage: Stage, agent: str) -> None:
+        self._stage = stage
+        self._agent = agent
+
+    def __call__(self, llm_request: LlmRequest) -> Any:  # noqa: ARG002
+        """Nobody is connected."""
+        raise self._stage.invocation.keep(
+            ToolRefused(
+                f"agent {self._agent!r} was to talk to its model live, where no gate can hold what "
+                f"is said. Rehearse it in turns, without run_live."
+            )
+        )
 
 
 class Delegation:
@@ -116,7 +136,7 @@ class ToolGate:
             return await self._ask(given, args, tool_context)
 
         stand_in = copy.copy(self._tool)
-        stand_in.func = gate
+        stand_in.func = signed_like(gate, self._tool.func)
         return await stand_in.run_async(args=args, tool_context=tool_context)
 
     async def _ask(self, told: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:

@@ -6,20 +6,22 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from google.adk.agents import BaseAgent
-from google.adk.agents.context import Context
 from google.adk.events import Event
-from google.adk.events.request_input import RequestInput
-from google.adk.workflow import FunctionNode, JoinNode, Workflow
-from google.adk.workflow._base_node import START, BaseNode
-from google.adk.workflow._graph import Edge, Graph
-from google.adk.workflow._parallel_worker import (
-    _ParallelWorker as ParallelWorker,  # pyright: ignore[reportPrivateUsage]
-)
-from google.adk.workflow._tool_node import (
-    _ToolNode as ToolNode,  # pyright: ignore[reportPrivateUsage]
-)
 
 from greenroom.backends.adk.stage import Stage
+from greenroom.backends.adk.versions import (
+    START,
+    BaseNode,
+    Context,
+    Edge,
+    FunctionNode,
+    Graph,
+    JoinNode,
+    ParallelWorker,
+    RequestInput,
+    ToolNode,
+    Workflow,
+)
 from greenroom.backends.foreign import Origin, call_tool, jsonable
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.plain import Json, plain

@@ -7,7 +7,9 @@ from greenroom.errors import GreenroomError
 _LOUD = (
     "agents.base_agent",
     "agents.llm_agent",
+    "evaluation.local_eval_service",
     "flows.llm_flows.tools._error_handler",
+    "live._live_llm_flow",
     "plugins.plugin_manager",
     "runners",
     "workflow._node_runner",

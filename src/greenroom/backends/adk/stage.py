@@ -20,6 +20,12 @@ class Stage:
         self._at_work: dict[str, str] = {}
         self._handed: dict[str, str] = {}
 
+    def begin(self, invocation: Invocation) -> None:
+        """Go on with the next invocation, or with one that has paused."""
+        self.invocation = invocation
+        self._at_work.clear()
+        self._handed.clear()
+
     @property
     def place(self) -> str:
         """The path of the innermost agent or node that the running code belongs to."""

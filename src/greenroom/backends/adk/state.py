@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from google.adk.sessions import InMemorySessionService, Session
+
 from greenroom.backends.foreign import jsonable
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.plain import plain
@@ -18,6 +20,20 @@ def prefixed(state: State) -> dict[str, Any]:
         for scope, prefix in _PREFIXES.items()
         for key, value in state.get(scope, {}).items()
     }
+
+
+def pour(state: Mapping[str, Any], session: Session, service: InMemorySessionService) -> None:
+    """Let a session that is kept in memory have this state, as if it had come there by itself."""
+    scopes: dict[str, dict[str, Any]] = {
+        "user": service.user_state.setdefault(session.app_name, {}).setdefault(session.user_id, {}),
+        "app": service.app_state.setdefault(session.app_name, {}),
+    }
+    for name, value in state.items():
+        scope, key = place_of(name)
+        if scope in scopes:
+            scopes[scope][key] = value
+        else:
+            session.state[name] = value
 
 
 def state_changes(delta: Mapping[str, Any], held: State) -> tuple[Change, ...]:

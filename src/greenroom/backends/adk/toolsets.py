@@ -11,7 +11,7 @@ from google.genai import types
 
 from greenroom.backends.adk.stage import Stage
 from greenroom.backends.foreign import call_tool, jsonable
-from greenroom.errors import BadCase, GreenroomError
+from greenroom.errors import AgentFailed, BadCase, GreenroomError
 from greenroom.ledger.plain import Json
 from greenroom.world.world import Pending, ToolRequest
 
@@ -66,6 +66,10 @@ class ToolsetGate:
         )
         if isinstance(outcome, Pending):
             raise BadCase(f"listing the tools of {name!r} cannot wait for a user.")
+        if outcome.error:
+            raise AgentFailed(
+                f"the tools of {name!r} could not be listed: {outcome.error}"
+            ) from kept.error
         listed = kept.real if kept.matches(outcome.value) else _told(name, outcome.value)
         self._listed = self._taken(listed)
 

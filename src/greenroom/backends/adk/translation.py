@@ -94,8 +94,12 @@ def server_side_tools(request: LlmRequest) -> list[str]:
     found: list[str] = []
     for tool in _tools(request.config):
         if isinstance(tool, types.Tool):
-            given = tool.model_dump(exclude_none=True)
-            found += [name for name in given if name != "function_declarations"]
+            given: dict[str, Any] = {**vars(tool), **(tool.model_extra or {})}
+            found += [
+                name
+                for name, value in given.items()
+                if value is not None and name != "function_declarations"
+            ]
         else:
             found.append(type(tool).__name__)
     return found

@@ -80,6 +80,10 @@ class Tripwire(BasePlugin):
         self._waiting |= set(event.long_running_tool_ids or ())
         self._waiting -= {response.id or "" for response in event.get_function_responses()}
 
+    def begin(self) -> None:
+        """Nothing waits any more: the next turn begins, or the answers are there."""
+        self._waiting.clear()
+
     def callbacks_of(self, agent: BaseAgent) -> dict[str, Any]:
         """The callbacks by which an agent without plug-ins carries the wire, before its own."""
 

@@ -1,0 +1,78 @@
+"""One turn of the framework: what it is told, and what it came to."""
+
+import json
+from collections.abc import Collection
+
+from google.adk.events import Event
+from google.genai import types
+
+from greenroom.backends.adk.pauses import answer_to, pending_calls, wait_for
+from greenroom.backends.adk.stage import Stage
+from greenroom.backends.adk.state import state_changes
+from greenroom.backends.adk.versions import output_of
+from greenroom.backends.foreign import Invocation, Played, jsonable
+from greenroom.errors import AgentFailed
+from greenroom.ledger.events import StateChanged
+from greenroom.ledger.plain import Json
+
+
+def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
+    """What the user said, or the answers to everything that waits."""
+    waiting = pending_calls(events) if invocation.resumed else []
+    if not waiting:
+        text = invocation.given or ""
+        return types.Content(role="user", parts=[types.Part(text=text)])
+    return types.Content(role="user", parts=[answer_to(invocation, call) for call in waiting])
+
+
+def played(stage: Stage, events: list[Event], said: Event | None, is_data: bool) -> Played:
+    """How far the framework came by these events; `said` are its last words."""
+    history = [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in events]
+    waiting = tuple(wait_for(stage.invocation, call) for call in pending_calls(events))
+    if waiting:
+        return Played(history, yields=waiting)
+    stage.leave_all()
+    if said is not None and said.error_code and not _text(said):
+        raise AgentFailed(f"the model gave no answer ({said.error_code}): {said.error_message}")
+    return Played(history, None if said is None else _output(said, is_data))
+
+
+def is_last_word(event: Event) -> bool:
+    """Whether a turn may end with this: words, data, or the model's failure to give any."""
+    return event.is_final_response() and bool(_text(event) or event.error_code or _gives(event))
+
+
+def _gives(event: Event) -> bool:
+    """Whether a node of a workflow came to something that nobody has put into words."""
+    return output_of(event) is not None and not event.partial
+
+
+def _output(said: Event, is_data: bool) -> Json:
+    """What the turn came to; the framework gives data as text, which it has checked."""
+    text = _text(said)
+    if not text and (output := output_of(said)) is not None:
+        return jsonable(output)
+    if not is_data:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def record_state(stage: Stage, event: Event, ignored: Collection[str] = ()) -> None:
+    """Write down what an event changes in the state; `ignored` keys are the framework's own."""
+    delta = event.actions.state_delta
+    if ignored:
+        delta = {name: value for name, value in delta.items() if name not in ignored}
+    if not delta:
+        return
+    invocation = stage.invocation
+    changes = state_changes(delta, invocation.ledger.fold(invocation.world.voice))
+    if changes:
+        invocation.world.record(StateChanged(path=stage.last_of(event.author), changes=changes))
+
+
+def _text(event: Event) -> str:
+    parts = (event.content.parts if event.content else None) or []
+    return "".join(part.text for part in parts if part.text and not part.thought)

@@ -1,0 +1,81 @@
+"""What one version of the framework has and another lacks: graphs came with version 2.
+
+Where a version lacks a kind, its name stands for a class that nothing is an instance of, so that
+whoever asks `isinstance` is told the truth.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from google.adk.tools.function_tool import FunctionTool
+
+if TYPE_CHECKING:
+    from google.adk.agents.context import Context
+    from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
+    from google.adk.events.request_input import RequestInput
+    from google.adk.tools._node_tool import NodeTool
+    from google.adk.workflow import FunctionNode, JoinNode, Workflow
+    from google.adk.workflow._base_node import START, BaseNode
+    from google.adk.workflow._graph import Edge, Graph
+    from google.adk.workflow._parallel_worker import (
+        _ParallelWorker as ParallelWorker,  # pyright: ignore[reportPrivateUsage]
+    )
+    from google.adk.workflow._tool_node import (
+        _ToolNode as ToolNode,  # pyright: ignore[reportPrivateUsage]
+    )
+else:
+    try:
+        from google.adk.agents.context import Context
+        from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
+        from google.adk.events.request_input import RequestInput
+        from google.adk.tools._node_tool import NodeTool
+        from google.adk.workflow import FunctionNode, JoinNode, Workflow
+        from google.adk.workflow._base_node import START, BaseNode
+        from google.adk.workflow._graph import Edge, Graph
+        from google.adk.workflow._parallel_worker import _ParallelWorker as ParallelWorker
+        from google.adk.workflow._tool_node import _ToolNode as ToolNode
+    except ImportError as error:
+        if not (error.name or "").startswith("google.adk."):
+            raise
+
+        def _lacking(name: str) -> type:
+            return type(name, (), {"__doc__": "This version has none."})
+
+        Context, FinishTaskTool = _lacking("Context"), _lacking("FinishTaskTool")
+        RequestInput, NodeTool = _lacking("RequestInput"), _lacking("NodeTool")
+        FunctionNode, JoinNode = _lacking("FunctionNode"), _lacking("JoinNode")
+        Workflow, BaseNode = _lacking("Workflow"), _lacking("BaseNode")
+        Edge, Graph = _lacking("Edge"), _lacking("Graph")
+        ParallelWorker, ToolNode = _lacking("ParallelWorker"), _lacking("ToolNode")
+        START = None
+
+__all__ = [
+    "START",
+    "BaseNode",
+    "Context",
+    "Edge",
+    "FinishTaskTool",
+    "FunctionNode",
+    "Graph",
+    "JoinNode",
+    "NodeTool",
+    "ParallelWorker",
+    "RequestInput",
+    "ToolNode",
+    "Workflow",
+    "output_of",
+    "signed_like",
+]
+
+
+def output_of(event: Any) -> Any:
+    """What a node of a graph came to, where there are graphs."""
+    return getattr(event, "output", None)
+
+
+def signed_like(gate: Any, function: Callable[..., Any]) -> Any:
+    """A gate that is handed the function's arguments by versions that read them off its signature."""
+    if not hasattr(FunctionTool, "_prepare_invocation_args"):
+        gate.__signature__ = inspect.signature(function)
+    return gate

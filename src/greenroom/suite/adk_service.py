@@ -1,0 +1,302 @@
+"""A set through google-adk's own evaluation: its loop and its metrics, on a copy behind our gate.
+
+Nobody opens this file who does not use it. It needs `google-adk[eval]`, of version 2 or newer.
+"""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter, time
+from typing import Any
+
+from google.adk.apps import App
+from google.adk.evaluation.base_eval_service import (
+    EvaluateConfig,
+    EvaluateRequest,
+    InferenceConfig,
+    InferenceRequest,
+    InferenceResult,
+    InferenceStatus,
+)
+from google.adk.evaluation.eval_config import EvalConfig, get_eval_metrics_from_config
+from google.adk.evaluation.eval_metrics import EvalMetric, EvalMetricResult, EvalStatus
+
+from greenroom.backends.adk import AdkBackend
+from greenroom.backends.adk.served import APP, ServedBackend
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.parts import MetricLike
+from greenroom.cases.scores import Outcome, Unmeasured
+from greenroom.errors import (
+    AgentFailed,
+    BadInput,
+    FenceBreach,
+    GreenroomError,
+    MetricRefused,
+    MissingExtra,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+from greenroom.metrics import as_metric
+from greenroom.results.report import Report, new_report_id
+from greenroom.results.result import CaseResult, broken
+from greenroom.simulation.fence import Breach, enclose, passage
+from greenroom.simulation.stage import check_fence
+from greenroom.simulation.watchdog import vigil
+from greenroom.suite.adk_stand_ins import SET, Listener, OneCase, OurUser, outcome_of, their_case
+from greenroom.suite.equipping import equipped
+from greenroom.suite.evaluation import Cases
+from greenroom.suite.measuring import METRIC_SECONDS, Measuring
+from greenroom.suite.playing import CONCURRENCY, Settings, play_case
+from greenroom.suite.plays import OnEvent, Play, Take
+from greenroom.suite.references import as_evalset, load_agent
+
+Criteria = Mapping[str, Any] | EvalConfig | str | Path
+"""`{"tool_trajectory_avg_score": 1.0}`, google-adk's own `EvalConfig`, or its `test_config.json`."""
+
+_USUAL = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+_NO_MOCKS: Mapping[str, Any] = {}
+
+
+async def evaluate_in_adk(
+    agent: Any,
+    cases: Cases,
+    criteria: Criteria = _USUAL,
+    *,
+    trials: int | None = None,
+    metrics: Iterable[MetricLike] = (),
+    mocks: Mapping[str, Any] = _NO_MOCKS,
+    allow_tools: Collection[Any] = (),
+    judge_hosts: Collection[str] = (),
+    concurrency: int = CONCURRENCY,
+    seconds_per_metric: float = METRIC_SECONDS,
+) -> Report:
+    """Rehearse an agent of google-adk in its own `LocalEvalService`, and judge by its `criteria`.
+
+    Mocks, gate and fence hold as they do in `evaluate`. What a case expects is judged by google-adk;
+    the metrics of the case, and `metrics`, are measured beside it. A metric of google-adk that could
+    not run leaves the case unmeasured, where google-adk itself would let it pass. Its judges reach
+    their models only at `judge_hosts`.
+    """
+    check_fence()
+    if isinstance(agent, str):
+        agent = await load_agent(agent)
+    if agent is not None:
+        AdkBackend(agent)  # what cannot be led through the gate is refused before anything runs
+    theirs = _Theirs.opened(criteria, judge_hosts)
+    evalset = equipped(as_evalset(cases), mocks, None)
+    if trials is not None:
+        evalset = replace(evalset, trials=trials)
+    ours = [as_metric(given) for given in (*metrics, *evalset.metrics)]
+    run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric)
+    at, begun = time(), perf_counter()
+    with vigil():
+        results = await run.results(evalset, concurrency)
+    name = evalset.name or evalset.id
+    took = perf_counter() - begun
+    return Report(results, name, took, id=new_report_id(), evalset_id=evalset.id, at=at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What all cases of one evaluation share."""
+
+    agent: Any
+    theirs: "_Theirs"
+    ours: list[Any]
+    allow_tools: Collection[Any]
+    seconds_per_metric: float
+
+    async def results(self, evalset: EvalSet, concurrency: int) -> list[CaseResult]:
+        """Every trial of every case, so many under way at once."""
+        gate, trials = asyncio.Semaphore(max(1, concurrency)), range(1, evalset.trials + 1)
+        tasks = [
+            asyncio.ensure_future(self.play(case, trial, gate))
+            for case in evalset
+            for trial in trials
+        ]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def play(self, case: Case, trial: int, gate: asyncio.Semaphore) -> CaseResult:
+        """One trial of a case: played by the service, judged by the service and by us."""
+        async with gate:
+            try:
+                service = _Service(self.theirs, case)
+                served = ServedBackend(case.agent or self.agent, service.play)
+            except (GreenroomError, ValueError) as error:
+                return replace(broken(case, error), trial=trial)
+            judging = _Judging(
+                metrics=self.ours,
+                seconds_per_metric=self.seconds_per_metric,
+                service=service,
+                served=served,
+            )
+            settings = Settings(measuring=judging, allow_tools=self.allow_tools)
+            take = Take(Play(0, replace(case, agent=None, implied=False), trial))
+            try:
+                result = await play_case(served, take, settings)
+            finally:
+                await served.close()
+        return replace(result, trial=trial, notes=(*result.notes, *service.notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Theirs:
+    """google-adk's service and metrics, opened once."""
+
+    service: Any
+    registry: Any
+    metrics: list[EvalMetric]
+    names: Collection[str]
+    hosts: Collection[str]
+
+    @classmethod
+    def opened(cls, criteria: Criteria, hosts: Collection[str]) -> "_Theirs":
+        """The service for these criteria; MissingExtra where it cannot be had."""
+        config = _config(criteria)
+        try:
+            from google.adk.evaluation import local_eval_service, metric_evaluator_registry
+        except ImportError as error:
+            raise MissingExtra(
+                f"google-adk's evaluation cannot be opened: {error}. Install it with "
+                f"pip install 'google-adk[eval]'."
+            ) from error
+        service = local_eval_service.LocalEvalService
+        if "app" not in inspect.signature(service).parameters:
+            raise MissingExtra(
+                "this google-adk evaluates bare agents only, without the plug-in that watches them. "
+                "Install version 2: pip install 'google-adk[eval]>=2.13'."
+            )
+        registry = metric_evaluator_registry.DEFAULT_METRIC_EVALUATOR_REGISTRY.fork()
+        metric_evaluator_registry.register_custom_metrics_from_config(config, registry)
+        metrics = get_eval_metrics_from_config(config)
+        return cls(service, registry, metrics, list(config.criteria), hosts)
+
+
+def _config(criteria: Criteria) -> EvalConfig:
+    if isinstance(criteria, EvalConfig):
+        return criteria
+    try:
+        if isinstance(criteria, str | Path):
+            return EvalConfig.model_validate(json.loads(Path(criteria).read_text("utf-8")))
+        told = {name: _number(given) for name, given in criteria.items()}
+        return EvalConfig.model_validate({"criteria": told})
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{criteria!r} names no criteria of google-adk: {error}. Give names with thresholds, as "
+            f"{_USUAL!r}, or the path of a test_config.json."
+        ) from error
+
+
+def _number(given: Any) -> Any:
+    return float(given) if isinstance(given, int) else given
+
+
+class _Service:
+    """google-adk's service for one run of one case."""
+
+    def __init__(self, theirs: _Theirs, case: Case) -> None:
+        self.notes: list[str] = []
+        self.theirs = theirs
+        self._case = case
+        self._shelf = OneCase(their_case(case))
+        self._listener = Listener(theirs.registry)
+        self._made: Any = None
+
+    async def play(self, served: ServedBackend[InferenceResult], app: App) -> InferenceResult:
+        """Let the service run the agent through the whole conversation."""
+        self._made = self.theirs.service(
+            root_agent=app.root_agent,
+            eval_sets_manager=self._shelf,
+            metric_evaluator_registry=self._listener,
+            session_service=served.sessions,
+            user_simulator_provider=OurUser(served.prompter),
+            app=app,
+        )
+        # Never live: what is said there goes past every gate.
+        config = InferenceConfig(parallelism=1, use_live=False)
+        asked = InferenceRequest(app_name=APP, eval_set_id=SET, inference_config=config)
+        (result,) = [one async for one in self._made.perform_inference(asked)]
+        if result.status is InferenceStatus.FAILURE:
+            raise AgentFailed(f"google-adk could not run the agent: {result.error_message}")
+        return result
+
+    async def judge(self, played: InferenceResult | None) -> dict[str, Outcome]:
+        """What the service says to the run, by metric; nothing is left out."""
+        if played is None:
+            return self.all_unmeasured("the run was cut short")
+        if self._case.user is not None:
+            self._shelf.fit(len(played.inferences or ()), self._case)
+        config = EvaluateConfig(eval_metrics=self.theirs.metrics, parallelism=1)
+        asked = EvaluateRequest(inference_results=[played], evaluate_config=config)
+        with enclose(self._case.id) as enclosure, self._way_out():
+            enclosure.body_guard = _no_tools
+            (result,) = [one async for one in self._made.evaluate(asked)]
+        return self._outcomes(result.overall_eval_metric_results, _refused(enclosure.breach))
+
+    def _way_out(self) -> AbstractContextManager[None]:
+        hosts = self.theirs.hosts
+        return passage(hosts=hosts) if hosts else nullcontext()
+
+    def _outcomes(self, results: Iterable[EvalMetricResult], refused: str) -> dict[str, Outcome]:
+        found: dict[str, Outcome] = self.all_unmeasured("google-adk left it out")
+        for one in results:
+            if one.eval_status is EvalStatus.INFORMATIONAL:
+                if one.score is not None:
+                    self.notes.append(f"google-adk counted {one.metric_name} = {one.score:g}")
+            elif one.metric_name in found:
+                heard = self._listener.heard.get(one.metric_name, "")
+                fenced = not heard or heard.startswith(FenceBreach.__name__)
+                found[one.metric_name] = outcome_of(one, (refused if fenced else "") or heard)
+        return found
+
+    def all_unmeasured(self, why: str) -> dict[str, Outcome]:
+        """Every metric that was asked for, broken for this reason."""
+        return {name: Unmeasured(why) for name in self.theirs.names}
+
+
+def _refused(breach: Breach | None) -> str:
+    if breach is None:
+        return ""
+    return (
+        f"the fence refused it {breach.target}. If its model is there, name the host: "
+        f"judge_hosts=[...]"
+    )
+
+
+def _no_tools(_: object, name: str) -> None:
+    raise MetricRefused(f"a metric called the tool {name!r}; metrics only look at what was played.")
+
+
+@record(kw_only=True)
+class _Judging(Measuring):
+    """Our metrics and google-adk's, for one run."""
+
+    service: _Service
+    served: ServedBackend[InferenceResult]
+
+    async def outcomes(
+        self, case: Case, ledger: Ledger, judging: Ledger, on_event: OnEvent | None = None
+    ) -> dict[str, Outcome]:
+        """Every metric's outcome; on equal names google-adk's stands."""
+        own: dict[str, Outcome] = {}
+        if self.metrics or case.metrics:
+            own = await Measuring.outcomes(self, case, ledger, judging, on_event)
+        return own | await self._by_theirs()
+
+    async def _by_theirs(self) -> dict[str, Outcome]:
+        try:
+            async with asyncio.timeout(
+                self.seconds_per_metric * (1 + len(self.service.theirs.names))
+            ):
+                return await self.service.judge(await self.served.over())
+        except Exception as error:  # noqa: BLE001 - their service may raise anything
+            return self.service.all_unmeasured(f"google-adk could not judge the run: {error!r}")
