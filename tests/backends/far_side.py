@@ -2,12 +2,29 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
 Answer = Callable[[dict[str, Any]], Any]
-"""From what was asked to the reply: JSON, a text, or (status, text)."""
+"""From what was asked to the reply: JSON, a text, (status, text), or a Torn one."""
+
+
+@dataclass(frozen=True)
+class Torn:
+    """A text of which more was promised than is sent."""
+
+    text: str
+    promised: int
+    kind: str = "text/plain"
+
+
+class _Server(ThreadingHTTPServer):
+    # Many cases ask at once; the usual five in the queue would be reset on a busy machine.
+    request_queue_size = 64
+    daemon_threads = True
+    block_on_close = False
 
 
 class FarSide:
@@ -33,16 +50,18 @@ class FarSide:
             self._server.server_close()
             self._server = None
 
-    def reply(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, str, str]:
+    def reply(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, str, str, int]:
         asked = json.loads(body)
         self.asked.append(asked)
         self.headers.append(headers)
         given = self._answers[path](asked)
+        if isinstance(given, Torn):
+            return 200, given.kind, given.text, given.promised
         if isinstance(given, tuple):
-            return given[0], "text/plain", given[1]
+            return given[0], "text/plain", given[1], 0
         if isinstance(given, str):
-            return 200, "text/plain", given
-        return 200, "application/json", json.dumps(given)
+            return 200, "text/plain", given, 0
+        return 200, "application/json", json.dumps(given), 0
 
     def _started(self) -> ThreadingHTTPServer:
         if self._server is None:
@@ -51,19 +70,19 @@ class FarSide:
             class Handler(BaseHTTPRequestHandler):
                 def do_POST(self) -> None:
                     body = self.rfile.read(int(self.headers["Content-Length"]))
-                    status, kind, text = far.reply(self.path, body, dict(self.headers))
+                    status, kind, text, promised = far.reply(self.path, body, dict(self.headers))
                     self.send_response(status)
                     self.send_header("Content-Type", kind)
                     if status == 302:
                         self.send_header("Location", "http://example.org/")
+                    if promised:
+                        self.send_header("Content-Length", str(promised))
                     self.end_headers()
                     self.wfile.write(text.encode())
 
                 def log_message(self, format: str, *args: Any) -> None:
                     pass
 
-            self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-            self._server.daemon_threads = True
-            self._server.block_on_close = False
+            self._server = _Server(("127.0.0.1", 0), Handler)
             Thread(target=self._server.serve_forever, daemon=True).start()
         return self._server

@@ -1,6 +1,7 @@
 """Graphs with `ainvoke` or `invoke`, played by hand-written doubles."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,6 +57,7 @@ class Said:
         {"response": "all done"},
         {"messages": [{"role": "assistant", "content": "all done"}]},
         "all done",
+        {"response": "", "messages": [Said("all done")]},
     ],
 )
 async def test_the_answer_is_the_response_else_the_last_message(result: Any):
@@ -71,6 +73,29 @@ async def test_a_result_without_an_answer_is_a_clear_error(result: Any):
     assert broken.error is not None
     assert "cannot extract response" in broken.error.message
     assert type(result).__name__ in broken.error.message
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "all done"}],
+        [Said("no"), Said("all done", role="user")],
+        [SimpleNamespace(type="human", content="all done")],
+        [SimpleNamespace(role=Enum("Role", {"USER": "user"})("user"), content="all done")],
+        [{"role": "system", "content": "all done"}],
+    ],
+)
+async def test_what_a_graph_was_told_is_not_its_answer(messages: Any):
+    broken = await played(Mock({"messages": messages}))
+    assert broken.error is not None
+    assert "no message of its own" in broken.error.message
+
+
+@pytest.mark.parametrize("result", [" ", {"response": ""}, {"messages": [Said(" \n")]}])
+async def test_a_blank_answer_is_none(result: Any):
+    broken = await played(Mock(result))
+    assert broken.error is not None
+    assert "cannot extract response" in broken.error.message
 
 
 async def test_a_recursion_limit_of_100_is_passed_on():

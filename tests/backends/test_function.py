@@ -26,9 +26,10 @@ from greenroom.backends import backend_for
 from greenroom.backends.function import FunctionBackend
 from greenroom.backends.registry import explained
 from greenroom.errors import BadAgent, BadLedger, NotFound
-from greenroom.ledger import ModelReplied, ToolReturned, YieldOpened
+from greenroom.ledger import InvocationEnded, ModelFailed, ModelReplied, ToolReturned, YieldOpened
 from greenroom.ledger import questions as q
 from greenroom.metrics import called, contains
+from greenroom.models import ModelReply
 from greenroom.results import CaseResult
 from greenroom.world import ToolError
 
@@ -228,19 +229,89 @@ async def test_a_fault_is_raised_where_the_tool_was_called():
     assert q.response(ledger_of(result)) == "done without: no signal"
 
 
-async def test_an_allowed_tools_own_exception_reaches_the_function():
-    @tool
-    def shaky() -> str:
-        """Breaks."""
-        raise KeyError("gone")
+@tool
+def shaky() -> str:
+    """Breaks."""
+    raise KeyError("gone")
 
-    def clerk(message: str) -> str:
+
+def forgiving(message: str) -> str:
+    try:
+        return shaky()
+    except ToolError as error:
+        return f"done without: {error}, {ask_boss('may I?')}"
+
+
+async def test_an_allowed_tools_failure_is_the_same_when_the_function_is_begun_anew():
+    user = UserAgents(tools={"ask_boss": Lines("yes")})
+    result = await played(forgiving, case(allow_tools=["shaky"], user=user))
+    assert q.response(ledger_of(result)) == "done without: KeyError: 'gone', yes", result.error
+
+
+async def asks_in_vain(message: str, ctx: Any) -> str:
+    model = Scripted(ValueError("overloaded"), "fine")
+    try:
+        said = (await ctx.ask(model)).text
+    except Exception as error:
+        said = f"{type(error).__name__} {error}"
+    return f"done: {said}, {(await ctx.ask(model)).text}, {ask_boss('may I?')}"
+
+
+async def test_a_models_failure_is_the_same_when_the_function_is_begun_anew():
+    one = case(user=UserAgents(tools={"ask_boss": Lines("yes")}))
+    whole = await simulate(one, asks_in_vain)
+    assert q.response(whole) == "done: RecordedFailure overloaded, fine, yes"
+    for cut in range(1, len(whole)):
+        again = await simulate(one, asks_in_vain, ledger=Ledger.loads(Ledger(whole[:cut]).dumps()))
+        assert q.responses(again) == q.responses(whole), cut
+        assert [event.n for event in again.of(ModelFailed)] == [0], cut
+
+
+async def test_a_models_failure_that_nobody_catches_is_told_by_its_own_name():
+    async def clerk(message: str, ctx: Any) -> str:
+        return (await ctx.ask(Scripted(ValueError("overloaded")))).text
+
+    assert "raised ValueError: overloaded" in str((await played(clerk)).error)
+
+
+async def test_a_failure_of_ours_ends_the_turn_again_though_the_function_swallows_it():
+    async def swallowing(message: str, ctx: Any) -> str:
         try:
-            return shaky()
-        except KeyError:
-            return "done without"
+            return (await ctx.ask(Scripted())).text
+        except Exception:
+            return "done"
 
-    assert (await played(clerk, case(allow_tools=["shaky"]))).status == "passed"
+    whole = await simulate(case(), swallowing)
+    (failure,) = whole.of(ModelFailed)
+    cut = Ledger.loads(Ledger(whole[: failure.seq + 1]).dumps())
+    again = await simulate(case(), swallowing, ledger=cut)
+    assert (q.response(whole), q.response(again)) == (None, None)
+    assert [event.outcome for event in again.of(InvocationEnded)] == ["failed"]
+
+
+async def test_replies_are_known_again_by_who_asked_however_late_they_came():
+    class Slow:
+        """Answers only when another has."""
+
+        def __init__(self, text: str, before: list[Any], after: Any = None) -> None:
+            self.text, self.before, self.after = text, before, after
+
+        async def respond(self, request: Any, on_delta: Any = None) -> Any:
+            for event in self.before:
+                await event.wait()
+            if self.after is not None:
+                self.after.set()
+            return ModelReply(self.text)
+
+    async def clerk(message: str, ctx: Any) -> str:
+        gate = asyncio.Event()
+        asked = ctx.ask(Slow("first", [gate])), ctx.ask(Slow("second", [], gate))
+        first, second = await asyncio.gather(*asked)
+        return f"done: {first.text}, {second.text}, {ask_boss('may I?')}"
+
+    result = await played(clerk, case(user=UserAgents(tools={"ask_boss": Lines("yes")})))
+    assert q.response(ledger_of(result)) == "done: first, second, yes", result.error
+    assert [event.text for event in ledger_of(result).of(ModelReplied)] == ["second", "first"]
 
 
 async def test_a_tool_is_a_plain_function_outside_of_rehearsals():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.far_side import FarSide
+from backends.far_side import FarSide, Torn
 from greenroom import Case, Expect, Turn, Unmeasured, evaluate
 from greenroom.backends.http import HttpBackend, http_agent
 from greenroom.backends.http.templates import NAMES, Template, answer_path, found_at
@@ -141,6 +141,7 @@ async def test_without_the_allowance_nothing_is_asked(far: FarSide):
         (lambda asked: (302, ""), "answered 302"),
         (lambda asked: {"other": 1}, r"has nothing at '\$.reply'; it is \{'other': 1\}"),
         (lambda asked: {"reply": ""}, "answered with nothing"),
+        (lambda asked: {"reply": " \n"}, "answered with nothing"),
     ],
 )
 async def test_what_went_wrong_is_named(far: FarSide, answer: Any, told: str):
@@ -149,6 +150,22 @@ async def test_what_went_wrong_is_named(far: FarSide, answer: Any, told: str):
     assert result.status == "error"
     with pytest.raises(AssertionError, match=told):
         raise AssertionError(error_of(result))
+
+
+@pytest.mark.parametrize(
+    "answer,told",
+    [
+        (Torn("all done", 20), "broke off, 12 bytes before its end"),
+        (Torn('{"reply": "all done"}', 30, "application/json"), "broke off, 9 bytes"),
+        (Torn("", 5), "broke off, 5 bytes"),
+        ("all done" + "." * 10_000_000, "answered with more than 10000000 bytes"),
+    ],
+    ids=["text", "json", "nothing", "too large"],
+)
+async def test_a_part_of_an_answer_is_no_answer(far: FarSide, answer: Any, told: str):
+    result = await played(http_agent(far.address(lambda asked: answer), template="{{message}}"))
+    assert result.status == "error"
+    assert told in error_of(result)
 
 
 async def test_an_endpoint_that_is_not_there_is_named(far: FarSide):

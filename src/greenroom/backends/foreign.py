@@ -6,7 +6,6 @@ written into the ledger, so the next advance finds it there, in this process or 
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
 from contextvars import ContextVar
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar, cast
@@ -25,7 +24,6 @@ from greenroom.ledger.events import (
     InvocationEnded,
     InvocationStarted,
     ModelCalled,
-    ModelReplied,
     Remembered,
     ToolCalled,
     ToolReturned,
@@ -82,6 +80,7 @@ class Invocation:
 
     __slots__ = (
         "_check",
+        "_known",
         "_replays",
         "broke",
         "given",
@@ -89,6 +88,7 @@ class Invocation:
         "memory",
         "resumed",
         "root",
+        "trail",
         "world",
     )
 
@@ -116,11 +116,9 @@ class Invocation:
         self.root = begun.path
         self.given: Json = begun.input
         self.broke: GreenroomError | None = None
-
-    @property
-    def trail(self) -> Trail:
+        self.trail: Trail = trail
         """Where the run stands now."""
-        return self.ledger.trail(self.world.voice)
+        self._known: list[Json] | None = None
 
     async def play(self, work: Callable[[], Awaitable[Played]]) -> Advance:
         """Let the framework work, and write down how that ended."""
@@ -163,11 +161,13 @@ class Invocation:
 
     def history(self) -> list[Json]:
         """The framework's own history as it was at the last pause or end of a turn."""
-        items: list[Json] = []
-        for note in self.ledger.of(Remembered, voice=self.world.voice):
-            if self._is_memory(note):
-                items = [*items[: note.data["keep"]], *note.data["items"]]
-        return items
+        if self._known is None:
+            items: list[Json] = []
+            for note in self.ledger.of(Remembered, voice=self.world.voice):
+                if self._is_memory(note):
+                    items = [*items[: note.data["keep"]], *note.data["items"]]
+            self._known = items
+        return list(self._known)
 
     def answers(self) -> list[Answer]:
         """What the user answered since the framework came to rest."""
@@ -208,8 +208,7 @@ class Invocation:
 
     def replies(self, node: str) -> int:
         """How many replies this node's model has given in the whole run."""
-        given = (step for steps in self.trail.steps.values() for step in steps)
-        return sum(isinstance(step, ModelReplied) and step.node == node for step in given)
+        return sum(reply.node == node for reply in self.trail.replied)
 
     def _is_memory(self, event: Event) -> bool:
         return isinstance(event, Remembered) and event.name == self.memory
@@ -255,6 +254,7 @@ class Invocation:
             "over": not played.yields,
             "output": played.output,
         }
+        self._known = None
         self.world.record(Remembered(path=self.root, name=self.memory, data=data))
 
     def _open(self, wanted: Yield) -> None:
@@ -290,7 +290,7 @@ class Invocation:
         if isinstance(error, Refusal):
             raise error
         if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(f"the agent raised {type(error).__name__}: {error}")
+            wrapped = AgentFailed(f"the agent raised {described(error)['error_type']}: {error}")
             wrapped.__cause__ = error
             error = wrapped
         told = described(error)
@@ -346,8 +346,10 @@ class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`
         self._token = self._variable.set(self._value)
 
     def __exit__(self, *_: object) -> None:
-        with suppress(ValueError):
+        try:  # noqa: SIM105 - around every call, where `suppress` costs as much as the rest
             self._variable.reset(self._token)
+        except ValueError:
+            pass
 
 
 async def call_tool(

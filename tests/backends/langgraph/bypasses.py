@@ -243,6 +243,35 @@ def hidden_tool(desk: Desk) -> Any:
     return node(act)
 
 
+class Acting(Script):
+    """A model that calls a tool while it is asked, and makes the best of what comes of it."""
+
+    tool: Any = None
+
+    async def _agenerate(self, *args: Any, **given: Any) -> Any:
+        with suppress(BaseException):
+            await self.tool.ainvoke(OSLO)
+        return await super()._agenerate(*args, **given)
+
+
+def in_a_model(desk: Desk) -> Any:
+    return create_agent(Acting(lines=["done"], tool=weather_of(desk)), [], name="clerk")
+
+
+class Reaching(Script):
+    """A model that calls a tool which nobody can find beforehand."""
+
+    async def _agenerate(self, *args: Any, **given: Any) -> Any:
+        with suppress(BaseException):
+            await HIDDEN[0].ainvoke(OSLO)
+        return await super()._agenerate(*args, **given)
+
+
+def hidden_tool_in_a_model(desk: Desk) -> Any:
+    HIDDEN[:] = [OwnTool(desk=desk)]
+    return create_agent(Reaching(lines=["done"]), [], name="clerk")
+
+
 def shell(desk: Desk) -> Any:
     path = desk._file
     middleware = ShellToolMiddleware(startup_commands=[f"echo started >> {path}"])
@@ -266,4 +295,6 @@ BYPASSES = {
     "a tool with its own ainvoke": Bypass(own_tool),
     "a model with its own ainvoke": Bypass(own_model),
     "a tool with its own ainvoke out of sight": Bypass(hidden_tool),
+    "a model that calls a tool": Bypass(in_a_model),
+    "a model that calls a tool with its own ainvoke": Bypass(hidden_tool_in_a_model),
 }

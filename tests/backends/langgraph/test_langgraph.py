@@ -18,7 +18,7 @@ from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.tools import tool
+from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
@@ -27,7 +27,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
-from backends.langgraph.bypasses import node, shell, weather_of
+from backends.langgraph.bypasses import Acting, node, shell, weather_of
 from backends.langgraph.scripts import Script, Streamed, agent_of, awaiting
 from greenroom import (
     Case,
@@ -57,6 +57,7 @@ from greenroom.ledger.messages import ToolCall
 from greenroom.metrics import contains
 from greenroom.results.result import CaseResult
 from greenroom.testing import Blueprint, Desk, ToolPlan
+from greenroom.world import ToolError
 
 WEATHER = ToolCall("weather", {"city": "Oslo"}, "call-weather")
 PAY = ToolCall("pay", {"amount": 5}, "call-pay")
@@ -223,6 +224,93 @@ async def test_a_tool_called_before_a_pause_is_not_called_again(desk: Desk):
     result = await result_of(node(act), one)
     assert q.response(ledger_of(result)) == "fine, yes, done"
     assert len(ledger_of(result).of(ToolCalled)) == 1
+
+
+def breaking(error: Exception) -> Any:
+    @tool
+    def look(city: str) -> str:
+        """Look."""
+        raise error
+
+    return look
+
+
+@pytest.mark.parametrize(
+    "error,options",
+    [
+        (KeyError("gone"), {"allow_tools": ["look"]}),
+        (ToolException("gone"), {"allow_tools": ["look"]}),
+        (AssertionError("never"), {"mocks": {"look": fault("gone")}}),
+    ],
+    ids=["allowed", "allowed, of LangChain's own kind", "mocked"],
+)
+async def test_a_tools_failure_before_a_pause_is_the_same_after_it(error: Any, options: Any):
+    look, heard = breaking(error), list[str]()
+
+    async def act(_: MessagesState) -> Any:
+        try:
+            await look.ainvoke({"city": "Oslo"})
+        except Exception as error:
+            heard.append(repr(error))
+        return {"messages": [AIMessage(f"{interrupt('sure?')}, done")]}
+
+    result = await result_of(node(act), case(user=Lines("yes"), **options))
+    assert result.status == "passed", why(result)
+    assert len(heard) == 2
+    assert heard[0] == heard[1]
+    assert "gone" in heard[0]
+
+
+@pytest.mark.parametrize(
+    "error,told", [(ToolException("gone"), "handled gone, done"), (KeyError("gone"), "raised")]
+)
+async def test_a_tool_hears_of_its_own_kind_of_error_before_and_after_a_pause(
+    error: Exception, told: str
+):
+    look = breaking(error)
+    look.handle_tool_error = lambda error: f"handled {error}"
+
+    async def act(_: MessagesState) -> Any:
+        try:
+            said = await look.ainvoke({"city": "Oslo"})
+        except ToolError:
+            said = "raised"
+        interrupt("sure?")
+        return {"messages": [AIMessage(f"{said}, done")]}
+
+    result = await result_of(node(act), case(allow_tools=["look"], user=Lines("yes")))
+    assert told in (q.response(ledger_of(result)) or why(result))
+
+
+@pytest.mark.parametrize("handled,status", [((KeyError,), "passed"), ((ValueError,), "error")])
+async def test_a_tool_node_judges_what_an_allowed_tool_raised(handled: Any, status: str):
+    model = Script(lines=[ToolCall("look", {"city": "Oslo"}, "call-1"), "done"])
+
+    async def ask(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", ask)
+    graph.add_node("tools", ToolNode([breaking(KeyError("gone"))], handle_tool_errors=handled))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition)
+    graph.add_edge("tools", "model")
+    result = await result_of(graph.compile(name="clerk"), case(allow_tools=["look"]))
+    assert result.status == status, why(result)
+
+
+async def test_a_model_inside_a_tool_that_a_model_called_is_seen():
+    inner = Script(lines=["fine"])
+
+    @tool
+    async def look(city: str) -> str:
+        """Look."""
+        return str((await inner.ainvoke(city)).text)
+
+    agent = create_agent(Acting(lines=["done"], tool=look), [], name="clerk")
+    result = await result_of(agent, case(allow_tools=["look"]))
+    assert result.status == "passed", why(result)
+    assert [reply.text for reply in ledger_of(result).of(ModelReplied)] == ["fine", "done"]
 
 
 async def test_an_interrupt_with_data_is_answered_by_the_name_of_its_node():

@@ -3,8 +3,10 @@
 What every backend owes is in the conformance suite; here is what only this framework has.
 """
 
+import gc
 import json
 import sys
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -323,6 +325,18 @@ async def test_an_allowed_tools_failure_goes_by_its_own_policy(desk: Desk):
     (call,) = q.tool_calls(ledger_of(result))
     assert call.error == "RuntimeError: fog"
     assert "all fine" in json.dumps(agent.model.asked[-1])  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
+
+
+async def test_a_tools_function_is_let_go_when_its_agent_is():
+    def weather(city: str) -> str:
+        raise AssertionError
+
+    agent = clerk(WEATHER, "done", tools=[function_tool(weather)])
+    assert (await result_of(agent, case(mocks={"weather": "fine"}))).status == "passed"
+    known = weakref.ref(weather)
+    del agent, weather
+    gc.collect()
+    assert known() is None
 
 
 @pytest.mark.parametrize("installed", [True, False])

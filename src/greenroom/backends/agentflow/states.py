@@ -1,6 +1,6 @@
 """What comes out of a graph: its answer, and the state that its next turn begins with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, cast
 
@@ -12,21 +12,42 @@ from greenroom.backends.unseen import message_data
 from greenroom.errors import AgentFailed
 from greenroom.ledger.plain import Json, plain
 
+_TOLD = frozenset({"user", "human", "system", "developer"})
+
 
 def answer_of(result: Any) -> Json:
-    """The graph's answer: `response`, else the last message; AgentFailed if there is neither."""
-    if isinstance(result, str):
-        return result
-    response = _part(result, "response")
-    if response is not None:
-        return _said(response)
-    messages: Sequence[Any] = _part(result, "messages") or ()
-    if messages:
-        return _said(messages[-1])
+    """The graph's answer: `response`, else the last message; AgentFailed if there is neither.
+
+    A blank text answers nobody, and a state often holds one until its graph has something to say.
+    """
+    for given in _answers_in(result):
+        said = _said(given)
+        if not isinstance(said, str) or said.strip():
+            return said
     raise AgentFailed(
         f"cannot extract response from what the graph returned ({type(result).__name__}): it has "
-        f"no `response`, and no `messages`. Let it return one, or wrap it in a function that does."
+        f"no `response`, and no message of its own at the end of `messages`. Let it return one, or "
+        f"wrap it in a function that does."
     )
+
+
+def _answers_in(result: Any) -> Iterator[Any]:
+    """Where an answer may stand, the likeliest place first."""
+    if isinstance(result, str):
+        yield result
+        return
+    response = _part(result, "response")
+    if response is not None:
+        yield response
+    messages: Sequence[Any] = _part(result, "messages") or ()
+    if messages and not _was_told(messages[-1]):
+        yield messages[-1]
+
+
+def _was_told(message: Any) -> bool:
+    """Whether a message is what the graph was given, and no answer to it."""
+    role = _part(message, "role") or _part(message, "type")
+    return str(getattr(role, "value", role)).lower() in _TOLD
 
 
 def kept_of(result: Any, messages: list[Any], answer: Json) -> dict[str, Json]:

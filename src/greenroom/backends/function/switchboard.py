@@ -15,16 +15,16 @@ from itertools import count
 from threading import Thread, get_ident
 from typing import Any, TypeVar, cast
 
+from greenroom import errors
 from greenroom.agents.tool import Tool
 from greenroom.backends.backend import Yield
 from greenroom.backends.foreign import Invocation, jsonable
-from greenroom.errors import BadLedger
-from greenroom.ledger.events import ModelReplied, ToolReturned
+from greenroom.ledger.events import ModelFailed, ModelReplied, ToolReturned
 from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.bodies import answered_by
-from greenroom.world.recording import ToolError
+from greenroom.world.recording import RecordedFailure, ToolError, described
 from greenroom.world.world import Context, Pending, ToolRequest
 
 T = TypeVar("T")
@@ -54,6 +54,9 @@ class Switchboard:
         self._thread = get_ident()
         self._numbers = count()
         self._asked = count()
+        self._before = sum(
+            replies for place, replies in invocation.trail.replies.items() if place != path
+        )
         self._under_way: set[asyncio.Task[Any]] = set()
         self._afar: set[Future[Any]] = set()
 
@@ -123,14 +126,8 @@ class Switchboard:
         return await self._ask_world(request, call)
 
     async def _ask_world(self, request: ToolRequest, call: _Call) -> Json:
-        raised: list[Exception] = []
-
         async def body(context: Context) -> Json:
-            try:
-                return jsonable(await call.tool.run(call.given, context))
-            except Exception as error:
-                raised.append(error)
-                raise
+            return jsonable(await call.tool.run(call.given, context))
 
         # What answers is no part of the function: a mock that calls its tool must not end here.
         with answered_by(None):
@@ -141,26 +138,52 @@ class Switchboard:
             )
             raise Waits
         if outcome.error:
-            raise raised[0] if raised else ToolError(outcome.error)
+            # The same as when the function is begun anew: a ledger keeps an error's words only.
+            raise ToolError(outcome.error)
         return plain(outcome.value)
 
     async def _reply(self, request: ModelRequest, body: ModelBody, index: int) -> ModelReply:
-        trail = self.invocation.trail
-        given = [s for s in trail.steps.get(self.path, ()) if isinstance(s, ModelReplied)]
-        if index < len(given):
-            known = given[index]
-            return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
-        numbered = replace(request, n=self.invocation.replies(request.node))
-        with answered_by(None):
-            asked: Awaitable[ModelReply] = self.invocation.world.call_model(numbered, body)
-            return await self.invocation.routed(asked)
+        number = self._before + index
+        match self._asked_before(number):
+            case ModelReplied() as known:
+                return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
+            case ModelFailed() as failure:
+                raise self._failed_before(failure)
+            case _:
+                return await self._ask_model(replace(request, n=number), body)
+
+    async def _ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        try:
+            with answered_by(None):
+                asked: Awaitable[ModelReply] = self.invocation.world.call_model(request, body)
+                return await self.invocation.routed(asked)
+        except errors.GreenroomError:
+            raise
+        except Exception as error:
+            # The same as when the function is begun anew.
+            raise RecordedFailure(**described(error)) from error
+
+    def _asked_before(self, number: int) -> ModelReplied | ModelFailed | None:
+        """How a question of this turn ended the last time, whichever of them ended first."""
+        steps = self.invocation.trail.steps.get(self.path, ())
+        ends = (s for s in reversed(steps) if isinstance(s, ModelReplied | ModelFailed))
+        return next((end for end in ends if end.n == number), None)
+
+    def _failed_before(self, failure: ModelFailed) -> Exception:
+        """A failure as it was raised before: one of ours ends the turn, whoever catches it."""
+        kind: Any = getattr(errors, failure.error_type, None)
+        if isinstance(kind, type) and issubclass(kind, errors.GreenroomError):
+            return self.invocation.keep(
+                errors.FailedBefore(failure.error, failure.error_type, kind.phase)
+            )
+        return RecordedFailure(failure.error, failure.error_type)
 
     def _check_same(self, call_id: str, tool: str, args: dict[str, Json]) -> None:
         """Begun anew, a function must come the same way, or old answers would be misplaced."""
         known = self.invocation.trail.called.get(call_id)
         if known is not None and (known.tool != tool or not same(dict(known.args), args)):
             raise self.invocation.keep(
-                BadLedger(
+                errors.BadLedger(
                     f"begun anew at {self.path!r}, the function called {tool!r} with {args!r} where "
                     f"it had called {known.tool!r} with {dict(known.args)!r}. Let what it does "
                     f"follow from what it is given, or start the run again."

@@ -119,7 +119,7 @@ class HttpBackend:
                 f"the reply of {self.endpoint.shown} has nothing at {self.answer!r}; it is "
                 f"{repr(reply)[:300]}. Mend answer=, or the endpoint."
             ) from None
-        if answer in (None, ""):
+        if answer is None or (isinstance(answer, str) and not answer.strip()):
             raise AgentFailed(f"{self.endpoint.shown} answered with nothing.")
         return answer
 

@@ -9,7 +9,7 @@ import json
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from urllib.parse import SplitResult, urlsplit
 
 from greenroom.errors import AgentFailed, BadAgent, Refusal
@@ -59,7 +59,7 @@ class Endpoint:
         try:
             connection.request("POST", self._target(), body, self._headers())
             with connection.getresponse() as response:
-                text = response.read(_LARGEST).decode("utf-8", errors="replace")
+                text = self._whole(response).decode("utf-8", errors="replace")
         except Refusal:
             raise
         except TimeoutError as error:
@@ -73,6 +73,15 @@ class Endpoint:
         finally:
             connection.close()
         return self._reply(response.status, response.headers.get_content_type(), text)
+
+    def _whole(self, response: HTTPResponse) -> bytes:
+        """All that was sent; a part of an answer is none."""
+        sent = response.read(_LARGEST + 1)
+        if len(sent) > _LARGEST:
+            raise AgentFailed(f"{self.shown} answered with more than {_LARGEST} bytes.")
+        if response.length:
+            raise AgentFailed(f"{self.shown} broke off, {response.length} bytes before its end.")
+        return sent
 
     def _target(self) -> str:
         query = f"?{self._url.query}" if self._url.query else ""

@@ -20,8 +20,9 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel, _runner  # pyright: ignore[reportPrivateUsage]
 
+from greenroom.backends.foreign import held
 from greenroom.backends.langgraph.gates import MARK, Fault, gated_model, gated_tool, origin_of
-from greenroom.backends.langgraph.stage import IN_MODEL, STAGE, key_of
+from greenroom.backends.langgraph.stage import IN_MODEL, IN_TOOL_NODE, STAGE, AtWork
 from greenroom.errors import Refusal, ToolRefused
 from greenroom.world.bodies import check_direct_call
 
@@ -129,7 +130,9 @@ def _guard(real: Call, what: str) -> Call:
     @functools.wraps(real)
     def guard(self: Any, *args: Any, **given: Any) -> Any:
         stage = STAGE.get()
-        if stage is not None and MARK not in self.__dict__ and not IN_MODEL.get():
+        # A model may do its own work in its own way once it is asked; a tool never may.
+        excused = IN_MODEL.get() and not isinstance(self, BaseTool)
+        if stage is not None and MARK not in self.__dict__ and not excused:
             raise stage.invocation.keep(_around(what))
         if stage is None:
             check_direct_call(self, getattr(self, "name", "") or type(self).__name__)
@@ -181,7 +184,8 @@ def _call_seam(real: Call) -> Call:
     @functools.wraps(real)
     def seam(self: ToolNode, call: Any, *args: Any, **given: Any) -> Any:
         try:
-            return real(self, call, *args, **given)
+            with held(IN_TOOL_NODE, True):
+                return real(self, call, *args, **given)
         except Fault as fault:
             return _failed(call, fault)
 
@@ -192,7 +196,8 @@ def _async_call_seam(real: Call) -> Call:
     @functools.wraps(real)
     async def seam(self: ToolNode, call: Any, *args: Any, **given: Any) -> Any:
         try:
-            return await real(self, call, *args, **given)
+            with held(IN_TOOL_NODE, True):
+                return await real(self, call, *args, **given)
         except Fault as fault:
             return _failed(call, fault)
 
@@ -209,4 +214,4 @@ def _at_work(task: Any) -> Any:
     stage = STAGE.get()
     if stage is None or task.name.startswith("__"):
         return nullcontext()
-    return stage.task(task.name, key_of(task))
+    return AtWork(stage, task)

@@ -8,10 +8,8 @@ arguments, retries, streams, error policies) it does as ever, with the copy.
 # pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
 import copy
-import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -22,7 +20,7 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 
 from greenroom.backends.foreign import Kept, Origin, call_tool, held, jsonable
-from greenroom.backends.langgraph.stage import IN_MODEL, Stage
+from greenroom.backends.langgraph.stage import IN_MODEL, IN_TOOL_NODE, Stage
 from greenroom.backends.langgraph.translation import (
     chunk_of,
     identified,
@@ -36,6 +34,7 @@ from greenroom.errors import AgentFailed, ToolRefused
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.world.recording import ToolError
 from greenroom.world.threads import in_thread
 from greenroom.world.world import Pending, ToolRequest
 
@@ -48,6 +47,16 @@ _INJECTED: "WeakKeyDictionary[type, frozenset[str]]" = WeakKeyDictionary()
 
 class Fault(ToolException):
     """A mock's declared failure: whoever handles tools' errors may, else the model is told."""
+
+
+def _failure(told: str, real: str) -> Exception:
+    """What code hears that may be begun anew: the same then, when only an error's words are left.
+
+    `real` names what the real tool raised; a tool hears of its own kind of error only.
+    """
+    kinds = {ToolException, *ToolException.__subclasses__()}
+    judged = not real or real in {kind.__name__ for kind in kinds}
+    return Fault(told.removeprefix(f"{real}: ")) if judged else ToolError(told)
 
 
 def gated_model(stage: Stage, model: BaseChatModel) -> BaseChatModel:
@@ -77,11 +86,12 @@ def gated_model(stage: Stage, model: BaseChatModel) -> BaseChatModel:
 class ModelGate:
     """Stands where a model's own methods stood."""
 
-    __slots__ = ("_model", "_stage")
+    __slots__ = ("_model", "_name", "_stage")
 
     def __init__(self, stage: Stage, model: BaseChatModel) -> None:
         self._stage = stage
         self._model = model
+        self._name = model_name(model)
 
     async def agenerate(
         self,
@@ -177,12 +187,13 @@ class ModelGate:
             raise invocation.keep(_refused_tools(stage.agent, found))
         if (known := stage.answered()) is not None:
             return None, message_of(known)
-        request = replace(
-            request_of(messages, options),
+        request = request_of(
+            messages,
+            options,
             agent=stage.agent,
             node=stage.node,
             path=stage.path,
-            model=model_name(self._model),
+            model=self._name,
             n=stage.replies(),
         )
 
@@ -244,15 +255,23 @@ class ToolGate:
             end = stage.invocation.trail.results[request.id]
             if isinstance(end, ToolReturned):
                 return self._shaped(end.value)
-            raise Fault(end.error)
-        outcome, kept = await call_tool(stage.invocation, request, body)
+            raise _failure(end.error, end.error_type if end.source == "live" else "")
+
+        async def run() -> Any:
+            # A tool's body is no part of the model that may have called it.
+            with held(IN_MODEL, False):
+                return await body()
+
+        outcome, kept = await call_tool(stage.invocation, request, run)
         if isinstance(kept.error, GraphBubbleUp):
             raise stage.invocation.keep(_paused_inside(request.tool)) from kept.error
         if isinstance(outcome, Pending):
             raise stage.invocation.keep(_waits(request.tool))
         if outcome.error:
-            # What the real tool raised is the framework's to judge; so is a mock's failure.
-            raise kept.error or Fault(outcome.error)
+            # A tool node judges what the real tool raised, and is done before its graph may pause.
+            if kept.error is not None and IN_TOOL_NODE.get():
+                raise kept.error
+            raise _failure(outcome.error, type(kept.error).__name__ if kept.error else "")
         return kept.real if kept.matches(outcome.value) else self._shaped(outcome.value)
 
     def _request(self, args: tuple[Any, ...], checked: dict[str, Any]) -> ToolRequest:
@@ -294,29 +313,33 @@ def _injected(tool: BaseTool) -> frozenset[str]:
     """Arguments that the framework fills in, which no model knows of."""
     schema: Any = tool.args_schema
     key = schema if isinstance(schema, type) else type(tool)
-    if key not in _INJECTED:
+    known = _INJECTED.get(key)
+    if known is None:
         every = dict.fromkeys([*getattr(schema, "model_fields", ()), "run_manager", "callbacks"])
         shown = tool._filter_injected_args(every)
-        _INJECTED[key] = frozenset(every) - frozenset(shown)
-    return _INJECTED[key] | tool._injected_args_keys
+        known = _INJECTED[key] = frozenset(every) - frozenset(shown)
+    return known | tool._injected_args_keys
 
 
 def _like(real: Callable[..., Any], gate: Callable[..., Any]) -> Callable[..., Any]:
     """A stand-in that is asked with the same arguments as the real one would be."""
 
-    @functools.wraps(real)
     def stand_in(*args: Any, **given: Any) -> Any:
         return gate(*args, **given)
 
+    # All that the framework looks at, and made for every call: a whole `wraps` costs more.
+    stand_in.__annotations__ = getattr(real, "__annotations__", {})
+    stand_in.__wrapped__ = real  # pyright: ignore[reportFunctionMemberAccess]
     return stand_in
 
 
 def _managed(ask: Callable[..., Any], run_manager: Any) -> dict[str, Any]:
     """The run's manager, for a model that wants it."""
     code = getattr(ask, "__func__", ask)
-    if code not in _MANAGED:
-        _MANAGED[code] = "run_manager" in inspect.signature(ask).parameters
-    return {"run_manager": run_manager} if _MANAGED[code] else {}
+    wanted = _MANAGED.get(code)
+    if wanted is None:
+        wanted = _MANAGED[code] = "run_manager" in inspect.signature(ask).parameters
+    return {"run_manager": run_manager} if wanted else {}
 
 
 def _first_name(tool: BaseTool) -> str:

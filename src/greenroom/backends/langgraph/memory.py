@@ -7,8 +7,10 @@ The user's own saver is never touched: it would share its threads between cases.
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import base64
+import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import deepcopy
+from inspect import Signature, signature
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, messages_from_dict
@@ -41,7 +43,9 @@ class Memory(BaseCheckpointSaver[str]):
     """The newest checkpoint of each graph and subgraph of one run, with its pending writes."""
 
     def __init__(self) -> None:
-        super().__init__(serde=_SERDE)
+        # All that the framework's own beginning would do, which looks for ways to wrap the serializer.
+        self.serde = _SERDE
+        vars(self)["aput_writes"] = _Writing(self)
         self.saved: dict[str, Saved] = {}
         self.pending: dict[str, dict[tuple[str, int], Write]] = {}
 
@@ -120,13 +124,19 @@ class Memory(BaseCheckpointSaver[str]):
         """Keep a checkpoint."""
         return self.put(*args, **given)
 
-    async def aput_writes(self, *args: Any, **given: Any) -> None:
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
         """Keep pending writes."""
-        self.put_writes(*args, **given)
+        self.put_writes(config, writes, task_id, task_path)
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002
         """Versions only need an order; they are the same whenever the same run is played."""
-        number = int(str(current).split(".")[0]) if current else 0
+        number = int(str(current).partition(".")[0]) if current else 0
         return f"{number + 1:032}.0"
 
     def dump(self, more: dict[str, Json]) -> Items:
@@ -143,8 +153,8 @@ class Memory(BaseCheckpointSaver[str]):
                     values[channel] = _kept(value)
             bare = {key: part for key, part in checkpoint.items() if key != "channel_values"}
             graphs[ns] = {
-                "checkpoint": _kept(bare),
-                "metadata": _kept(metadata),
+                "checkpoint": _noted(bare),
+                "metadata": _noted(metadata),
                 "parent": parent,
                 "values": values,
                 "pending": [[*key, *_dumped(w)] for key, w in self.pending.get(ns, {}).items()],
@@ -174,6 +184,19 @@ class Memory(BaseCheckpointSaver[str]):
         return rest
 
 
+class _Writing:
+    """`aput_writes` with its signature written down, for which the framework asks in every run."""
+
+    __slots__ = ("_memory",)
+    __signature__ = Signature(list(signature(Memory.aput_writes).parameters.values())[1:])
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def __call__(self, *args: Any, **given: Any) -> None:
+        self._memory.put_writes(*args, **given)
+
+
 def _config(ns: str, id: str | None) -> RunnableConfig:
     place: dict[str, Any] = {"thread_id": THREAD, "checkpoint_ns": ns}
     return {"configurable": {**place, "checkpoint_id": id} if id else place}
@@ -190,7 +213,7 @@ def _is_messages(value: Any) -> bool:
 def _told(message: BaseMessage) -> Json:
     told = {"type": message.type, "data": message.model_dump(exclude_none=True)}
     usual = isinstance(message.content, str) and not message.additional_kwargs
-    if usual and not message.response_metadata and getattr(message, "artifact", None) is None:
+    if usual and not message.response_metadata and vars(message).get("artifact") is None:
         return told
     try:
         return plain(told)
@@ -226,12 +249,19 @@ def _kept(value: Any) -> Json:
     return {"kind": kind, "data": base64.b64encode(data).decode()}
 
 
+def _noted(value: Any) -> Json:
+    """What the framework keeps about its state: nobody reads it but the framework, so it is one text."""
+    return {"text": json.dumps(value)} if _is_plain(value) else _kept(value)
+
+
 def _restored(told: Json, where: str) -> Any:
     if "lost" in told:
         raise AgentFailed(
             f"the graph's state holds a {told['lost']} in {where!r}, which cannot be kept from one "
             f"turn to the next. Keep data in the state, and objects in the context."
         )
+    if "text" in told:
+        return json.loads(told["text"])
     if "json" in told:
         return deepcopy(told["json"])
     return _SERDE.loads_typed((told["kind"], base64.b64decode(told["data"])))

@@ -1,7 +1,5 @@
 """One advance of one graph: where its nodes are at work, and who answers for models and tools."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,6 +13,7 @@ from greenroom.ledger.plain import Json
 STAGE: ContextVar["Stage | None"] = ContextVar("greenroom_langgraph_stage", default=None)
 PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
 IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
+IN_TOOL_NODE: ContextVar[bool] = ContextVar("greenroom_langgraph_in_tool_node", default=False)
 
 
 class Stage:
@@ -55,24 +54,17 @@ class Stage:
         outer = self.invocation.trail.started.get(self.path.rpartition("/")[0])
         return outer.node if outer else self.name
 
-    @contextmanager
-    def task(self, name: str, key: str) -> Generator[None]:
-        """A task of the framework begins and ends; one that only pauses stays open."""
-        path = self.bridge.do(lambda: self._enter(name, key))
-        try:
-            with held(PLACE, path):
-                yield
-        except ParentCommand:
+    def begin(self, name: str, key: str) -> str:
+        """A task of the framework begins, or goes on after a pause; its path."""
+        return self.bridge.do(lambda: self._enter(name, key))
+
+    def end(self, name: str, key: str, error: BaseException | None) -> None:
+        """A task has ended, well or not; one that only pauses stays open."""
+        if error is None or isinstance(error, ParentCommand):
             self.bridge.do(lambda: self._leave(name, key))
-            raise
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
+        elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             what, kind = str(error), type(error).__name__
             self.bridge.do(lambda: self._fail(name, key, what, kind))
-            raise
-        else:
-            self.bridge.do(lambda: self._leave(name, key))
 
     def answered(self) -> ModelReplied | None:
         """The reply that this model call got before its node was paused, if it did."""
@@ -126,6 +118,25 @@ class Stage:
             self.invocation.world.record(
                 NodeFailed(path=path, node=name, attempt=1, error=error, error_type=kind)
             )
+
+
+class AtWork:
+    """A task of the framework at work: what is asked meanwhile is asked at its place."""
+
+    __slots__ = ("_key", "_name", "_place", "_stage")
+
+    def __init__(self, stage: Stage, task: Any) -> None:
+        self._stage = stage
+        self._name: str = task.name
+        self._key = key_of(task)
+
+    def __enter__(self) -> None:
+        self._place = held(PLACE, self._stage.begin(self._name, self._key))
+        self._place.__enter__()
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._place.__exit__()
+        self._stage.end(self._name, self._key, error)
 
 
 def key_of(task: Any) -> str:

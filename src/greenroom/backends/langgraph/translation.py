@@ -11,7 +11,6 @@ from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
     BaseMessage,
-    SystemMessage,
     ToolMessage,
 )
 from langchain_core.messages.ai import UsageMetadata
@@ -24,18 +23,29 @@ from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelReply, ModelRequest
 
-_ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
+# By their names: `isinstance` is slow to say no of a pydantic class.
+_ROLES: dict[str, Role] = {
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "system": "system",
+    "SystemMessageChunk": "system",
+    "tool": "tool",
+    "ToolMessageChunk": "tool",
+}
+_SYSTEM = ("system", "SystemMessageChunk")
 
 
-def request_of(messages: Sequence[BaseMessage], options: dict[str, Any]) -> ModelRequest:
-    """A question of the framework to its model, as ours; who asks is filled in by the asker."""
-    system = [text_of(found) for found in messages if isinstance(found, SystemMessage)]
+def request_of(
+    messages: Sequence[BaseMessage], options: dict[str, Any], **asker: Any
+) -> ModelRequest:
+    """A question of the framework to its model, as ours; `asker` says who asks, and where."""
+    system = [text_of(found) for found in messages if found.type in _SYSTEM]
     return ModelRequest(
-        agent="",
-        messages=tuple(_message(found) for found in messages),
+        messages=tuple([_message(found) for found in messages]),
         instructions="\n\n".join(system),
-        tools=tuple(_spec(tool) for tool in options.get("tools") or ()),
+        tools=tuple([_spec(tool) for tool in options.get("tools") or ()]),
         output_schema=_schema(options.get("response_format")),
+        **asker,
     )
 
 
@@ -120,17 +130,18 @@ def model_name(model: BaseChatModel) -> str:
 
 
 def _message(message: BaseMessage) -> Message:
-    if isinstance(message, ToolMessage):
-        name = message.name or ""
-        return Message("tool", text_of(message), call_id=message.tool_call_id, tool=name)
-    role = _ROLES.get(message.type, "system" if isinstance(message, SystemMessage) else "user")
+    role = _ROLES.get(message.type, "user")
+    if role == "tool":
+        answer, name = cast(ToolMessage, message), message.name or ""
+        return Message("tool", text_of(answer), call_id=answer.tool_call_id, tool=name)
     return Message(role, text_of(message), _calls(message))
 
 
 def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:
+    # Only some kinds have this field, and pydantic is slow to say that one is missing.
+    wanted: list[Wanted] = vars(message).get("tool_calls") or []
     return tuple(
-        ToolCall(call["name"], jsonable(call["args"]), call["id"] or "")
-        for call in cast("list[Wanted]", getattr(message, "tool_calls", ()))
+        [ToolCall(call["name"], jsonable(call["args"]), call["id"] or "") for call in wanted]
     )
 
 
@@ -151,7 +162,7 @@ def _spec(tool: Any) -> Spec:
 
 
 def _schema(given: Any) -> dict[str, Json] | None:
-    told: Any = jsonable(given)
+    told: Any = None if given is None else jsonable(given)
     return cast("dict[str, Json]", told) if isinstance(told, dict) else None
 
 

@@ -140,6 +140,9 @@ class OpenAIAgentsBackend:
             )
             _answer(invocation, state, last["waits"])
             return self.agent, state
+        if not items and isinstance(invocation.given, str) and invocation.given:
+            # What its authors mostly give it; a list is copied and looked through several times.
+            return self._named(last.get("agent")), invocation.given
         said = [{"role": "user", "content": invocation.given}] if invocation.given else []
         return self._named(last.get("agent")), [*items, *said]
 

@@ -45,7 +45,7 @@ def unheld_part(agent: Any, live_servers: Sequence[object]) -> str:
     kind = type(agent)
     if kind.__module__.startswith(("agents.sandbox", "agents.realtime")):
         return f"agent {agent.name!r} is a {kind.__name__}, whose work no gate can see."
-    for name in _RELIED_ON:
+    for name in () if kind is Agent else _RELIED_ON:
         owner = next((cls for cls in kind.__mro__ if name in vars(cls)), AgentBase)
         if not owner.__module__.startswith("agents."):
             return (

@@ -7,7 +7,6 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -110,14 +109,12 @@ class GatedModel(Model):
         invocation = stage.invocation
         if why := _unheld(given):
             raise invocation.keep(ToolRefused(f"agent {self._agent!r} {why}"))
-        request = replace(
-            request_of(
-                given["system_instructions"],
-                given["input"],
-                given["tools"],
-                given["output_schema"],
-                given["handoffs"],
-            ),
+        request = request_of(
+            given["system_instructions"],
+            given["input"],
+            given["tools"],
+            given["output_schema"],
+            given["handoffs"],
             agent=self._agent,
             node=self._agent,
             path=stage.level.enter(self._agent),
@@ -266,6 +263,8 @@ def _checker(function: Any, tool: FunctionTool) -> FunctionTool:
             strict_mode=tool.strict_json_schema,
             failure_error_function=None,
         )
+        # By now the signature is read; a value that held its key would never be let go.
+        del stand_in.__wrapped__
     return _checkers[function]
 
 

@@ -34,8 +34,9 @@ def request_of(
     tools: Iterable[Any],
     schema: AgentOutputSchemaBase | None,
     handoffs: Iterable[Handoff[Any, Any]],
+    **asker: Any,
 ) -> ModelRequest:
-    """A question of the framework to its model, as ours; who asks is filled in by the asker."""
+    """A question of the framework to its model, as ours; `asker` says who asks, and where."""
     given = [{"role": "user", "content": items}] if isinstance(items, str) else items
     named: dict[str, str] = {}
     specs = [
@@ -47,11 +48,11 @@ def request_of(
         *(Spec(h.tool_name, h.tool_description, h.input_json_schema) for h in handoffs),
     ]
     return ModelRequest(
-        agent="",
-        messages=tuple(found for item in given for found in _messages(item, named)),
+        messages=tuple([found for item in given for found in _messages(item, named)]),
         instructions=instructions or "",
         tools=tuple(specs),
         output_schema=None if schema is None or schema.is_plain_text() else schema.json_schema(),
+        **asker,
     )
 
 
@@ -60,11 +61,13 @@ def reply_of(response: ModelResponse) -> ModelReply:
     used = response.usage
     known = used.input_tokens or used.output_tokens
     return ModelReply(
-        text="".join(_said(item) for item in response.output),
+        text="".join([_said(item) for item in response.output]),
         calls=tuple(
-            ToolCall(item.name, args_of(item.arguments), item.call_id)
-            for item in response.output
-            if isinstance(item, ResponseFunctionToolCall)
+            [
+                ToolCall(item.name, args_of(item.arguments), item.call_id)
+                for item in response.output
+                if isinstance(item, ResponseFunctionToolCall)
+            ]
         ),
         usage=Tokens(used.input_tokens, used.output_tokens) if known else None,
     )

@@ -193,8 +193,9 @@ class GatedModel(WrapperModel):
         """The World's reply; the real model's own response wherever that is what was replied."""
         invocation, agent, kept = self._gate.invocation, self._gate.agent, Kept()
         self._refuse_native(model_request_parameters)
-        request = replace(
-            request_of(messages, model_request_parameters),
+        request = request_of(
+            messages,
+            model_request_parameters,
             agent=agent,
             node=agent,
             path=self._gate.path,

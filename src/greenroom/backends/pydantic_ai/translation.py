@@ -1,5 +1,7 @@
 """Requests and replies between pydantic-ai's types and ours."""
 
+from typing import Any
+
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -18,18 +20,20 @@ from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.models.model import ModelReply, ModelRequest
 
 
-def request_of(messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelRequest:
-    """A question of the framework to its model, as ours; who asks is filled in by the asker."""
+def request_of(
+    messages: list[ModelMessage], parameters: ModelRequestParameters, **asker: Any
+) -> ModelRequest:
+    """A question of the framework to its model, as ours; `asker` says who asks, and where."""
     schema = parameters.output_object.json_schema if parameters.output_object else None
     tools = [*parameters.function_tools, *parameters.output_tools]
     return ModelRequest(
-        agent="",
-        messages=tuple(found for message in messages for found in _messages(message)),
+        messages=tuple([found for message in messages for found in _messages(message)]),
         instructions="\n\n".join(part.content for part in parameters.instruction_parts or []),
         tools=tuple(
-            Spec(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools
+            [Spec(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools]
         ),
         output_schema=schema,
+        **asker,
     )
 
 
@@ -78,8 +82,10 @@ def _messages(message: ModelMessage) -> list[Message]:
 
 def _calls(response: ModelResponse) -> tuple[ToolCall, ...]:
     return tuple(
-        ToolCall(call.tool_name, jsonable(call.args_as_dict()), call.tool_call_id)
-        for call in response.tool_calls
+        [
+            ToolCall(call.tool_name, jsonable(call.args_as_dict()), call.tool_call_id)
+            for call in response.tool_calls
+        ]
     )
 
 
