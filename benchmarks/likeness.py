@@ -9,21 +9,18 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from goals import Goal, row
-from peers import environment, is_set_up
+from peers import environment, left_out
 from turns import Figures, best, in_turns, output, played, turns
 
-PEER, ADK = "pydantic-evals", "google-adk"
+PEER = "pydantic-evals"
 OURS, BARE, BARE_OURS = "greenroom", "bare", "bare, our rouge"
-HEAVY = f"{ADK}: left out, its environment takes 900 MB; --with-adk sets it up"
 
 
-def contestants(with_adk: bool) -> dict[str, str]:
-    """The interpreter of everybody in the race; google-adk if it is asked for or set up already."""
+def contestants(heavy: Sequence[str]) -> dict[str, str]:
+    """The interpreter of everybody in the race, with those heavy peers that were asked for."""
     here = sys.executable
     found = {BARE: here, BARE_OURS: here, PEER: environment(PEER), OURS: here}
-    if with_adk or is_set_up(ADK):
-        found[ADK] = environment(ADK)
-    return found
+    return found | {name: environment(name) for name in heavy}
 
 
 def race(pythons: Mapping[str, str], count: int, rounds: int) -> Figures:
@@ -70,7 +67,7 @@ def lines(found: Figures, alone: Figures) -> list[str]:
         "",
         row(f"Trajectory and ROUGE-1, N={found['count']}", ["µs/case", "net", "of peer"]),
         *(row(name, _cells(name, cpu)) for name in cpu),
-        *([] if ADK in cpu else [f"  {HEAVY}"]),
+        *left_out(cpu),
         "",
         row("ROUGE beside rouge-score, µs/pair", ["ours", "theirs", "ratio"]),
     ]

@@ -2,12 +2,16 @@
 
 import platform
 import venv
+from collections.abc import Container
 from pathlib import Path
 
 from turns import output, progress
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE / ".envs"
+
+HEAVY = {"google-adk": "--with-adk", "inspect-ai": "--with-inspect"}
+"""Peers whose environments are large, and the option that asks for each."""
 
 
 def requirements(name: str) -> list[str]:
@@ -40,6 +44,15 @@ def environment(name: str) -> str:
         output([*pip, *requirements(name)])
         (home / "made-from").write_text(_made_from(name))
     return str(python)
+
+
+def left_out(names: Container[str]) -> list[str]:
+    """A line for each heavy peer that is not among these."""
+    return [
+        f"  {name}: left out, its environment is large; {option} sets it up"
+        for name, option in HEAVY.items()
+        if name not in names
+    ]
 
 
 def _made_from(name: str) -> str:

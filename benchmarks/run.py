@@ -3,9 +3,10 @@
 Every contestant plays the same rows in a process of its own. They take turns, so that whatever
 else the machine does hits all alike, and each figure is the best of its rounds.
 
-    python benchmarks/run.py            all goals; exit code 1 if one is missed
-    python benchmarks/run.py --quick    a look within half a minute, goals not enforced
-    python benchmarks/run.py --with-adk google-adk in the race too; sets up 900 MB
+    python benchmarks/run.py                 all goals; exit code 1 if one is missed
+    python benchmarks/run.py --quick         a look within a minute, goals not enforced
+    python benchmarks/run.py --with-adk      google-adk in the races too; sets up 900 MB
+    python benchmarks/run.py --with-inspect  inspect-ai in the races too; sets up 350 MB
 """
 
 import json
@@ -18,9 +19,11 @@ from math import ceil
 from operator import sub, truediv
 from pathlib import Path
 
+import durable
 import likeness
+import storm
 from goals import Goal, goal_line, row
-from peers import environment, requirements
+from peers import HEAVY, environment, requirements
 from scenario import CONCURRENCY
 from turns import Figures, best, cpu_of, in_turns, output, played, turns
 
@@ -47,6 +50,7 @@ class Plan:
     flow_cases: int
     starts: int
     pairs: int
+    remembered: durable.Plan
 
     @property
     def usual(self) -> int:
@@ -55,9 +59,23 @@ class Plan:
 
 
 FULL = Plan(
-    sizes=(100, 1000, 5000), rounds=3, latency_cases=1000, flow_cases=300, starts=7, pairs=200
+    sizes=(100, 1000, 5000),
+    rounds=3,
+    latency_cases=1000,
+    flow_cases=300,
+    starts=7,
+    pairs=200,
+    remembered=durable.Plan(cases=1000, slow_cases=1000, finished=10_000, large=1000),
 )
-QUICK = Plan(sizes=(100,), rounds=1, latency_cases=128, flow_cases=50, starts=2, pairs=50)
+QUICK = Plan(
+    sizes=(100,),
+    rounds=1,
+    latency_cases=128,
+    flow_cases=50,
+    starts=2,
+    pairs=50,
+    remembered=durable.Plan(cases=100, slow_cases=128, finished=500, large=50),
+)
 
 
 def main() -> int:
@@ -65,20 +83,30 @@ def main() -> int:
     options = ArgumentParser(description="Measure Greenroom beside its peers.")
     options.add_argument("--quick", action="store_true", help="a short look, no goals enforced")
     options.add_argument("--with-adk", action="store_true", help="google-adk too; sets up 900 MB")
+    options.add_argument(
+        "--with-inspect", action="store_true", help="inspect-ai too; sets up 350 MB"
+    )
     given = options.parse_args()
     quick: bool = given.quick
+    asked_for = {"google-adk": given.with_adk, "inspect-ai": given.with_inspect}
+    heavy = [name for name in HEAVY if asked_for[name]]
     plan = QUICK if quick else FULL
     pythons = {"bare": sys.executable, PEER: environment(PEER), "greenroom": sys.executable}
 
     found: Figures = {
-        "versions": {"python": platform.python_version(), PEER: requirements(PEER)[0]},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: requirements(name)[0] for name in (PEER, *heavy)},
+        },
         "race": race(pythons, plan),
         "latency": latency(pythons, plan),
         "start": start(plan),
         "packages": json.loads(output([sys.executable, "-c", PACKAGES])),
         "flows": flows(plan),
         "rouge": likeness.pairs(plan.pairs, plan.rounds),
-        "rouge_race": likeness.race(likeness.contestants(given.with_adk), plan.usual, plan.rounds),
+        "rouge_race": likeness.race(likeness.contestants(heavy), plan.usual, plan.rounds),
+        "remembered": durable.measured(plan.remembered, [PEER, *heavy], plan.rounds),
+        "storm": storm.weathered(),
     }
     goals = judged(found, plan)
     print(shown(found, goals, plan, enforced=not quick))
@@ -150,6 +178,8 @@ def judged(found: Figures, plan: Plan) -> list[Goal]:
         Goal("other packages imported with them", len(found["packages"]), 0, ""),
         Goal("greenroom --help", begun["greenroom --help"], 0.3, "s"),
         *likeness.goals(found["rouge_race"], found["rouge"]),
+        *durable.goals(found["remembered"]),
+        *storm.goals(found["storm"]),
     ]
     if largest > usual:
         growth = per_case(race, "greenroom", largest) / ours
@@ -167,9 +197,11 @@ def per_case(race: Figures, name: str, size: int) -> float:
 
 def shown(found: Figures, goals: Sequence[Goal], plan: Plan, *, enforced: bool) -> str:
     """Everything on one page."""
-    title = f"Python {found['versions']['python']}, {found['versions'][PEER]}"
+    python, *peers = found["versions"].values()
+    title = ", ".join([f"Python {python}", *peers])
     parts = [title, *race_lines(found["race"], plan), *flow_lines(found["flows"])]
     parts += likeness.lines(found["rouge_race"], found["rouge"])
+    parts += durable.lines(found["remembered"])
     parts += ["", "Goals" if enforced else "Goals (a short run: shown, not enforced)"]
     parts += [goal_line(goal, enforced) for goal in goals]
     if found["packages"]:

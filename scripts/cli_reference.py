@@ -30,7 +30,8 @@ $ greenroom eval run -q greenroom.apps.demo.clinic
 
 <!-- output -->
 ```text
-3 cases: 2 passed, 1 failed; 67 % (20–94) passing; 831 ms; answered by scripted
+3 cases: 2 passed, 1 failed; 67 % (20–94) passing; 831 ms; answered by scripted; users played by
+scripted; judged by scripted-judge
 ```
 
 ## Agents and cases
@@ -66,13 +67,16 @@ a terminal there is a progress bar with counts, cost and the time left. In a pip
 progress nor colour; `NO_COLOR` is respected. Remarks about the run go to stderr. There is no option
 that allows all tools, and none that goes on without the fence.
 
+**What it keeps.** Every finished trial, as part of a run in `.greenroom` or where `--store` or
+`GREENROOM_STORE` says. [Runs](../how-to/runs.md) can go on, be shown, compared and measured anew.
+
 ## Exit codes
 
 The first that applies:
 
 | code | |
 |---|---|
-| 130, 143 | interrupted by Ctrl-C, or by SIGTERM; what was finished is shown |
+| 130, 143 | interrupted by Ctrl-C, or by SIGTERM; what was finished is shown, and how to go on |
 | 3 | bad usage, or an agent, case or file that cannot be read or written |
 | 2 | errors in the run: a case or a conversation broke, or the fence could not hold |
 | 1 | the pass rate is below the minimum, nothing was evaluated, or something got worse |
@@ -124,7 +128,8 @@ def _examples(epilog: str) -> str:
 def _row(option: click.Option, context: click.Context) -> str:
     names, _ = option.get_help_record(context) or ("", "")
     usual = f" Usually {option.default}." if option.show_default else ""
-    return f"| `{names}` | {option.help}{usual} |"
+    shown = names.replace("|", "\\|")
+    return f"| `{shown}` | {option.help}{usual} |"
 
 
 if __name__ == "__main__":

@@ -124,7 +124,9 @@ async def measured(pattern: Pattern, count: int) -> dict[str, float]:
 async def play(pattern: Pattern, count: int) -> None:
     """Rehearse so many cases; all of them must pass."""
     cases = [pattern.case(f"case-{number}") for number in range(count)]
-    report = await evaluate(pattern.agent, cases, concurrency=CONCURRENCY, keep_ledgers=False)
+    report = await evaluate(
+        pattern.agent, cases, concurrency=CONCURRENCY, keep_ledgers=False, store=False
+    )
     if not report.passed:
         sys.exit(str(next(result for result in report if not result.passed)))
 

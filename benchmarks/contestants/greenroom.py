@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import stopwatch
 from scenario import CONCURRENCY, Row
@@ -42,11 +43,14 @@ def case(row: Row) -> Case:
     )
 
 
-async def play(rows: Sequence[Row], latency: float) -> int:
-    """Build the cases, rehearse them, count those that passed."""
-    cases = [case(row) for row in rows]
+async def play(rows: Sequence[Row], latency: float, store: Path | None = None) -> int:
+    """Build the cases, rehearse them, count those that passed; remember the run if told where."""
     report = await evaluate(
-        agent(rows, latency), cases, concurrency=CONCURRENCY, keep_ledgers=False
+        agent(rows, latency),
+        [case(row) for row in rows],
+        concurrency=CONCURRENCY,
+        keep_ledgers=False,
+        store=store or False,
     )
     return report.summary.passed
 

@@ -29,6 +29,7 @@ async def play(rows: Sequence[Row], latency: float) -> int:
         metrics=[response_match_score(LIKENESS)],
         concurrency=CONCURRENCY,
         keep_ledgers=False,
+        store=False,
     )
     return report.summary.passed
 

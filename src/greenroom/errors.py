@@ -32,6 +32,7 @@ GreenroomError
     ├── InDoubt                 a live tool was cut between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
     ├── MetricsHung             the metrics of a case did not come to an end
+    ├── WorkerDied              the process that played a trial is no more, or never came to be
     └── UserAgentFailed         the simulated user was missing, raised, or answered nonsense
 """
 
@@ -199,6 +200,10 @@ class MetricsHung(RunBroke):
     """The metrics of a case did not come to an end."""
 
     phase: ClassVar[Phase] = "metric"
+
+
+class WorkerDied(RunBroke):
+    """A worker process is no more, or never came to be; the message names signal or exit code."""
 
 
 class UserAgentFailed(RunBroke):

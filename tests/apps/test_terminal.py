@@ -29,7 +29,6 @@ stuck = Case("stuck", says="Hi", mocks={"refund": forever}, metrics=[contains("m
 """
 
 BUSY = """
-import asyncio
 import time
 from pathlib import Path
 
@@ -37,8 +36,6 @@ def forever(order):
     Path("waiting").touch()
     while True:
         time.sleep(0.01)
-        if any(task.cancelling() for task in asyncio.all_tasks()):
-            Path("asked").touch()
 
 busy = Case("busy", says="Hi", mocks={"refund": forever}, metrics=[contains("money")])
 """
@@ -162,18 +159,17 @@ def test_an_interrupted_run_shows_what_it_has_and_exits_as_shells_do(
         process.send_signal(sent)
         shown = process.communicate()[0].decode()
     assert process.returncode == code
-    assert "good  passed" in shown
+    assert re.search(r"good +passed", shown)
+    assert re.search(r"stuck +skipped", shown)
     assert f"{said} after 1 of 2 cases" in shown
     assert "Traceback" not in shown
 
 
 @pytest.mark.parametrize("sent, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_code_that_does_not_look_up_is_stopped_by_the_second_signal(author, tmp_path, sent, code):
+def test_code_that_does_not_look_up_is_broken_off(author, tmp_path, sent, code):
     author(BUSY)
     with started("eval", "run", "shop.py", cwd=tmp_path) as process:
         wait_for(tmp_path / "waiting", process)
-        process.send_signal(sent)
-        wait_for(tmp_path / "asked", process)
         process.send_signal(sent)
         shown = process.communicate()[0].decode()
     assert process.returncode == code

@@ -86,6 +86,15 @@ def test_a_changed_agent_is_played_again_and_the_last_verdict_stays(shop, tmp_pa
 
 
 @pytest.mark.slow
+def test_a_watch_writes_no_runs(shop, tmp_path, monkeypatch):
+    monkeypatch.delenv("GREENROOM_STORE")
+    with watching("shop.py", "cases.yaml", cwd=tmp_path) as watch:
+        assert "2 cases: 2 passed" in watch.until(READY)
+        assert watch.interrupted() == 130
+    assert not (tmp_path / ".greenroom" / "runs.db").exists()
+
+
+@pytest.mark.slow
 def test_a_changed_case_is_played_first(shop, tmp_path):
     with watching("shop.py", "cases.yaml", cwd=tmp_path) as watch:
         assert watch.until(READY).index("first ") < watch.said.index("second ")

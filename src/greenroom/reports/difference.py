@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from greenroom.cases.case import Case, Expect
+from greenroom.cases.data import case_from
 from greenroom.cases.scores import Score
+from greenroom.errors import BadInput
 from greenroom.ledger.messages import ToolCall
 from greenroom.reports.words import as_called
 from greenroom.results.result import CaseResult
@@ -32,14 +34,26 @@ class Difference:
 
 def differences(result: CaseResult) -> list[Difference]:
     """Every expectation that was not met, in the order of the turns."""
-    if not isinstance(result.asked, Case):
+    missed = {n: s for n, s in result.measured.items() if not s.passed and n in _FIELDS}
+    case = _case(result) if missed else None
+    if case is None:
         return []
     found: dict[tuple[int, str], Difference] = {}
-    for name, score in result.measured.items():
-        if not score.passed and name in _FIELDS:
-            for one in _of_score(result.asked, score, _FIELDS[name]):
-                found.setdefault((one.turn, one.part), one)
+    for name, score in missed.items():
+        for one in _of_score(case, score, _FIELDS[name]):
+            found.setdefault((one.turn, one.part), one)
     return [found[place] for place in sorted(found, key=lambda place: place[0])]
+
+
+def _case(result: CaseResult) -> Case | None:
+    """The case itself, or what was recorded of it; None if that does not suffice."""
+    if isinstance(result.asked, Case):
+        return result.asked
+    try:
+        data = result.case
+        return None if data is None else case_from(data, "the recorded case", live=True)
+    except BadInput:
+        return None
 
 
 def _of_score(case: Case, score: Score, part: str) -> list[Difference]:

@@ -8,6 +8,7 @@ from greenroom.apps.cli.eval_commands import eval_group
 from greenroom.apps.cli.evalset_commands import evalset_group
 from greenroom.apps.cli.exits import Door
 from greenroom.apps.cli.options import FILE, examples
+from greenroom.apps.cli.runs_commands import runs_group
 from greenroom.apps.cli.simulate_commands import simulate_group
 
 
@@ -30,6 +31,7 @@ def main() -> None:
 main.add_command(eval_group)
 main.add_command(evalset_group)
 main.add_command(simulate_group)
+main.add_command(runs_group)
 
 
 @main.group("agent")

@@ -8,23 +8,28 @@ from typing import Any
 import click
 
 from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out, telling
+from greenroom.apps.cli.filing import earlier
 from greenroom.reports.terminal import Terminal, styled
-from greenroom.results import Report
 from greenroom.results.comparison import Comparison, compare
 
 
 def compare_reports(
-    reports: Sequence[str], baseline: str, threshold: float, output: str, as_json: bool
+    reports: Sequence[str],
+    baseline: str,
+    threshold: float,
+    output: str,
+    store: str,
+    as_json: bool,
 ) -> int:
-    """Compare every report with the baseline, or with the first of them."""
+    """Compare every report or run with the baseline, or with the first of them."""
     with telling(verbose=False):
         base, others = (baseline, list(reports)) if baseline else (reports[0], list(reports[1:]))
         if not others:
             raise click.UsageError(
                 "there is nothing to compare; give a second report or --baseline."
             )
-        before = Report.load(base)
-        found = {name: compare(before, Report.load(name), threshold) for name in others}
+        before = earlier(base, store)
+        found = {name: compare(before, earlier(name, store), threshold) for name in others}
         _show(base, found, as_json)
         if output:
             aside(f"wrote {_saved(found, Path(output))}")

@@ -7,7 +7,6 @@ import click
 from greenroom.apps.cli import options
 from greenroom.apps.cli.options import EXIT_CODES, FILE, examples
 
-_FORMATS = "json, junit, html, markdown or console; json=PATH says where"
 _RUN_EXAMPLES = examples(
     "greenroom eval run weather.py",
     "greenroom eval run weather.py cases.yaml --filter tag:smoke",
@@ -15,6 +14,8 @@ _RUN_EXAMPLES = examples(
     "greenroom eval run weather.py --allow-tool to_celsius --fail-fast",
     "greenroom eval run weather.py:old --agent weather.py:new cases.yaml",
     "greenroom eval run weather.py cases.yaml -f junit -f html -o reports/",
+    "greenroom eval run weather.py cases.yaml --trials 5 --budget 2.50",
+    "greenroom eval run weather.py cases.yaml --trials 5 --resume",
 )
 
 
@@ -27,11 +28,15 @@ def _which_cases(command: Any) -> Any:
     """The options of `run` and `watch` that say what is played, by whom, and how it is judged."""
     for option in (
         options.verbose,
-        click.option(
-            "--no-cache", is_flag=True, help="Ask judges anew, whatever they answered before."
-        ),
+        options.no_cache,
         options.tools,
         click.option("--fail-fast", is_flag=True, help="Skip the rest once a case did not pass."),
+        click.option(
+            "--workers",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Play in N processes: for agents that block or compute.",
+        ),
         options.concurrency,
         click.option(
             "--trials",
@@ -75,6 +80,84 @@ def _which_cases(command: Any) -> Any:
     return command
 
 
+def _kept_where(command: Any) -> Any:
+    """The options of `run` that say where it is written down, and how it goes on."""
+    for option in (
+        click.option(
+            "--accept-changes",
+            is_flag=True,
+            help="With --resume: go on though the agent, a case or a metric has changed.",
+        ),
+        click.option(
+            "--resume",
+            is_flag=False,
+            flag_value="",
+            default=None,
+            metavar="[RUN]",
+            callback=_named_run,
+            help="Go on with this run, or with the latest unfinished one of these cases: what is "
+            "finished is not played again. Say it after AGENT and CASES.",
+        ),
+        click.option("--no-store", is_flag=True, help="Write no run down."),
+        options.store,
+    ):
+        command = option(command)
+    return command
+
+
+def _named_run(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
+    """Refuse what is no id: an agent that stands right after `--resume` is taken for one."""
+    if given and not given.replace("-", "").isalnum():
+        raise click.UsageError(
+            f"--resume {given}: that is no id of a run. Say --resume after AGENT and CASES."
+        )
+    return given
+
+
+def _gate(command: Any) -> Any:
+    """The options of `run` that say what suffices."""
+    for option in (
+        click.option(
+            "--baseline",
+            type=FILE,
+            default="",
+            metavar="REPORT",
+            help="Compare with this earlier report, or run; what got worse is exit code 1.",
+        ),
+        click.option(
+            "--fail-on",
+            multiple=True,
+            type=click.Choice(["regression", "skipped"]),
+            help="What else is exit code 1: a case worse than in the baseline, as is usual, or one "
+            "that was skipped; may be repeated.",
+        ),
+        click.option(
+            "--max-errors",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="How many cases may end in an error, unmeasured ones among them, before exit "
+            "code 2.",
+        ),
+        click.option(
+            "--confident",
+            is_flag=True,
+            help="The low end of the pass rate's 95 % interval must reach the minimum too.",
+        ),
+        click.option(
+            "--min-pass-rate",
+            type=click.FloatRange(0, 1),
+            default=1.0,
+            show_default=True,
+            metavar="FLOAT",
+            help="The share of evaluated cases that must pass, from 0 to 1.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @eval_group.command("run", epilog=f"{_RUN_EXAMPLES}\n\n{EXIT_CODES}")
 @_which_cases
 @click.option(
@@ -85,38 +168,21 @@ def _which_cases(command: Any) -> Any:
     metavar="AGENT",
     help="Play another agent on the same cases, to see them side by side; may be repeated.",
 )
+@_gate
 @click.option(
-    "--min-pass-rate",
-    type=click.FloatRange(0, 1),
-    default=1.0,
-    show_default=True,
-    metavar="FLOAT",
-    help="The share of evaluated cases that must pass, from 0 to 1.",
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    help="What the run may cost: no case is begun that could take more than is left.",
 )
 @click.option(
-    "--max-errors",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="How many cases may end in an error, unmeasured ones among them, before exit code 2.",
+    "--unknown-prices",
+    type=click.Choice(["refuse", "allow"]),
+    help="With --budget: whether to go on once a model was asked whose price is unknown. "
+    "Usually refuse.",
 )
-@click.option(
-    "--baseline",
-    type=FILE,
-    default="",
-    metavar="REPORT",
-    help="Compare with this earlier report; what got worse is exit code 1.",
-)
-@click.option(
-    "-f",
-    "--format",
-    "formats",
-    multiple=True,
-    metavar="FORMAT",
-    help=f"Also write the report as {_FORMATS}; may be repeated.",
-)
-@options.output(help="Where reports go: a file, or a folder if there are several formats.")
+@_kept_where
+@options.formats
 @click.option(
     "--save-failures",
     type=FILE,
@@ -129,7 +195,7 @@ def _which_cases(command: Any) -> Any:
     is_flag=True,
     help="Play nothing; print mocks for the tools that lack one, to paste or for --mocks.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Nothing but the line of counts.")
+@options.quiet
 @options.as_json
 @click.option("--first", multiple=True, hidden=True)
 @click.option("--leave-report", type=FILE, default="", hidden=True)
@@ -140,14 +206,33 @@ def eval_run(max_concurrency: int, parallel: bool, **given: Any) -> int:
     module. CASES may be such a path too, an eval-set file (.json, .yaml, .jsonl, .csv), a folder of
     them or a glob; cases.json:first,second takes two cases of it. Without CASES every case in
     AGENT's file is played, and every eval set that lies beside it.
+
+    Each finished trial is written down at once. A run that was interrupted goes on with --resume.
     """
-    if given["quiet"] and (given["verbose"] or given["as_json"]):
-        other = "--verbose" if given["verbose"] else "--json"
-        raise click.UsageError(f"{other} and --quiet contradict each other; give one of them.")
+    options.loudness(given)
+    _check_together(given)
     from greenroom.apps.cli.evaluation import run
     from greenroom.apps.cli.orders import Order
 
     return run(Order(concurrency=max_concurrency if parallel else 1, **_one_place(given)))
+
+
+def _check_together(given: dict[str, Any]) -> None:
+    """Refuse options that only mean something beside others."""
+    has_resume = given["resume"] is not None
+    for wrong, why in (
+        (given["no_store"] and given["store"], "--store and --no-store contradict each other"),
+        (has_resume and given["no_store"], "--resume needs a store; leave --no-store out"),
+        (has_resume and given["variants"], "--resume goes on with one agent; leave --agent out"),
+        (given["accept_changes"] and not has_resume, "--accept-changes is for --resume"),
+        (given["unknown_prices"] and not given["budget"], "--unknown-prices is for --budget"),
+        (
+            "regression" in given["fail_on"] and not given["baseline"],
+            "--fail-on regression needs a --baseline",
+        ),
+    ):
+        if wrong:
+            raise click.UsageError(f"{why}.")
 
 
 def _one_place(given: dict[str, Any]) -> dict[str, Any]:
@@ -195,6 +280,7 @@ def eval_watch(max_concurrency: int, parallel: bool, **given: Any) -> int:
     epilog=examples(
         "greenroom eval compare new.json --baseline old.json",
         "greenroom eval compare monday.json tuesday.json --baseline good.json -o compared.json",
+        "greenroom eval compare 20260102-090000-1f3a 20260103-090000-77c0",
     ),
 )
 @click.argument("reports", nargs=-1, required=True, type=FILE)
@@ -208,15 +294,46 @@ def eval_watch(max_concurrency: int, parallel: bool, **given: Any) -> int:
     help="By how much a score must fall to have got worse.",
 )
 @options.output(help="Also write the comparison to this JSON file.")
+@options.store
 @options.as_json
 def eval_compare(**given: Any) -> int:
-    """Compare REPORTS, written by `eval run -f json`, with a baseline.
+    """Compare REPORTS with a baseline.
 
+    Each of them is a file written by `eval run -f json`, or a run: `runs list` shows their ids.
     Without --baseline the first report is it. Exit code 1 if a case got worse.
     """
     from greenroom.apps.cli.comparing import compare_reports
 
     return compare_reports(**given)
+
+
+@eval_group.command(
+    "rescore",
+    epilog=examples(
+        "greenroom eval rescore 20260102-090000-1f3a --config strict.json",
+        "greenroom eval rescore 20260102 cases.yaml -f json=rescored.json",
+    ),
+)
+@click.argument("run")
+@click.argument("cases", required=False, default="", type=FILE)
+@options.config
+@options.formats
+@options.store
+@options.no_cache
+@options.verbose
+@options.quiet
+@options.as_json
+def eval_rescore(**given: Any) -> int:
+    """Measure an earlier RUN anew, without the agent, and show which verdicts flip.
+
+    --config says by which criteria; CASES, which may have been changed since, what each case expects
+    and its own metrics. Without CASES the cases are those that were recorded. The run itself stays
+    as it is. Exit code 2 if something could not be measured.
+    """
+    options.loudness(given)
+    from greenroom.apps.cli.rescoring import rescore_run
+
+    return rescore_run(**given)
 
 
 @eval_group.command("clear-cache")

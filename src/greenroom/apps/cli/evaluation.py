@@ -1,50 +1,33 @@
 """`greenroom eval run`: load, play, report, and decide by the gate."""
 
-from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
 
 from greenroom.apps.cli import filing
-from greenroom.apps.cli.exits import (
-    GATE_MISSED,
-    PASSED,
-    RUN_ERRORS,
-    Stopped,
-    aside,
-    put_out,
-    telling,
-)
+from greenroom.apps.cli.concluding import decide, left_behind, show_together
+from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, put_out, telling
 from greenroom.apps.cli.orders import Chosen, Order, chosen
-from greenroom.apps.cli.playing import Interrupted, mocks_for, play
+from greenroom.apps.cli.playing import mocks_for, play
 from greenroom.apps.cli.progress import Watching
+from greenroom.errors import NotFound, StoreFailed
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
-from greenroom.reports.variants import variants_table
-from greenroom.results import Report, failed_cases
-from greenroom.results.comparison import compare
-from greenroom.results.gate import Gate
+from greenroom.results import Report
+from greenroom.store import Run
 
 
 def run(order: Order) -> int:
     """Carry out an order; what is returned is the exit code."""
     with telling(order.verbose):
         plan = filing.planned(order.formats, order.output)
-        baseline = Report.load(order.baseline) if order.baseline else None
-        cases = chosen(order, lambda line: _aside(order, line))
+        baseline = filing.earlier(order.baseline, order.store) if order.baseline else None
+        cases = chosen(order, order.aside)
         if order.suggest_mocks:
             return _suggest_mocks(order, cases)
-        reports = _Rehearsal(order, cases).reports()
-        _write(order, reports, plan, baseline)
-        if order.save_failures:
-            _save_failures(order, cases, reports)
-        _show_together(order, reports, baseline)
-        _decide(order, reports, baseline)
+        rehearsal = _Rehearsal(order, cases, plan, baseline)
+        rehearsal.play()
+        unwritten = rehearsal.conclude()
+        decide(order, rehearsal.reports, baseline, unwritten)
         return PASSED
-
-
-def _aside(order: Order, line: str) -> None:
-    """Say something about the run that is no part of its report."""
-    if not order.quiet and not order.as_json:
-        aside(line)
 
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:
@@ -53,116 +36,145 @@ def _suggest_mocks(order: Order, cases: Chosen) -> int:
     if found:
         put_out(found)
     else:
-        _aside(order, "every tool has a mock, or the agent does not tell its tools beforehand")
+        order.aside("every tool has a mock, or the agent does not tell its tools beforehand")
     return PASSED
 
 
 class _Rehearsal:
     """The run of an order: one report for each agent."""
 
-    def __init__(self, order: Order, cases: Chosen) -> None:
+    def __init__(
+        self, order: Order, cases: Chosen, plan: filing.Plan, baseline: Report | None
+    ) -> None:
+        self.reports: dict[str, Report] = {}
         self._order = order
         self._cases = cases
+        self._plan = plan
+        self._baseline = baseline
         self._terminal = Terminal()
         self._settings = order.settings()
+        self._stop: Interrupted | None = None
+        self._kept: dict[str, Run] = {}
 
-    def reports(self) -> dict[str, Report]:
-        agents = self._order.agents
-        return {agent: self._report(agent, number) for number, agent in enumerate(agents, start=1)}
+    # Playing
 
-    def _report(self, agent: str, number: int) -> Report:
+    def play(self) -> None:
+        """Play the agents one after another, until somebody interrupts."""
+        for number, agent in enumerate(self._order.agents, start=1):
+            if self._stop is None:
+                self._play(agent, number)
+
+    def _play(self, agent: str, number: int) -> None:
         order = self._order
         if len(order.agents) > 1 and not order.as_json:
             self._terminal.say(styled(f"agent {number}: ", "dim"), styled(agent, "bold"))
-        rerun = self._cases.rerun_commands(order, agent)
-        shown = ConsoleReport(self._terminal, order.detail, rerun)
-        report = self._played(agent, shown)
-        if not order.as_json:
-            shown.show(report)
-        return report
+        report = self._played(agent)
+        if report is not None:
+            self._take(agent, report)
 
-    def _played(self, agent: str, shown: ConsoleReport) -> Report:
+    def _played(self, agent: str) -> Report | None:
         order = self._order
-        evalset = self._cases.evalset
-        total = len(evalset) * (order.trials or evalset.trials)
-        watching = Watching(shown.terminal, total, shown=not (order.quiet or order.as_json))
-        model = order.played_by()
+        watching = Watching(self._terminal, self._total, shown=order.talks)
+
+        def overdue(code: int) -> None:
+            # Nobody knows what the main thread holds; what is told here is the last of it.
+            watching.stop()
+            self._stop = Interrupted(code)
+            self._take(agent, self._so_far(watching))
+            self._tell_end()
+
         try:
             return play(
                 agent,
-                evalset,
+                self._cases.evalset,
                 watching,
                 verbose=order.verbose,
-                model=model,
-                tell=not (order.quiet or order.as_json),
+                model=order.played_by(),
+                tell=order.talks,
+                overdue=overdue,
+                budget=order.money(self.reports.values()),
+                workers=order.hands(agent),
                 **self._settings,
             )
         except Interrupted as stop:
-            # What was finished before is worth seeing, though it is no verdict on the whole.
-            if not order.as_json:
-                shown.show(watching.so_far)
-            done = f"{stop} after {len(watching.done)} of {watching.total} cases"
-            raise Stopped(done, stop.exit_code) from None
+            self._stop = stop
+            return stop.report
 
+    def _so_far(self, watching: Watching) -> Report:
+        """What is finished of a run that does not stop: the store may know more than we were told."""
+        store, name = self._order.keeping, self._cases.evalset.name or self._cases.evalset.id
+        with suppress(NotFound, StoreFailed):
+            known = () if store is None else store.runs()
+            found = [run for run in known if run.status == "running" and run.plan.name == name]
+            # Somebody else may play the same set just now.
+            if store is not None and len(found) == 1:
+                return store.report(found[0].id)
+        return watching.so_far
 
-# After the run
+    @property
+    def _total(self) -> int:
+        return len(self._cases) * (self._order.trials or self._cases.evalset.trials)
 
+    def _take(self, agent: str, report: Report) -> None:
+        """Show what an agent came to."""
+        self.reports[agent] = report
+        self._remember(report)
+        order = self._order
+        if order.as_json:
+            return
+        rerun = self._cases.rerun_commands(order, agent)
+        ConsoleReport(self._terminal, order.detail, rerun).show(report)
+        if not order.quiet and report.id in self._kept:
+            self._terminal.say(styled("run ", "dim"), report.id)
 
-def _write(
-    order: Order, reports: Mapping[str, Report], plan: filing.Plan, baseline: Report | None
-) -> None:
-    if order.leave_report:
-        reports[order.agent].save(order.leave_report)
-    for number, report in enumerate(reports.values(), start=1):
-        own = filing.for_variant(plan, number) if len(reports) > 1 else plan
-        for path in filing.write(report, own, baseline):
-            _aside(order, f"wrote {path}")
+    def _remember(self, report: Report) -> None:
+        """Look up the run of a report, if it was written down."""
+        store = self._order.keeping
+        with suppress(NotFound, StoreFailed):  # the report says so
+            if store is not None and report.id:
+                self._kept[report.id] = store.run(report.id)
 
+    # Concluding
 
-def _save_failures(order: Order, cases: Chosen, reports: Mapping[str, Report]) -> None:
-    failures = failed_cases(reports[order.agent], cases.evalset)
-    failures.save(order.save_failures)
-    count = "1 case" if len(failures) == 1 else f"{len(failures)} cases"
-    _aside(order, f"saved {count} that did not pass to {order.save_failures}")
+    def conclude(self) -> list[str]:
+        """Write and show what belongs to the whole; which files could not be written is returned.
 
+        Raises if somebody interrupted: what was finished is no verdict on the whole.
+        """
+        order, unwritten = self._order, list[str]()
+        if self.reports:
+            unwritten = left_behind(order, self._cases, self.reports, self._plan, self._baseline)
+            show_together(order, self.reports, self._baseline)
+        if self._stop is not None:
+            told = "\n".join([*unwritten, self._ending(self._stop)])
+            raise Stopped(told, self._stop.exit_code)
+        for hint in self._hints():
+            order.aside(hint)
+        return unwritten
 
-def _show_together(order: Order, reports: Mapping[str, Report], baseline: Report | None) -> None:
-    if order.as_json:
-        put_out(_json(order, reports))
-        return
-    terminal = Terminal()
-    if len(reports) > 1 and not order.quiet:
-        terminal.print()
-        terminal.print(variants_table(reports))
-    if baseline is not None:
-        terminal.print()
-        terminal.say(str(compare(baseline, reports[order.agent])))
+    def _tell_end(self) -> None:
+        """The same for a run that does not come back."""
+        try:
+            self.conclude()
+        except Stopped as stopped:
+            stopped.show()
 
+    def _ending(self, stop: Interrupted) -> str:
+        if not self.reports:
+            return str(stop)
+        results = [result for report in self.reports.values() for result in report]
+        done = sum(result.status != "skipped" for result in results)
+        told = f"{stop} after {done} of {self._total * len(self._order.agents)} cases"
+        return "\n".join([told, *self._hints()])
 
-def _json(order: Order, reports: Mapping[str, Report]) -> str:
-    """One report as it stands in a file; those of several agents by agent."""
-    import json
-
-    from greenroom.results.data import report_data
-    from greenroom.results.files import report_text
-
-    if len(reports) == 1:
-        return report_text(reports[order.agent])
-    data: dict[str, Any] = {agent: report_data(report) for agent, report in reports.items()}
-    return json.dumps(data, indent=2) + "\n"
-
-
-def _decide(order: Order, reports: Mapping[str, Report], baseline: Report | None) -> None:
-    """Raise if anything keeps the run from having passed; the gravest is the exit code."""
-    gate = Gate(min_pass_rate=order.min_pass_rate, max_errors=order.max_errors)
-    told: list[str] = []
-    code = PASSED
-    for agent, report in reports.items():
-        decision = gate.decide(report, baseline if agent == order.agent else None)
-        whose = f"{agent}: " if len(reports) > 1 else ""
-        told += [f"{whose}{missed.why}" for missed in decision.missed]
-        code = max(
-            code, RUN_ERRORS if decision.broke else PASSED if decision.passed else GATE_MISSED
-        )
-    if told:
-        raise Stopped("\n".join(told), code)
+    def _hints(self) -> list[str]:
+        """How to go on with what is not finished."""
+        found: list[str] = []
+        for agent, report in self.reports.items():
+            kept = self._kept.get(report.id)
+            if kept is not None and kept.done < kept.total:
+                left = f"{kept.total - kept.done} of {kept.total} trials are left"
+                found.append(f"{left}; to go on: {self._order.resumed_by(agent, kept.id)}")
+            elif not report.id and self._order.keeping is not None:
+                found.append(f"to go on: {self._order.resumed_by(agent)}")
+        return found

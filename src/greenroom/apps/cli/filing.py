@@ -1,11 +1,12 @@
-"""Which report goes to which file."""
+"""Which report goes to which file, and where an earlier one is found."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from greenroom.errors import BadInput
+from greenroom.errors import BadInput, NotFound
 from greenroom.reports.reporters import destinations, write_reports
 from greenroom.results import Report
+from greenroom.store import Store, default_store
 
 _ENDINGS = {".json": "json", ".xml": "junit", ".html": "html", ".htm": "html", ".md": "markdown"}
 
@@ -46,3 +47,26 @@ def for_variant(plan: Plan, number: int) -> Plan:
 def write(report: Report, plan: Plan, baseline: Report | None) -> list[Path]:
     """Write a report as planned, and say where everything is."""
     return write_reports(report, dict(plan), baseline=baseline) if plan else []
+
+
+def kept_in(place: str) -> Store | None:
+    """The store in this folder, or the usual one; None if it is switched off."""
+    return Store(place) if place else default_store()
+
+
+def opened(place: str) -> Store:
+    """The same, for those who cannot do without."""
+    store = kept_in(place)
+    if store is None:
+        raise BadInput("there is no store: GREENROOM_STORE is off. Name one: --store DIR.")
+    return store
+
+
+def earlier(given: str, place: str) -> Report:
+    """The report that a file holds, or a run in the store."""
+    if Path(given).exists() or Path(given).suffix:
+        return Report.load(given)
+    store = kept_in(place)
+    if store is None:
+        raise NotFound(f"there is no file {given!r}, and no store to look for a run in.")
+    return store.report(given)

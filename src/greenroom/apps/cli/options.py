@@ -93,6 +93,54 @@ def filters(command: F) -> F:
     )(command)
 
 
+def store(command: F) -> F:
+    """Where runs are remembered."""
+    return click.option(
+        "--store",
+        type=click.Path(file_okay=False),
+        default="",
+        metavar="DIR",
+        help="Where runs are kept: this folder instead of $GREENROOM_STORE or .greenroom.",
+    )(command)
+
+
+def formats(command: F) -> F:
+    """In which formats reports are written, and where."""
+    command = output(help="Where reports go: a file, or a folder if there are several formats.")(
+        command
+    )
+    return click.option(
+        "-f",
+        "--format",
+        "formats",
+        multiple=True,
+        metavar="FORMAT",
+        help="Also write the report as json, junit, html, markdown or console; json=PATH says "
+        "where; may be repeated.",
+    )(command)
+
+
+def quiet(command: F) -> F:
+    """Less to read."""
+    return click.option("-q", "--quiet", is_flag=True, help="Nothing but the line of counts.")(
+        command
+    )
+
+
+def no_cache(command: F) -> F:
+    """Whether judges remember."""
+    return click.option(
+        "--no-cache", is_flag=True, help="Ask judges anew, whatever they answered before."
+    )(command)
+
+
+def loudness(given: dict[str, Any]) -> None:
+    """Refuse wishes for more and for less at once."""
+    if given["quiet"] and (given["verbose"] or given["as_json"]):
+        other = "--verbose" if given["verbose"] else "--json"
+        raise click.UsageError(f"{other} and --quiet contradict each other; give one of them.")
+
+
 def verbose(command: F) -> F:
     """More to read."""
     return click.option(

@@ -1,16 +1,23 @@
 """What was asked for on the command line, and which cases that means."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from greenroom.apps.cli.exits import loading
+from greenroom.apps.cli.exits import aside, loading
+from greenroom.apps.cli.filing import kept_in
 from greenroom.cases import Case, EvalSet
 from greenroom.errors import BadInput
 from greenroom.reports.console import Detail
+from greenroom.results import Report
+from greenroom.results.gate import FailOn, Gate
+from greenroom.store import Store
+from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.gathering import Gathered, gather, gather_beside, load_mocks, load_model
+from greenroom.suite.playing import CONCURRENCY
 from greenroom.suite.references import load_module, split_reference
+from greenroom.suite.workers import Workers
 from greenroom.world.answers import AnswerCache
 
 Say = Callable[[str], None]
@@ -30,13 +37,23 @@ class Order:
     seed: int = 0
     model: str = ""
     trials: int | None = None
-    concurrency: int = 4
+    concurrency: int = CONCURRENCY
+    workers: int | None = None
     fail_fast: bool = False
     mocks: str = ""
     allow_tools: Sequence[str] = ()
     min_pass_rate: float = 1.0
+    confident: bool = False
     max_errors: int = 0
+    fail_on: Sequence[FailOn] = ()
     baseline: str = ""
+    budget: float | None = None
+    unknown_prices: UnknownPrices | None = None
+    store: str = ""
+    no_store: bool = False
+    resume: str | None = None
+    """The run to go on with; empty for the latest, None for a new one."""
+    accept_changes: bool = False
     formats: Sequence[str] = ()
     output: str = ""
     save_failures: str = ""
@@ -55,6 +72,16 @@ class Order:
     def agents(self) -> list[str]:
         """The agent, and the variants to be seen beside it."""
         return list(dict.fromkeys((self.agent, *self.variants)))
+
+    @property
+    def talks(self) -> bool:
+        """Whether there is anything to read beside the report."""
+        return not (self.quiet or self.as_json)
+
+    def aside(self, line: str) -> None:
+        """Say something about the run that is no part of its report."""
+        if self.talks:
+            aside(line)
 
     @property
     def detail(self) -> Detail:
@@ -81,12 +108,54 @@ class Order:
             "allow_opaque": self.allow_opaque,
             # What a judge has answered once is not paid for twice.
             "cache": None if self.no_cache else AnswerCache(),
+            # Only a store that was asked for must be there.
+            "store": False if self.no_store else self.store or None,
+            "resume": False if self.resume is None else self.resume or True,
+            "accept_changes": self.accept_changes,
         }
+
+    def money(self, earlier: Iterable[Report]) -> Budget | None:
+        """What may be spent, less what other agents of this order have taken."""
+        if self.budget is None:
+            return None
+        budget = Budget(self.budget, self.unknown_prices or "refuse")
+        for number, result in enumerate(result for report in earlier for result in report):
+            budget.settle(-1 - number, result)
+        return budget
+
+    @property
+    def gate(self) -> Gate:
+        """What the report must reach."""
+        return Gate(
+            min_pass_rate=self.min_pass_rate,
+            confident=self.confident,
+            fail_on=self.fail_on or ("regression",),
+            max_errors=self.max_errors,
+        )
+
+    @property
+    def keeping(self) -> Store | None:
+        """Where the run is written down, if anywhere."""
+        return None if self.no_store else kept_in(self.store)
 
     def played_by(self) -> Any:
         """The model that plays the agent in place of its own, or None."""
         with loading(self.model, self.verbose):
             return load_model(self.model) if self.model else None
+
+    def hands(self, agent: str) -> Workers | None:
+        """The processes that play this agent, and where they find it and its cases."""
+        if self.workers is None:
+            return None
+        return Workers(
+            count=self.workers,
+            agent=agent,
+            model=self.model,
+            cases=self.cases,
+            beside="" if self.cases else self.agent,
+            configs=not self.config,
+            mocks=self.mocks,
+        )
 
     def same_words(self, agent: str, *cases: str) -> list[str]:
         """The command that plays other cases in the same way."""
@@ -94,14 +163,15 @@ class Order:
         many = {"--allow-tool": self.allow_tools}
         return ["greenroom", "eval", "run", agent, *cases, *_options(named, many)]
 
-    def words(self) -> list[str]:
+    def words(self, agent: str = "") -> list[str]:
         """All of it as one would type it after `eval run`, but for where reports go."""
         named = {
             "--limit": self.limit,
             "--sample": self.sample,
             "--seed": self.seed,
             "--trials": self.trials,
-            "--max-concurrency": self.concurrency,
+            "--max-concurrency": None if self.concurrency == CONCURRENCY else self.concurrency,
+            "--workers": self.workers,
         }
         flags = {
             "--fail-fast": self.fail_fast,
@@ -109,9 +179,27 @@ class Order:
             "--no-cache": self.no_cache,
             "--verbose": self.verbose,
         }
-        _, _, _, *same = self.same_words(self.agent, *([self.cases] if self.cases else []))
+        _, _, _, *same = self.same_words(agent or self.agent, *([self.cases] if self.cases else []))
         shown = [flag for flag, is_set in flags.items() if is_set]
         return [*same, *_options(named, {"--filter": self.filters}), *shown]
+
+    def resumed_by(self, agent: str, run_id: str = "") -> str:
+        """The command that goes on with a run of this order, or with its latest one."""
+        named = {
+            "--min-pass-rate": None if self.min_pass_rate == 1 else f"{self.min_pass_rate:g}",
+            "--max-errors": self.max_errors,
+            "--baseline": self.baseline,
+            "--budget": None if self.budget is None else f"{self.budget:g}",
+            "--unknown-prices": self.unknown_prices,
+            "--output": self.output,
+            "--save-failures": self.save_failures,
+            "--store": self.store,
+        }
+        many = {"--fail-on": self.fail_on, "--format": self.formats}
+        flags = ["--confident"] if self.confident else []
+        resumed = ["--resume", run_id] if run_id else ["--resume"]
+        words = [*self.words(agent), *_options(named, many), *flags, *resumed]
+        return shlex.join(["greenroom", "eval", "run", *words])
 
 
 def _options(named: Mapping[str, str | int | None], many: Mapping[str, Sequence[str]]) -> list[str]:

@@ -7,24 +7,20 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from greenroom.agents.flow import Flow
-from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, aside, loading
+from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, Interrupted, aside, loading
 from greenroom.apps.cli.progress import Watching
+from greenroom.apps.cli.signals import Signals
 from greenroom.backends.registry import explained
 from greenroom.cases import EvalSet
+from greenroom.errors import RunBroke
 from greenroom.results import Report
 from greenroom.simulation.fence import enclosed_executor
+from greenroom.simulation.watchdog import sweep
 from greenroom.suite import evaluate, load_agent
+from greenroom.suite.cancelling import Cancel
 from greenroom.suite.suggesting import mocked_everywhere, suggested_mocks, unmocked_tools
 
 T = TypeVar("T")
-
-
-class Interrupted(Exception):
-    """Ctrl-C or SIGTERM ended the run before its last case."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__("interrupted" if exit_code == INTERRUPTED else "terminated")
-        self.exit_code = exit_code
 
 
 def play(
@@ -35,18 +31,55 @@ def play(
     verbose: bool = False,
     model: Any = None,
     tell: bool = False,
+    overdue: Callable[[int], None] = lambda _: None,
     **options: Any,
 ) -> Report:
-    """Evaluate `agent`, or the one that a reference names, on `cases`."""
+    """Evaluate `agent`, or the one that a reference names, on `cases`.
+
+    Ctrl-C and SIGTERM stop it: `Interrupted` has the report of what was finished. A run that does
+    not stop in time ends with the process, after `overdue` was told the exit code.
+    """
+    cancel = Cancel()
 
     async def evaluated() -> Report:
-        playing = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
-        if tell:
-            _tell_unmocked(playing, cases, options)
-        return await evaluate(playing, cases, on_case_complete=watching.take, **options)
+        asyncio.get_running_loop().set_default_executor(enclosed_executor())
+        try:
+            with _cancelled_by(cancel):
+                playing = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
+            if tell:
+                _tell_unmocked(playing, cases, options)
+            told = {"on_case_complete": watching.take, "cancel": cancel}
+            return await evaluate(playing, cases, **told, **options)
+        finally:
+            # What swallows its cancellation would keep the loop waiting forever.
+            await sweep(asyncio.all_tasks() - {asyncio.current_task()})  # pyright: ignore[reportArgumentType]
 
-    with watching:
-        return to_the_end(evaluated)
+    report: Report | None = None
+    with watching, Signals(cancel, overdue) as signals:
+        try:
+            report = asyncio.run(evaluated())
+        except asyncio.CancelledError:
+            if not signals.code:
+                raise RunBroke("the run was cancelled by code of its own.") from None
+    if report is None or signals.code:
+        raise Interrupted(signals.code, report)
+    return report
+
+
+@contextmanager
+def _cancelled_by(cancel: Cancel) -> Generator[None]:
+    """Let the token end the present task, for as long as no run listens to it."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def cut() -> None:
+        if task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+    cancel.listen(cut)
+    try:
+        yield
+    finally:
+        cancel.leave(cut)
 
 
 async def loaded(reference: str, model: Any, verbose: bool) -> Any:

@@ -88,6 +88,10 @@ class Watching:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the bar away."""
         self._bar.stop()
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 
-from greenroom.apps.pytest_plugin.settings import KEY, is_usual
+from greenroom.apps.pytest_plugin.settings import KEY, is_usual, place_of_runs
 from greenroom.apps.pytest_plugin.tally import hear, tally_of
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
@@ -201,6 +201,7 @@ class CaseItem(pytest.Item):
             trials=settings.trials,
             allow_tools=settings.allow_tools,
             config=self.parent.criteria,
+            store=place_of_runs(self.config),
         )
         hear(report)
         self.user_properties += properties(report)

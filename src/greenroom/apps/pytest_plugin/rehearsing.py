@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from greenroom.apps.pytest_plugin.settings import KEY
+from greenroom.apps.pytest_plugin.settings import KEY, place_of_runs
 from greenroom.apps.pytest_plugin.tally import hear
 from greenroom.errors import BadInput
 from greenroom.results.gate import Gate
@@ -41,6 +41,7 @@ class Rehearsal:
         settings = self._config.stash[KEY]
         usual = {"agent": settings.agent or None, "cases": None, "min_pass_rate": None}
         usual |= {"trials": settings.trials, "allow_tools": settings.allow_tools}
+        usual |= {"store": place_of_runs(self._config)}
         given = {**usual, **self._marked, **options}
         marked = given.pop("agent"), given.pop("cases")
         agent = marked[0] if agent is None else agent

@@ -155,6 +155,8 @@ class EvalRunner:
         evalset = as_evalset(cases)
         users = [with_user_model(case, self.user_model) for case in evalset]
         evalset = replace(evalset, cases=users)
-        report = rehearse(self.agent, evalset, metrics=self.evaluators, **self.options)
+        # Tests leave nothing behind, unless a store is among the options.
+        options = {"store": False, **self.options}
+        report = rehearse(self.agent, evalset, metrics=self.evaluators, **options)
         hear(report)
         return report

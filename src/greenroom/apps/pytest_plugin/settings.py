@@ -22,6 +22,8 @@ class Settings:
     max_errors: int = 0
     max_cost: float | None = None
     report: str = ""
+    store: str = ""
+    """Where runs are written down; nowhere unless it is named, for tests leave nothing behind."""
 
     @property
     def has_gate(self) -> bool:
@@ -90,6 +92,17 @@ def add_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--greenroom-report", metavar="FILE", help="Write what came of them to this JSON file."
     )
+    group.addoption(
+        "--greenroom-store",
+        metavar="DIR",
+        help="Write every rehearsal down as a run in this folder.",
+    )
+
+
+def place_of_runs(config: pytest.Config) -> Path | bool:
+    """Where rehearsals are written down: the `store` that `evaluate` is told."""
+    store = config.stash[KEY].store
+    return config.rootpath / store if store else False
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -123,7 +136,7 @@ def _section(file: Path) -> dict[str, Any]:
 
 
 _NAMES = tuple(field.name for field in fields(Settings))
-_TEXTS = ("agent", "config", "report")
+_TEXTS = ("agent", "config", "report", "store")
 _LISTS = ("files", "allow_tools")
 _RANGES = {"trials": 1, "max_errors": 0}
 

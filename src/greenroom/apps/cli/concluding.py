@@ -1,0 +1,104 @@
+"""After a run: its files, what is shown of all reports together, and what the gate says."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from greenroom.apps.cli import filing
+from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, RUN_ERRORS, Stopped, put_out
+from greenroom.apps.cli.orders import Chosen, Order
+from greenroom.errors import BadInput
+from greenroom.reports.terminal import Terminal
+from greenroom.reports.variants import variants_table
+from greenroom.results import Report, failed_cases
+from greenroom.results.comparison import compare
+
+Reports = Mapping[str, Report]
+"""The report of each agent."""
+
+
+def left_behind(
+    order: Order,
+    cases: Chosen,
+    reports: Reports,
+    plan: filing.Plan,
+    baseline: Report | None,
+) -> list[str]:
+    """Write every file that was asked for, and say which could not be: no run is lost by one."""
+    steps: list[Callable[[], object]] = []
+    if order.leave_report:
+        steps.append(lambda: reports[order.agent].save(order.leave_report))
+    for number, report in enumerate(reports.values(), start=1):
+        own = filing.for_variant(plan, number) if len(reports) > 1 else plan
+        steps.append(partial(_write, order, report, own, baseline))
+    if order.save_failures:
+        steps.append(lambda: _save_failures(order, cases, reports))
+    return [why for step in steps if (why := _unwritten(step))]
+
+
+def _unwritten(step: Callable[[], object]) -> str:
+    try:
+        step()
+    except BadInput as error:
+        return str(error)
+    return ""
+
+
+def _write(order: Order, report: Report, plan: filing.Plan, baseline: Report | None) -> None:
+    for path in filing.write(report, plan, baseline):
+        order.aside(f"wrote {path}")
+
+
+def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:
+    failures = failed_cases(reports[order.agent], cases.evalset)
+    failures.save(order.save_failures)
+    count = "1 case" if len(failures) == 1 else f"{len(failures)} cases"
+    order.aside(f"saved {count} that did not pass to {order.save_failures}")
+
+
+def show_together(order: Order, reports: Reports, baseline: Report | None) -> None:
+    if order.as_json:
+        put_out(_json(order, reports))
+        return
+    terminal = Terminal()
+    if len(reports) > 1 and not order.quiet:
+        terminal.print()
+        terminal.print(variants_table(reports))
+    if baseline is not None:
+        terminal.print()
+        terminal.say(str(compare(baseline, reports[order.agent])))
+
+
+def _json(order: Order, reports: Reports) -> str:
+    """One report as it stands in a file; those of several agents by agent."""
+    import json
+
+    from greenroom.ledger.redaction import redactor
+    from greenroom.results.data import report_data
+    from greenroom.results.files import report_text
+
+    if len(reports) == 1:
+        return report_text(reports[order.agent])
+    data: dict[str, Any] = {agent: report_data(report) for agent, report in reports.items()}
+    return json.dumps(redactor().value(data), indent=2) + "\n"
+
+
+def decide(
+    order: Order,
+    reports: Reports,
+    baseline: Report | None,
+    unwritten: list[str],
+) -> None:
+    """Raise if anything keeps the run from having passed; the gravest is the exit code."""
+    gate = order.gate
+    told = list(unwritten)
+    code = BAD_INPUT if unwritten else PASSED
+    for agent, report in reports.items():
+        decision = gate.decide(report, baseline if agent == order.agent else None)
+        whose = f"{agent}: " if len(reports) > 1 else ""
+        told += [f"{whose}{missed.why}" for missed in decision.missed]
+        code = max(
+            code, RUN_ERRORS if decision.broke else PASSED if decision.passed else GATE_MISSED
+        )
+    if told:
+        raise Stopped("\n".join(told), code)

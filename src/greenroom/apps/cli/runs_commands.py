@@ -1,0 +1,71 @@
+"""`greenroom runs`: the runs that are kept, listed, shown and forgotten."""
+
+from typing import Any
+
+import click
+
+from greenroom.apps.cli import options
+from greenroom.apps.cli.options import examples
+
+
+@click.group("runs")
+def runs_group() -> None:
+    """Look at runs that were written down."""
+
+
+@runs_group.command(
+    "list", epilog=examples("greenroom runs list", "greenroom runs list --limit 5 --json")
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the latest N.")
+@options.store
+@options.as_json
+def runs_list(**given: Any) -> int:
+    """List the runs, the latest first: what was played, how far it got, and what it cost."""
+    from greenroom.apps.cli.runs import list_runs
+
+    return list_runs(**given)
+
+
+@runs_group.command(
+    "show",
+    epilog=examples(
+        "greenroom runs show 20260102-090000-1f3a",
+        "greenroom runs show 20260102-09 -f html -o report.html",
+    ),
+)
+@click.argument("run")
+@options.formats
+@options.store
+@options.verbose
+@options.quiet
+@options.as_json
+def runs_show(**given: Any) -> int:
+    """Show the report of RUN as `eval run` does; the beginning of its id is enough."""
+    options.loudness(given)
+    from greenroom.apps.cli.runs import show_run
+
+    return show_run(**given)
+
+
+@runs_group.command(
+    "delete",
+    epilog=examples(
+        "greenroom runs delete 20260102-090000-1f3a", "greenroom runs delete --older-than 30d --yes"
+    ),
+)
+@click.argument("runs", nargs=-1)
+@click.option(
+    "--older-than",
+    default="",
+    metavar="AGE",
+    help="Those that began longer ago than this: 30d, 12h or 2w.",
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@options.store
+def runs_delete(**given: Any) -> int:
+    """Forget RUNS with all that was said in them. Runs under way are left alone."""
+    if bool(given["runs"]) == bool(given["older_than"]):
+        raise click.UsageError("say which runs: their ids, or --older-than.")
+    from greenroom.apps.cli.runs import delete_runs
+
+    return delete_runs(**given)

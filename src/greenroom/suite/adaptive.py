@@ -1,0 +1,164 @@
+"""As many trials as the verdict needs: which are due next, and what that saved.
+
+Every case is played once; after that another round is due as long as nobody can tell whether the
+set's pass rate reaches the bar. The order in which trials end does not matter, so a run that was
+cut asks for the same trials again.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from greenroom.cases.case import Case
+from greenroom.errors import BadInput
+from greenroom.ledger.records import record
+from greenroom.results.exact import ALPHA
+from greenroom.results.intervals import Interval, percent
+from greenroom.results.result import CaseResult
+from greenroom.results.sequential import Sequential
+from greenroom.suite.plays import Play
+
+MAX_TRIALS = 20
+"""How often a case is played at most."""
+PATIENCE = 3
+"""After so many trials in a row that broke, a case is judged no more."""
+
+_NAMED = 10
+
+Verdict = Literal["passes", "misses", "unclear"]
+
+
+@record(kw_only=True)
+class Spending:
+    """What an adaptive run came to, and what it cost. `str(spending)` is a note for the report."""
+
+    verdict: Verdict
+    bar: float
+    interval: Interval | None
+    rounds: int
+    played: int
+    most: int
+    """How many trials there would have been without looking."""
+    left_out: Sequence[str] = ()
+    """Cases that could not be measured; the verdict is that of the others."""
+
+    @property
+    def saved(self) -> int:
+        """How many trials were not needed. Where nothing was decided, none were saved."""
+        return 0 if self.verdict == "unclear" else self.most - self.played
+
+    def __str__(self) -> str:
+        return f"{self._told}: {self._counts}{self._without}"
+
+    @property
+    def _told(self) -> str:
+        bar = percent(self.bar, 0 if round(100 * self.bar, 9).is_integer() else 1)
+        if self.interval is None:
+            return f"no round was finished, so a minimum of {bar} is open"
+        rate = f"the pass rate of these cases is {self.interval}"
+        match self.verdict:
+            case "passes":
+                return f"{rate}, which reaches the minimum of {bar}"
+            case "misses":
+                return f"{rate}, which misses the minimum of {bar}"
+            case "unclear":
+                why = ", as any number of trials would" if self.bar == 1 else ""
+                return f"{rate}, which leaves open whether it reaches the minimum of {bar}{why}"
+
+    @property
+    def _counts(self) -> str:
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        saved = f", {self.saved} saved ({percent(self.saved / self.most, 0)})" if self.saved else ""
+        return f"{rounds}, {self.played} of {self.most} trials played{saved}"
+
+    @property
+    def _without(self) -> str:
+        more = len(self.left_out) - _NAMED
+        names = ", ".join(self.left_out[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return f"; without {names}, which kept breaking" if names else ""
+
+
+class Adaptive:
+    """Which trials are due, round by round, until it is decided whether these cases reach `bar`.
+
+    Ask `due()`, play all of it, hand every result to `take()`, and ask again until nothing is due.
+    A case is played at most `max_trials` times. With `max_errors` the run ends once more trials
+    broke than that, since then the gate stays shut whatever else happens.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        bar: float,
+        *,
+        max_trials: int = MAX_TRIALS,
+        max_errors: int | None = None,
+        alpha: float = ALPHA,
+    ) -> None:
+        if max_trials < 1:
+            raise BadInput(f"max_trials={max_trials!r} is no number of trials; give 1 or more.")
+        self.max_trials = max_trials
+        self._places = {case.id: (number, case) for number, case in enumerate(cases)}
+        self._test = Sequential(bar, self._places, alpha)
+        self._max_errors = max_errors
+        self._played = dict.fromkeys(self._places, 0)
+        self._broke = dict.fromkeys(self._places, 0)
+        """How many of its latest trials in a row broke, of each case."""
+        self._errors = 0
+        self._left_out: list[str] = []
+        self._cut = False
+
+    def due(self) -> list[Play]:
+        """The trials to play next, in the order of the cases; none when the run is over."""
+        wanted = [] if self._is_over else self._test.wanted()
+        # A round that one of its cases cannot finish would tell nothing.
+        if any(self._played[case_id] >= self.max_trials for case_id in wanted):
+            return []
+        return [self._play(case_id) for case_id in wanted]
+
+    def take(self, result: CaseResult) -> None:
+        """Learn how a trial that was due has ended.
+
+        One that broke is no observation: its case is due again, unless it broke `PATIENCE` times in a
+        row; then the verdict is about the others. One that was not played at all ends the run.
+        """
+        case_id = result.case_id
+        if result.status == "skipped" and result.error is None:
+            self._cut = True
+            return
+        self._played[case_id] += 1
+        if result.status in ("error", "skipped"):
+            self._errors += result.status == "error"
+            self._bear_with(case_id)
+        else:
+            self._broke[case_id] = 0
+            self._test.add(case_id, result.passed)
+
+    @property
+    def spending(self) -> Spending:
+        """What it came to so far."""
+        verdict = self._test.verdict
+        return Spending(
+            verdict="unclear" if verdict == "open" else verdict,
+            bar=self._test.bar,
+            interval=self._test.interval,
+            rounds=self._test.rounds,
+            played=sum(self._played.values()),
+            most=self.max_trials * len(self._places),
+            left_out=tuple(self._left_out),
+        )
+
+    @property
+    def _is_over(self) -> bool:
+        broke = self._max_errors is not None and self._errors > self._max_errors
+        return broke or self._cut
+
+    def _play(self, case_id: str) -> Play:
+        number, case = self._places[case_id]
+        done = self._played[case_id]
+        return Play(number * self.max_trials + done, case, done + 1)
+
+    def _bear_with(self, case_id: str) -> None:
+        self._broke[case_id] += 1
+        if self._broke[case_id] == min(PATIENCE, self.max_trials):
+            self._left_out.append(case_id)
+            self._test.leave_out(case_id)

@@ -1,0 +1,218 @@
+"""A finished run, measured anew: other metrics on the same ledgers, and nobody is asked to act.
+
+What is code on a case cannot come back from a ledger. Unless the cases are given, the outcomes of
+such metrics stay as they were recorded; all others are measured now or are gone, and the notes of
+the report say which.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any, cast
+
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.liveness import is_code
+from greenroom.cases.parts import MetricLike
+from greenroom.cases.scores import Outcome, Score
+from greenroom.errors import BadInput, MetricsHung, Refusal
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import started
+from greenroom.ledger.records import record
+from greenroom.metrics import as_metric
+from greenroom.metrics.scoring import recorded_case
+from greenroom.results.report import Report, new_report_id
+from greenroom.results.result import CaseResult, Status, concluded, unmeasured
+from greenroom.results.text import shown
+from greenroom.simulation.stage import check_fence
+from greenroom.simulation.watchdog import vigil
+from greenroom.store.store import Store, default_store
+from greenroom.suite.equipping import as_config, equipped
+from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
+from greenroom.suite.playing import CONCURRENCY
+from greenroom.suite.references import as_evalset
+from greenroom.world.answers import AnswerCache
+
+if TYPE_CHECKING:
+    from greenroom.cases.config import EvalConfig
+
+
+@record
+class Flip:
+    """A trial whose verdict is another one now, and the metrics that changed their mind."""
+
+    case_id: str
+    trial: int
+    before: Status
+    now: Status
+    why: str = ""
+
+    def __str__(self) -> str:
+        trial = "" if self.trial == 1 else f" (trial {self.trial})"
+        why = f"  {self.why}" if self.why else ""
+        return f"{self.case_id}{trial}: {self.before} → {self.now}{why}"
+
+
+@record
+class Rescored:
+    """What a run comes to by other metrics. `str(rescored)` is the flips, a line each."""
+
+    report: Report
+    flips: tuple[Flip, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.flips)) or "no verdict flips"
+
+
+async def rescore(
+    run: Report | str,
+    *,
+    metrics: Iterable[MetricLike] = (),
+    config: "EvalConfig | str | Path | None" = None,
+    cases: EvalSet | Case | Iterable[Case] | str | Path | None = None,
+    cache: AnswerCache | str | Path | None = None,
+    concurrency: int = CONCURRENCY,
+    seconds_per_metric: float = METRIC_SECONDS,
+    store: Store | str | Path | None = None,
+) -> Rescored:
+    """Measure a report's ledgers, or those of the run with this id, by `metrics` and `config`.
+
+    Each case's own metrics and expectations are measured too: as recorded, or as `cases` has them
+    now. No agent, user or tool runs; judges may be asked, and answer from `cache` what is in it.
+    """
+    report = _stored(store).report(run) if isinstance(run, str) else run
+    given, settings = [as_metric(one) for one in metrics], as_config(config)
+    if not given and settings is None and cases is None:
+        raise BadInput("there is nothing to measure anew; give metrics, a config or the cases.")
+    known = None if cases is None else as_evalset(cases)
+    check_fence()
+    evalset = equipped(known or EvalSet(report.name, []), {}, settings)
+    names = {metric.name for metric in given}
+    own = map(as_metric, (*evalset.metrics, *(evalset.usual or ())))
+    measuring = Measuring(
+        metrics=[*given, *(metric for metric in own if metric.name not in names)],
+        seconds_per_metric=seconds_per_metric,
+        cache=AnswerCache(cache) if isinstance(cache, str | Path) else cache,
+    )
+    forgive(measuring.metrics)
+    by_id = None if known is None else {case.id: case for case in evalset}
+    return await _Rescoring(report, measuring, by_id).rescored(concurrency)
+
+
+def _stored(given: Store | str | Path | None) -> Store:
+    store = given if isinstance(given, Store) else Store(given) if given else default_store()
+    if store is None:
+        raise BadInput("there is no store to look for the run in; give store=.")
+    return store
+
+
+@dataclass(slots=True)
+class _Rescoring:
+    """One report being measured anew."""
+
+    report: Report
+    measuring: Measuring
+    cases: Mapping[str, Case] | None
+    done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
+    notes: list[str] = field(default_factory=list[str])
+    as_recorded: set[str] = field(default_factory=set[str])
+    gone: set[str] = field(default_factory=set[str])
+
+    async def rescored(self, concurrency: int) -> Rescored:
+        """The report, and what flipped in it."""
+        at, begun = time(), perf_counter()
+        waiting = iter(enumerate(self.report.results))
+        with vigil():
+            workers = [self._work(waiting) for _ in range(max(1, concurrency))]
+            await asyncio.gather(*workers)
+        results = [self.done[place] for place in sorted(self.done)]
+        report = replace(
+            self.report,
+            results=results,
+            seconds=perf_counter() - begun,
+            notes=[*self.report.notes, *self._told()],
+            id=new_report_id(),
+            at=at,
+        )
+        pairs = zip(self.report.results, results, strict=True)
+        return Rescored(report, tuple(_flip(a, b) for a, b in pairs if a.status != b.status))
+
+    def _told(self) -> Iterator[str]:
+        yield f"measured anew from report {self.report.id}, without the agent"
+        yield from self.notes
+        if self.as_recorded:
+            names = ", ".join(sorted(self.as_recorded))
+            yield f"as recorded, since they are code of a case: {names}; name the cases to measure them"
+        if self.gone:
+            names = ", ".join(sorted(self.gone))
+            yield f"measured then and not now: {names}"
+
+    async def _work(self, waiting: Iterator[tuple[int, CaseResult]]) -> None:
+        for place, result in waiting:
+            self.done[place] = await self._measured(result)
+
+    async def _measured(self, before: CaseResult) -> CaseResult:
+        """A result by the metrics of now; one that was never played stays what it is."""
+        ledger = before.ledger
+        if ledger is None:
+            if before.ended is not None:
+                raise BadInput(
+                    f"the ledger of case {before.case_id!r} was not kept, so nothing can be measured "
+                    f"anew. Give the id of a run in the store, or a report that keeps its ledgers."
+                )
+            return before
+        if self.cases is not None and before.case_id not in self.cases:
+            self.notes.append(f"case {before.case_id!r} is not among those given: left as it was")
+            return before
+        now = await self._judged(before, ledger)
+        self.gone |= before.scores.keys() - now.scores.keys()
+        # The ledger stays where it is: a run may be larger than the memory.
+        return replace(now, trial=before.trial, kept=before.kept, blamed=now.blame)
+
+    async def _judged(self, before: CaseResult, ledger: Ledger) -> CaseResult:
+        case, judging = self._case(before, ledger), Ledger()
+        try:
+            scores = await self.measuring.outcomes(case, ledger, judging)
+        except (Refusal, MetricsHung, BadInput) as error:
+            return unmeasured(case, ledger, error, judging=judging)
+        kept = self._kept(before, case, ledger)
+        return concluded(case, ledger, {**kept, **scores}, judging=judging)
+
+    def _case(self, before: CaseResult, ledger: Ledger) -> Case:
+        """The case as it is now: as given, else as it was played, if that is still at hand."""
+        if self.cases is not None:
+            return self.cases[before.case_id]
+        return before.asked if isinstance(before.asked, Case) else recorded_case(ledger)
+
+    def _kept(self, before: CaseResult, case: Case, ledger: Ledger) -> dict[str, Outcome]:
+        """The outcomes of metrics that are code of a case which is known from its ledger only."""
+        if self.cases is not None or case is before.asked:
+            return {}
+        names = _code_in(ledger)
+        found = {name: outcome for name, outcome in before.scores.items() if name in names}
+        self.as_recorded |= found.keys()
+        return found
+
+
+def _code_in(ledger: Ledger) -> set[str]:
+    """The names of a recorded case's metrics that are code."""
+    first = started(ledger)
+    case = cast("Mapping[str, Any]", (first and first.case) or {})
+    return {str(metric["name"]) for metric in case.get("metrics", ()) if is_code(metric)}
+
+
+def _flip(before: CaseResult, now: CaseResult) -> Flip:
+    names = dict.fromkeys((*before.scores, *now.scores))
+    pairs = ((name, before.scores.get(name), now.scores.get(name)) for name in names)
+    why = [f"{name} {_word(a)} → {_word(b)}" for name, a, b in pairs if _sides(a) != _sides(b)]
+    return Flip(now.case_id, now.trial, before.status, now.status, "; ".join(why))
+
+
+def _sides(outcome: Outcome | None) -> object:
+    return outcome.passed if isinstance(outcome, Score) else type(outcome)
+
+
+def _word(outcome: Outcome | None) -> str:
+    return "–" if outcome is None else shown(outcome)

@@ -1,0 +1,438 @@
+"""`greenroom runs`, `eval compare` and `eval rescore` on runs that were written down."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from greenroom import Report
+from greenroom.store import Store
+
+CASES = """
+from greenroom.models import ModelReply
+
+PRICE = 0.25
+
+def answering(text):
+    reply = ModelReply(text, cost=PRICE, prices="test")
+    return Agent("clerk", model=Scripted(reply), instructions=text)
+
+agent = answering("Your money is on its way.")
+worse = answering("No.")
+"""
+SET = {
+    "version": 1,
+    "name": "refunds",
+    "cases": [
+        {"id": "a", "says": "Hi", "expect": {"contains": "money"}},
+        {"id": "b", "says": "Hi", "expect": {"contains": "way"}},
+        {"id": "c", "says": "Hi", "expect": {"contains": "never"}},
+    ],
+}
+
+
+@pytest.fixture
+def shop(author, monkeypatch, tmp_path):
+    """An agent, three cases of which one fails, and a store."""
+    author(CASES)
+    Path("cases.json").write_text(json.dumps(SET))
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "runs"))
+    return Store(tmp_path / "runs")
+
+
+@pytest.fixture
+def played(greenroom, shop):
+    """Plays the cases and says the id of the run."""
+
+    def play(*words: str, agent: str = "shop.py") -> str:
+        result = greenroom("eval", "run", agent, "cases.json", *words)
+        assert result.exit_code in (0, 1), result.output
+        return shop.runs()[0].id
+
+    return play
+
+
+# Where runs go
+
+
+def test_a_run_is_written_down_and_the_report_says_under_which_id(greenroom, shop):
+    result = greenroom("eval", "run", "shop.py", "cases.json", "-f", "json=report.json")
+    [run] = shop.runs()
+    assert f"run {run.id}" in result.stdout.splitlines()
+    assert Report.load("report.json").id == run.id
+    assert (run.plan.name, run.plan.agent, run.status, run.done) == (
+        "refunds",
+        "clerk",
+        "finished",
+        3,
+    )
+
+
+def test_an_option_names_another_place_and_another_switches_it_off(greenroom, shop):
+    greenroom("eval", "run", "shop.py", "cases.json", "--store", "elsewhere")
+    assert len(Store("elsewhere").runs()) == 1
+    result = greenroom("eval", "run", "shop.py", "cases.json", "--no-store")
+    assert "\nrun " not in result.output
+    assert not shop.runs()
+
+
+def test_the_usual_place_is_a_folder_that_git_does_not_see(greenroom, shop, monkeypatch):
+    monkeypatch.delenv("GREENROOM_STORE")
+    greenroom("eval", "run", "shop.py", "cases.json")
+    assert len(Store(".greenroom").runs()) == 1
+    assert Path(".greenroom/.gitignore").read_text() == "*\n"
+
+
+def test_a_place_that_nobody_asked_for_and_cannot_be_had_is_a_note(greenroom, shop, monkeypatch):
+    Path("taken").write_text("no folder")
+    monkeypatch.setenv("GREENROOM_STORE", "taken")
+    result = greenroom("eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0.5")
+    assert result.exit_code == 0, result.output
+    assert "note: the run is not remembered" in result.stdout
+
+
+def test_the_demo_writes_no_run(greenroom, shop):
+    assert greenroom("demo").exit_code == 0
+    assert not shop.runs()
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["--store", "x", "--no-store"], "contradict"),
+        (["--resume", "--no-store"], "--resume needs a store"),
+        (["--resume", "--agent", "shop.py:worse"], "one agent"),
+        (["--resume", "shop.py"], "no id of a run"),
+        (["--accept-changes"], "for --resume"),
+        (["--unknown-prices", "allow"], "for --budget"),
+        (["--fail-on", "regression"], "needs a --baseline"),
+        (["--fail-on", "luck"], "luck"),
+        (["--budget", "0"], "0"),
+        (["--budget", "much"], "much"),
+        (["--store", "cases.json"], "cases.json"),
+        (["--resume", "nothing"], "there is no run 'nothing'"),
+        (["--resume"], "no run of 'refunds'"),
+        (["--baseline", "nothing"], "there is no run 'nothing'"),
+    ],
+)
+def test_what_cannot_be_meant_is_named(greenroom, shop, words, told):
+    result = greenroom("eval", "run", "shop.py", "cases.json", *words)
+    assert result.exit_code == 3, result.output
+    assert told in result.stderr
+    assert "Traceback" not in result.output
+
+
+# Going on
+
+
+def test_a_changed_agent_is_named_and_may_be_accepted(greenroom, shop):
+    greenroom("eval", "run", "shop.py", "cases.json", "--budget", "0.6")
+    refused = greenroom("eval", "run", "shop.py:worse", "cases.json", "--resume")
+    assert refused.exit_code == 3
+    assert "the agent has changed" in refused.stderr
+    assert "--accept-changes" in refused.stderr
+    again = ["eval", "run", "shop.py:worse", "cases.json", "--resume", "--accept-changes"]
+    accepted = greenroom(*again)
+    assert "3 cases: 2 passed, 1 failed" in accepted.stdout
+
+
+def test_a_changed_config_is_named(greenroom, shop):
+    greenroom("eval", "run", "shop.py", "cases.json", "--budget", "0.6")
+    Path("strict.json").write_text('{"criteria": {"contains": {"texts": ["refund"]}}}')
+    result = greenroom("eval", "run", "shop.py", "cases.json", "-c", "strict.json", "--resume")
+    assert result.exit_code == 3
+    assert "was added" in result.stderr
+
+
+def test_a_changed_case_is_named_and_played_anew(greenroom, shop):
+    greenroom("eval", "run", "shop.py", "cases.json", "--budget", "0.6")
+    changed = json.loads(json.dumps(SET))
+    changed["cases"][0]["says"] = "Hello"
+    Path("cases.json").write_text(json.dumps(changed))
+    result = greenroom("eval", "run", "shop.py", "cases.json", "--resume")
+    assert "note: case 'a' has changed since the run began" in result.stdout
+    assert "'b' has changed" not in result.stdout
+
+
+def test_a_run_of_other_cases_is_not_emptied_by_mistake(greenroom, shop, played):
+    run = played()
+    other = {**SET, "cases": [{"id": "z", "says": "Hi", "expect": {"contains": "money"}}]}
+    Path("other.json").write_text(json.dumps(other))
+    result = greenroom("eval", "run", "shop.py", "other.json", "--resume", run)
+    assert result.exit_code == 3
+    assert "none of its finished cases" in result.stderr
+    assert shop.run(run).done == 3
+
+
+# Money
+
+
+def test_a_budget_stops_before_the_money_is_spent_and_the_report_is_whole(greenroom, shop):
+    words = ["--budget", "0.6", "-f", "json=report.json", "--fail-on", "skipped"]
+    result = greenroom("eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0", *words)
+    assert result.exit_code == 1
+    report = Report.load("report.json")
+    assert [r.status for r in report] == ["passed", "passed", "skipped"]
+    assert report.cost == 0.5
+    assert "the budget of $0.6 would not suffice" in result.stdout
+    assert "1 of 3 trials are left; to go on: greenroom eval run shop.py" in result.stderr
+
+
+def test_what_was_spent_before_counts_when_a_run_goes_on(greenroom, shop):
+    greenroom("eval", "run", "shop.py", "cases.json", "--budget", "0.6")
+    greenroom("eval", "run", "shop.py", "cases.json", "--budget", "0.6", "--resume")
+    assert shop.runs()[0].done == 2
+    greenroom("eval", "run", "shop.py", "cases.json", "--budget", "0.8", "--resume")
+    assert shop.runs()[0].done == 3
+
+
+def test_agents_that_are_played_together_share_one_budget(greenroom, shop):
+    words = ["--agent", "shop.py:worse", "--budget", "1", "--json"]
+    result = greenroom("eval", "run", "shop.py", "cases.json", *words)
+    found = json.loads(result.stdout)
+    played = {
+        agent: sum(r["status"] != "skipped" for r in report["results"])
+        for agent, report in found.items()
+    }
+    assert played == {"shop.py": 3, "shop.py:worse": 1}
+
+
+def test_unknown_prices_are_refused_unless_they_are_allowed(greenroom, author, shop):
+    author("""
+    from greenroom.models import ModelReply
+    agent = Agent("clerk", model=Scripted(ModelReply("Your money.", cost=None, model="mystery")))
+    """)
+    run = ["eval", "run", "shop.py", "cases.json", "--budget", "1", "--sequential"]
+    refused = greenroom(*run)
+    assert "3 cases: 1 passed, 2 skipped" in refused.stdout
+    assert "the price of mystery is unknown" in refused.stdout
+    allowed = greenroom(*run, "--unknown-prices", "allow")
+    assert "skipped" not in allowed.stdout
+
+
+# The gate
+
+
+def test_a_confident_gate_wants_the_interval_above_the_minimum(greenroom, shop):
+    run = ["eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0.5"]
+    assert greenroom(*run).exit_code == 0
+    unsure = greenroom(*run, "--confident")
+    assert unsure.exit_code == 1
+    assert "it may be as low as" in unsure.stderr
+
+
+def test_what_fails_is_what_was_named(greenroom, shop, played):
+    good = played()
+    run = ["eval", "run", "shop.py:worse", "cases.json", "--min-pass-rate", "0", "--baseline", good]
+    assert greenroom(*run).exit_code == 1
+    assert greenroom(*run, "--fail-on", "regression").exit_code == 1
+    assert greenroom(*run, "--fail-on", "skipped").exit_code == 0
+
+
+# Looking back
+
+
+def test_the_list_tells_how_far_each_run_got_and_what_it_cost(greenroom, shop, played):
+    first = played()
+    second = played("--budget", "0.6")
+    rows = [line.split() for line in greenroom("runs", "list").stdout.splitlines()[2:]]
+    assert [(row[0], row[3:6], row[6], row[-1]) for row in rows] == [
+        (second, ["refunds", "clerk", "interrupted"], "2/3", "$0.5000"),
+        (first, ["refunds", "clerk", "finished"], "3/3", "$0.7500"),
+    ]
+    found = json.loads(greenroom("runs", "list", "--json", "--limit", "1").stdout)
+    assert [(one["id"], one["status"], one["done"], one["total"]) for one in found] == [
+        (second, "interrupted", 2, 3)
+    ]
+    assert (found[0]["pass_rate"], found[0]["cost"]) == (1.0, 0.5)
+
+
+def test_a_cost_that_nobody_knows_is_no_number(greenroom, author, shop, played):
+    author("""
+    from greenroom.models import ModelReply
+    agent = Agent("clerk", model=Scripted(ModelReply("Your money.", cost=None)))
+    """)
+    played()
+    [found] = json.loads(greenroom("runs", "list", "--json").stdout)
+    assert found["cost"] is None
+    assert "unknown" in greenroom("runs", "list").stdout
+
+
+def test_an_empty_store_is_told_and_not_made(greenroom, shop):
+    result = greenroom("runs", "list")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert f"no runs in {shop.place}" in result.stderr
+    assert not shop.place.exists()
+
+
+@pytest.mark.parametrize("words", [["list"], ["show", "x"], ["delete", "x", "--yes"]])
+def test_a_store_that_is_switched_off_is_said_so(greenroom, shop, monkeypatch, words):
+    monkeypatch.setenv("GREENROOM_STORE", "off")
+    result = greenroom("runs", *words)
+    assert result.exit_code == 3
+    assert "GREENROOM_STORE is off" in result.stderr
+
+
+def test_a_run_is_shown_as_it_was_when_it_was_played(greenroom, shop):
+    then = greenroom("eval", "run", "shop.py", "cases.json")
+    [run] = shop.runs()
+    now = greenroom("runs", "show", run.id[:10])
+
+    def lines(text: str) -> list[str]:
+        return [line.split(" passing;")[0] for line in text.splitlines() if "again:" not in line]
+
+    assert now.exit_code == 0
+    assert lines(now.stdout) == lines(then.stdout)
+
+
+def test_the_report_of_a_run_can_be_written_and_printed(greenroom, shop, played):
+    run = played()
+    result = greenroom("runs", "show", run, "-f", "json", "-f", "html", "-o", "out/", "-q")
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 1
+    assert Report.load("out/eval_report.json").id == run
+    assert sorted(path.suffix for path in Path("out").iterdir()) == [".html", ".json"]
+    assert json.loads(greenroom("runs", "show", run, "--json").stdout)["id"] == run
+
+
+def test_an_unfinished_run_says_that_it_is(greenroom, shop, played):
+    run = played("--budget", "0.6")
+    assert "note: the run is not finished: 2 of 3 trials are done" in (
+        greenroom("runs", "show", run).stdout
+    )
+
+
+def test_deleting_asks_first(greenroom, shop, played):
+    first, second = played(), played()
+    refused = greenroom("runs", "delete", first)
+    assert refused.exit_code == 3
+    assert "give --yes" in refused.stderr
+    assert len(shop.runs()) == 2
+    assert greenroom("runs", "delete", first, second, "--yes").exit_code == 0
+    assert not shop.runs()
+
+
+def test_only_runs_that_are_old_enough_are_deleted(greenroom, shop, played):
+    old, new = played(), played()
+    with shop.database.connected() as connection:
+        ago = time.time() - 40 * 86400
+        connection.execute("update runs set begun = ? where id = ?", (ago, old))
+    assert "no runs" in greenroom("runs", "delete", "--older-than", "50d", "--yes").stderr
+    assert greenroom("runs", "delete", "--older-than", "30d", "--yes").exit_code == 0
+    assert [run.id for run in shop.runs()] == [new]
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ([], "say which runs"),
+        (["x", "--older-than", "3d"], "say which runs"),
+        (["--older-than", "soon"], "no age"),
+        (["--older-than", "3"], "no age"),
+        (["--older-than", "-3d"], "no age"),
+        (["nothing", "--yes"], "there is no run 'nothing'"),
+    ],
+)
+def test_what_cannot_be_deleted_is_named(greenroom, shop, words, told):
+    result = greenroom("runs", "delete", *words)
+    assert result.exit_code == 3
+    assert told in result.stderr
+
+
+def test_half_an_id_that_means_several_runs_is_refused(greenroom, shop, played):
+    played(), played()
+    result = greenroom("runs", "show", "2")
+    assert result.exit_code == 3
+    assert "several runs begin with '2'" in result.stderr
+
+
+def test_runs_are_compared_with_each_other_and_with_files(greenroom, shop, played):
+    good = played("-f", "json=good.json")
+    bad = played(agent="shop.py:worse")
+    assert greenroom("eval", "compare", good, "good.json").exit_code == 0
+    result = greenroom("eval", "compare", bad, "--baseline", good)
+    assert result.exit_code == 1
+    assert f"worse than {good}: {bad}" in result.stderr
+    found = json.loads(greenroom("eval", "compare", "good.json", bad, "--json").stdout)
+    assert found["counts"]["regressed"] == 2
+    unknown = greenroom("eval", "compare", good, "20")
+    assert unknown.exit_code == 3
+
+
+def test_a_file_that_is_not_there_is_no_run_either(greenroom, shop, played):
+    result = greenroom("eval", "compare", played(), "gone.json")
+    assert result.exit_code == 3
+    assert "File not found: gone.json" in result.stderr
+
+
+# Measured anew
+
+
+def test_other_criteria_flip_verdicts_without_the_agent(greenroom, shop, played, author):
+    run = played()
+    author("raise RuntimeError('nobody may load the agent')", bare=True)
+    Path("strict.json").write_text('{"criteria": {"contains": {"texts": ["refund"]}}}')
+    words = ["eval", "rescore", run, "--config", "strict.json", "-f", "json=anew.json"]
+    result = greenroom(*words)
+    assert result.exit_code == 0, result.output
+    flips = [line for line in result.stdout.splitlines() if line.startswith("flipped")]
+    assert [line.split("  ")[0] for line in flips] == [
+        "flipped: a: passed → failed",
+        "flipped: b: passed → failed",
+    ]
+    anew = Report.load("anew.json")
+    assert [r.status for r in anew] == ["failed"] * 3
+    assert anew.id != run
+    assert shop.run(run).counts == {"passed": 2, "failed": 1}
+
+
+def test_changed_cases_can_judge_an_earlier_run(greenroom, shop, played):
+    run = played()
+    changed = json.loads(json.dumps(SET))
+    changed["cases"][2]["expect"] = {"contains": "money"}
+    Path("cases.json").write_text(json.dumps(changed))
+    found = json.loads(greenroom("eval", "rescore", run, "cases.json", "--json").stdout)
+    assert [(f["case_id"], f["before"], f["now"]) for f in found["flips"]] == [
+        ("c", "failed", "passed")
+    ]
+    assert [r["status"] for r in found["report"]["results"]] == ["passed"] * 3
+
+
+def test_verdicts_that_stay_are_told_too(greenroom, shop, played):
+    result = greenroom("eval", "rescore", played(), "cases.json")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "no verdict flips")
+
+
+def test_what_cannot_be_measured_anew_is_exit_code_2(greenroom, shop, played, author):
+    run = played()
+    author(
+        """
+    @metric
+    def broken(case, ledger):
+        raise ValueError("no idea")
+
+    cases = [Case(name, "Hi", metrics=[broken]) for name in "abc"]
+    """,
+        "anew.py",
+    )
+    result = greenroom("eval", "rescore", run, "anew.py")
+    assert result.exit_code == 2
+    assert "could not be measured anew: a, b, c" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["nothing", "-c", "x.json"], "there is no run 'nothing'"),
+        (["RUN"], "nothing to measure anew"),
+        (["RUN", "-c", "gone.json"], "gone.json"),
+        (["RUN", "gone.yaml"], "gone.yaml"),
+        (["RUN", "cases.json", "-q", "-v"], "contradict"),
+    ],
+)
+def test_what_cannot_be_rescored_is_named(greenroom, shop, played, words, told):
+    run = played()
+    result = greenroom("eval", "rescore", *(run if word == "RUN" else word for word in words))
+    assert result.exit_code == 3, result.output
+    assert told in result.stderr

@@ -1,0 +1,244 @@
+"""As many trials as the verdict needs: what is due, and what was saved."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom import Case
+from greenroom.errors import BadInput
+from greenroom.results import CaseResult, Status
+from greenroom.results.result import Problem, skipped
+from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
+from greenroom.suite.plays import Play
+
+Ends = Callable[[Play], Status]
+
+
+def cases(count: int) -> list[Case]:
+    return [Case(f"c{number}", "Hello") for number in range(count)]
+
+
+def result(play: Play, status: Status) -> CaseResult:
+    broke = Problem("system", "the model is away") if status in ("error", "skipped") else None
+    return CaseResult(case_id=play.case.id, status=status, trial=play.trial, error=broke)
+
+
+def played_out(adaptive: Adaptive, ends: Ends) -> list[Play]:
+    """Play whatever is due until nothing is."""
+    found: list[Play] = []
+    while due := adaptive.due():
+        found += due
+        for play in due:
+            adaptive.take(result(play, ends(play)))
+    return found
+
+
+def passing(_: Play) -> Status:
+    return "passed"
+
+
+def halfway(play: Play) -> Status:
+    return "passed" if play.position // MAX_TRIALS % 2 else "failed"
+
+
+# Rounds
+
+
+def test_the_first_round_is_one_trial_of_every_case_in_order():
+    due = Adaptive(cases(3), 0.8).due()
+    assert [(play.case.id, play.trial) for play in due] == [("c0", 1), ("c1", 1), ("c2", 1)]
+
+
+def test_a_play_has_the_place_it_would_have_if_all_were_played():
+    adaptive = Adaptive(cases(2), 0.8, max_trials=5)
+    found = played_out(adaptive, lambda play: "passed" if play.trial % 2 else "failed")
+    assert [play.position for play in found[:4]] == [0, 5, 1, 6]
+    assert sorted({play.position for play in found}) == list(range(10))
+
+
+def test_a_round_is_due_again_until_all_of_it_is_played():
+    adaptive = Adaptive(cases(3), 0.8)
+    first, second, third = adaptive.due()
+    adaptive.take(result(second, "passed"))
+    assert adaptive.due() == [first, third]
+
+
+def test_a_clear_set_stops_early_and_says_what_it_saved():
+    adaptive = Adaptive(cases(20), 0.8)
+    found = played_out(adaptive, passing)
+    spending = adaptive.spending
+    assert (spending.verdict, spending.rounds, len(found)) == ("passes", 2, 40)
+    assert (spending.played, spending.most, spending.saved) == (40, 400, 360)
+    assert str(spending) == (
+        "the pass rate of these cases is 100 % (85–100), which reaches the minimum of 80 %: "
+        "2 rounds, 40 of 400 trials played, 360 saved (90 %)"
+    )
+
+
+def test_a_bad_set_stops_early_too():
+    adaptive = Adaptive(cases(40), 0.825)
+    played_out(adaptive, halfway)
+    assert (adaptive.spending.verdict, adaptive.spending.rounds) == ("misses", 1)
+    assert "which misses the minimum of 82.5 %: 1 round, 40 of 800" in str(adaptive.spending)
+
+
+def test_a_set_near_the_bar_gets_all_its_trials_and_stays_unclear():
+    adaptive = Adaptive(cases(10), 0.5)
+    found = played_out(adaptive, halfway)
+    spending = adaptive.spending
+    assert (spending.verdict, spending.saved, len(found)) == ("unclear", 0, 200)
+    assert "leaves open whether it reaches the minimum of 50 %: 20 rounds" in str(spending)
+
+
+def test_a_minimum_of_all_is_never_shown_but_missed_at_once():
+    spotless, spotted = Adaptive(cases(4), 1.0, max_trials=3), Adaptive(cases(4), 1.0)
+    played_out(spotless, passing)
+    played_out(spotted, lambda play: "failed" if play.position == 0 else "passed")
+    assert spotless.spending.verdict == "unclear"
+    assert "minimum of 100 %, as any number of trials would: 3 rounds" in str(spotless.spending)
+    assert (spotted.spending.verdict, spotted.spending.played) == ("misses", 4)
+
+
+def test_a_run_that_was_cut_at_its_limit_did_not_pass():
+    adaptive = Adaptive(cases(20), 0.8)
+    played_out(adaptive, lambda _: "terminated")
+    assert adaptive.spending.verdict == "misses"
+
+
+def test_without_cases_nothing_is_due():
+    adaptive = Adaptive([], 0.8)
+    assert adaptive.due() == []
+    assert str(adaptive.spending) == (
+        "no round was finished, so a minimum of 80 % is open: 0 rounds, 0 of 0 trials played"
+    )
+
+
+def test_less_than_one_trial_is_refused():
+    with pytest.raises(BadInput, match="max_trials=0"):
+        Adaptive(cases(1), 0.8, max_trials=0)
+
+
+# What broke
+
+
+def test_a_trial_that_broke_is_no_observation_and_is_played_again():
+    adaptive = Adaptive(cases(3), 0.8)
+    for play in adaptive.due():
+        adaptive.take(result(play, "error" if play.case.id == "c1" else "passed"))
+    assert [(play.case.id, play.trial) for play in adaptive.due()] == [("c1", 2)]
+    assert adaptive.spending.interval is None
+
+
+def test_what_broke_says_nothing_about_the_pass_rate():
+    adaptive = Adaptive(cases(20), 0.8)
+    played_out(adaptive, lambda play: "error" if play.trial == 1 else "passed")
+    spending = adaptive.spending
+    assert spending.interval is not None
+    assert (spending.verdict, spending.interval.share) == ("passes", 1.0)
+    assert (spending.rounds, spending.played) == (2, 60)
+
+
+@pytest.mark.parametrize("status", ["error", "skipped"])
+def test_a_case_that_keeps_breaking_is_left_out_and_named(status):
+    adaptive = Adaptive(cases(21), 0.8)
+    found = played_out(adaptive, lambda play: status if play.case.id == "c7" else "passed")
+    spending = adaptive.spending
+    assert sum(play.case.id == "c7" for play in found) == 3
+    assert (spending.verdict, spending.left_out) == ("passes", ("c7",))
+    assert str(spending).endswith("; without c7, which kept breaking")
+
+
+def test_a_case_that_broke_in_all_the_trials_it_may_have_is_left_out():
+    adaptive = Adaptive(cases(4), 0.5, max_trials=2)
+    played_out(adaptive, lambda play: "error" if play.case.id == "c0" else halfway(play))
+    assert (adaptive.spending.left_out, adaptive.spending.rounds) == (("c0",), 2)
+
+
+def test_a_case_that_broke_now_and_then_is_kept():
+    adaptive = Adaptive(cases(5), 0.5, max_trials=9)
+    played_out(adaptive, lambda play: "error" if play.trial % 3 else halfway(play))
+    assert adaptive.spending.left_out == ()
+    assert adaptive.spending.rounds == 3
+
+
+def test_a_round_that_a_case_cannot_finish_is_not_begun():
+    adaptive = Adaptive(cases(4), 0.5, max_trials=4)
+    once = {"c0"}
+    found = played_out(
+        adaptive,
+        lambda play: "error" if play.case.id in once and play.trial == 2 else halfway(play),
+    )
+    assert adaptive.spending.rounds == 3
+    assert len(found) == 4 * 3 + 1
+
+
+def test_it_ends_when_more_broke_than_the_gate_forgives():
+    adaptive = Adaptive(cases(10), 0.5, max_errors=1)
+    found = played_out(adaptive, lambda play: "error" if play.trial == 3 else halfway(play))
+    assert len(found) == 30
+    assert adaptive.spending.verdict == "unclear"
+
+
+def test_a_case_left_out_of_the_gate_is_no_error_of_the_run():
+    adaptive = Adaptive(cases(20), 0.8, max_errors=0)
+    played_out(adaptive, lambda play: "skipped" if play.trial == 1 else "passed")
+    assert adaptive.spending.verdict == "passes"
+
+
+def test_what_was_not_played_ends_the_run_and_is_not_counted():
+    adaptive = Adaptive(cases(3), 0.8)
+    first, second, third = adaptive.due()
+    adaptive.take(result(first, "passed"))
+    for play in (second, third):
+        adaptive.take(skipped(play.case, "not run: the budget would not suffice"))
+    assert adaptive.due() == []
+    assert (adaptive.spending.verdict, adaptive.spending.played) == ("unclear", 1)
+    assert adaptive.spending.left_out == ()
+
+
+def test_what_was_cut_or_broke_was_not_saved():
+    adaptive = Adaptive(cases(12), 0.8)
+    played_out(adaptive, lambda _: "error")
+    assert (adaptive.spending.played, adaptive.spending.saved) == (36, 0)
+    assert str(adaptive.spending) == (
+        "no round was finished, so a minimum of 80 % is open: 0 rounds, 36 of 240 trials played; "
+        "without c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more, which kept breaking"
+    )
+
+
+# Going on
+
+
+@given(st.integers(0, 2**32), st.floats(0.05, 0.95), st.floats(0.1, 0.95))
+def test_any_run_ends_and_no_case_has_more_than_its_trials(seed, rate, bar):
+    dice = random.Random(seed)
+
+    def ends(_: Play) -> Status:
+        broke = dice.random() < 0.1
+        return "error" if broke else "passed" if dice.random() < rate else "failed"
+
+    adaptive = Adaptive(cases(4), bar, max_trials=6)
+    found = played_out(adaptive, ends)
+    assert len({play.position for play in found}) == len(found) == adaptive.spending.played <= 24
+    assert all(1 <= play.trial <= 6 for play in found)
+
+
+@given(st.integers(0, 2**32))
+def test_a_run_that_goes_on_asks_for_the_same_trials(seed):
+    def ends(play: Play) -> Status:
+        lot = random.Random(f"{seed}/{play.position}").random()
+        return "error" if lot < 0.1 else "passed" if lot < 0.8 else "failed"
+
+    dice, one, other = random.Random(seed), *(Adaptive(cases(5), 0.7, max_trials=8) for _ in "ab")
+    before = played_out(one, ends)
+    after: list[Play] = []
+    while due := other.due():
+        after += due
+        dice.shuffle(due)
+        for play in due:
+            other.take(result(play, ends(play)))
+    assert after == before
+    assert other.spending == one.spending
