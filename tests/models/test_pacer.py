@@ -1,8 +1,12 @@
 """A model that may answer later is asked again, by everybody at the pace it asks for."""
 
 import asyncio
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from greenroom.errors import KeyRefused, ModelBroke, ModelUnreachable, RateLimited
 from greenroom.ledger import Ledger, Message, ModelFailed, ModelReplied, Noted
@@ -155,21 +159,128 @@ async def test_one_refusal_slows_everybody_down():
     assert model.refused <= 20
 
 
-async def test_when_the_model_is_at_ease_again_nobody_is_held():
-    await asked(Moody(limit()))
-    assert "openai:x" in paces
-    for _ in range(30):
-        await asked(Moody())
-    assert paces == {}
+def test_when_the_model_is_at_ease_again_nobody_is_held():
+    now = 1.0
+    pace = Pace(clock=lambda: now)
+    pace.refused(begun=0.5, wait=1.0)
+    assert pace.take() == 1.0
+    for _ in range(400):
+        now += 0.1
+        pace.answered()
+    assert pace.is_easy
+    assert [pace.take() for _ in range(50)] == [0.0] * 50
 
 
 def test_refusals_of_one_storm_widen_the_gap_once():
-    alone, storm = Pace(), Pace()
+    alone, storm = Pace(clock=lambda: 9.0), Pace(clock=lambda: 9.0)
     alone.refused(begun=1.0, wait=0.0)
     for _ in range(50):
         storm.refused(begun=1.0, wait=0.0)
     assert alone.take() == storm.take() == 0
-    assert storm.take() == pytest.approx(alone.take(), abs=0.01)
+    assert storm.take() == alone.take() > 0
+
+
+async def test_a_scripted_model_has_no_pace():
+    await LiveWorld(Ledger()).call_model(question(model="scripted"), Moody().respond)
+    assert paces == {}
+
+
+async def test_the_waits_of_two_runs_differ_and_those_of_one_run_do_not():
+    async def waits(run: str) -> float:
+        world = LiveWorld(Ledger())
+        world.run_id = run
+        await asked(Moody(ModelUnreachable("cut", again=1)), world)
+        return world.ledger.of(Noted)[0].data["waits"]
+
+    first, again, other = await asyncio.gather(waits("one"), waits("one"), waits("two"))
+    assert first == again != other
+
+
+async def test_a_model_gets_ready_before_its_first_calls_take_their_turns():
+    heard: list[str] = []
+
+    class Cold(Moody):
+        async def get_ready(self) -> None:
+            heard.append("ready")
+
+        async def respond(self, request, on_delta=None) -> ModelReply:
+            heard.append("asked")
+            return ModelReply("Hi")
+
+    await asked(Cold())
+    assert heard == ["ready", "asked"]
+
+
+@dataclass
+class Simulated:
+    """A server with a token bucket, and so many who ask it at once, by a clock of their own."""
+
+    rate: float
+    burst: int
+    width: int
+    latency: float
+    told: float
+    """The least time it asks refused callers to wait."""
+    now: float = 0.0
+    refused: int = 0
+    early: int = 0
+
+    def play(self, calls: int) -> float:
+        """The seconds until all calls have passed."""
+        pace, tokens, filled, free_at = self.pace(), float(self.burst), 0.0, 0.0
+        due = [(0.0, n, "ask", 0.0) for n in range(self.width)]
+        left, passed = calls - self.width, 0
+        while passed < calls:
+            self.now, who, what, begun = heappop(due)
+            if what == "ask":
+                wait = pace.take()
+                self.early += not wait and self.now < free_at
+                at = self.now + (wait or self.latency / 2)
+                heappush(due, (at, who, "ask" if wait else "arrive", self.now))
+            elif what == "arrive":
+                tokens = min(self.burst, tokens + (self.now - filled) * self.rate)
+                filled, is_free = self.now, tokens >= 1
+                tokens -= is_free
+                heappush(due, (self.now + self.latency / 2, who, str(is_free), begun))
+            elif what == "True":
+                pace.answered()
+                passed, left = passed + 1, left - 1
+                if left >= 0:
+                    heappush(due, (self.now, who, "ask", 0.0))
+            else:
+                self.refused += 1
+                wait = max(self.told, 1 / self.rate)
+                pace.refused(begun, wait)
+                free_at = max(free_at, self.now + wait)
+                heappush(due, (self.now, who, "ask", 0.0))
+        return self.now
+
+    def pace(self) -> Pace:
+        return Pace(is_opening=True, clock=lambda: self.now)
+
+
+@pytest.mark.parametrize("told", [0.05, 1.0])
+@pytest.mark.parametrize("latency", [0.005, 0.05, 0.2])
+@pytest.mark.parametrize("rate, burst", [(20, 20), (5, 5), (100, 50), (20, 1), (300, 300)])
+def test_the_pace_of_a_server_is_found_with_few_refusals(rate, burst, latency, told):
+    server = Simulated(rate, burst, 64, latency, told)
+    seconds = server.play(600)
+    assert server.refused / 600 <= 0.25
+    assert server.early == 0
+    assert seconds <= 2.5 * max((600 - burst) / rate, 600 / 64 * latency) + told
+
+
+@given(
+    rate=st.floats(1, 500),
+    burst=st.integers(1, 200),
+    width=st.integers(1, 100),
+    latency=st.floats(0.001, 0.5),
+    told=st.floats(0, 5),
+)
+def test_nobody_begins_a_call_while_the_server_asks_for_patience(rate, burst, width, latency, told):
+    server = Simulated(rate, burst, width, latency, told)
+    server.play(width + 100)
+    assert server.early == 0
 
 
 async def test_a_cancelled_question_holds_nobody_up():

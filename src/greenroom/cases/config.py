@@ -7,6 +7,7 @@ Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
+from typing import cast
 
 from greenroom.cases.criteria import Criterion, criterion_data
 from greenroom.cases.files.documents import Document, parsed, parsed_text
@@ -225,7 +226,8 @@ def _criterion(name: str, given: Json) -> Criterion:
             raise wrong(at(place, key), "it is given twice, the other time for the judge")
         options[key] = value
     checked = None if threshold is None else _threshold(threshold, at(place, "threshold"))
-    return Criterion(name, threshold=checked, options=options)
+    critical = cast(bool, options.pop("critical", False))  # a criterion looks itself
+    return Criterion(name, threshold=checked, options=options, critical=critical)
 
 
 def _threshold(value: Json, place: str) -> float:
@@ -265,7 +267,7 @@ def _criteria_data(config: EvalConfig, shape: str) -> Json:
 def _criterion_data(criterion: Criterion, shape: str) -> Json:
     options: dict[str, Json] = dict(plain(criterion.options))
     if shape == "adk":
-        if not options and criterion.threshold is not None:
+        if not options and not criterion.critical and criterion.threshold is not None:
             return criterion.threshold
         judge = {name: options.pop(name) for name in _JUDGE if name in options}
         if options.get("args") == "ignore":
@@ -275,7 +277,8 @@ def _criterion_data(criterion: Criterion, shape: str) -> Json:
             judge |= options.get("judge_model_options") or {}
             options["judge_model_options"] = judge
     threshold = {} if criterion.threshold is None else {"threshold": criterion.threshold}
-    return {**threshold, **options}
+    critical: dict[str, Json] = {"critical": True} if criterion.critical else {}
+    return {**threshold, **critical, **options}
 
 
 # Writing

@@ -8,24 +8,28 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
 
-_OWN = ("criterion", "threshold")
+_OWN = ("criterion", "threshold", "critical")
 
 
 @record
 class Criterion:
     """The name of a metric, the score it must reach, and its options; all of it data.
 
-    Who measures looks the name up; a plug-in's counts like one of ours.
+    Who measures looks the name up; a plug-in's counts like one of ours. When a `critical` one falls
+    short, the others of its case are not measured.
     """
 
     name: str
     _: KW_ONLY
     threshold: float | None = None
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    critical: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadMetric(f"a criterion has the name {self.name!r}; name a metric.")
+        if not isinstance(self.critical, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadMetric(f"criterion {self.name!r} has critical={self.critical!r}; give a bool.")
         if clash := [key for key in _OWN if key in self.options]:
             raise BadMetric(f"criterion {self.name!r} has {clash[0]!r} among its options.")
 
@@ -35,6 +39,8 @@ def criterion_data(criterion: Criterion) -> Json:
     data: dict[str, Json] = {"criterion": criterion.name}
     if criterion.threshold is not None:
         data["threshold"] = criterion.threshold
+    if criterion.critical:
+        data["critical"] = True
     data |= cast("dict[str, Json]", plain(criterion.options, f"criterion {criterion.name!r}"))
     return criterion.name if len(data) == 1 else data
 
@@ -48,4 +54,9 @@ def criterion_from(data: Any, where: str) -> Criterion:
             f"{where} is {data!r}; give the name of a metric, or {{criterion: name, threshold: ...}}."
         )
     given = dict(cast("Mapping[str, Any]", data))
-    return Criterion(given.pop("criterion"), threshold=given.pop("threshold", None), options=given)
+    return Criterion(
+        given.pop("criterion"),
+        threshold=given.pop("threshold", None),
+        critical=given.pop("critical", False),
+        options=given,
+    )

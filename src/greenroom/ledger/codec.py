@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json
 
 from greenroom.errors import BadLedger
 from greenroom.ledger.events import AnyEvent, Event
@@ -45,8 +45,13 @@ def _usual(kind: type[Event]) -> dict[str, Any]:
 
 def _mended(told: dict[str, Any]) -> bytes:
     """Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go."""
-    text = json.dumps(to_jsonable_python(told), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(told, ensure_ascii=False, allow_nan=False, default=_parts)
     return text.encode(errors="surrogatepass").decode(errors="replace").encode()
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """A record inside an event, by its fields."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:

@@ -13,6 +13,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.binding import Run, Wants, filled, wants_of
+from greenroom.metrics.critical import Critical
 from greenroom.metrics.outcomes import as_outcome, checked_threshold
 
 
@@ -82,7 +83,10 @@ def as_metric(given: MetricLike) -> Metric:
     if isinstance(given, str | Criterion):
         from greenroom.metrics.registry import metric_named
 
+        is_critical = isinstance(given, Criterion) and given.critical
         given = metric_named(given)
+        if is_critical:
+            return Critical(as_metric(given))
     if isinstance(given, type):
         given = _instance(cast("type[Any]", given))
     if not hasattr(given, "measure"):

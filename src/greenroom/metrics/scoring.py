@@ -9,11 +9,12 @@ from typing import Any
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.parts import Metric, MetricLike
-from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.questions import started
+from greenroom.metrics.critical import falls_short, is_critical
 from greenroom.metrics.expectations import Expectation
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.facts import unseen_calls
@@ -38,6 +39,7 @@ async def score(
 
     Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
     `expectations=False` leaves what the case expects to the metrics that ask for it.
+    Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
     A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
     raised. Judges ask their models through `world`, which writes into a ledger of its own. Only
     awaiting can be cut after `seconds_per_metric`: a metric that blocks is the run's to stop.
@@ -50,10 +52,18 @@ async def score(
             "score(world=...) writes into the ledger that is scored, so the judges' calls would "
             "count as the agent's. Give a world with a ledger of its own."
         )
+    measures = metrics_for(played, metrics, expectations)
+    critical = [name for name, metric in measures.items() if is_critical(metric)]
     found: dict[str, Outcome] = {}
-    for name, metric in metrics_for(played, metrics, expectations).items():
-        found[name] = await _measured(metric, played, run, asked, seconds_per_metric)
-    return found
+    missed = ""
+    for name in dict.fromkeys((*critical, *measures)) if critical else measures:
+        if missed:
+            found[name] = NotApplicable(f"not measured: {missed!r}, which is critical, fell short")
+            continue
+        found[name] = await _measured(measures[name], played, run, asked, seconds_per_metric)
+        if name in critical and falls_short(found[name]):
+            missed = name
+    return {name: found[name] for name in measures} if critical else found
 
 
 def _opened(ledger: Ledger | str | Path) -> Ledger:

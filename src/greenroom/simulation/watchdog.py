@@ -25,7 +25,7 @@ import gc
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
-from contextvars import Context, Token, copy_context
+from contextvars import Context, ContextVar, Token, copy_context
 from math import inf
 from threading import get_ident
 from typing import Any, Final, Self, TypeVar
@@ -39,6 +39,8 @@ T = TypeVar("T")
 _KNOCK: Final = 0.1
 _GRACE: Final = 0.1
 _PATIENCE: Final = 0.2
+
+_PARTY: Final = ContextVar[object]("party", default=None)
 
 
 class Deadline:
@@ -57,6 +59,7 @@ class Deadline:
         "expects_loop_at",
         "expired",
         "outer",
+        "party",
         "seconds",
         "was_cut",
     )
@@ -66,6 +69,7 @@ class Deadline:
         self.expired = False
         self.was_cut = False
         self.outer = RUNNING.get()
+        self.party = _PARTY.get()
         self.due = self.expects_loop_at = inf
         self._on_expired = on_expired
         self._over: asyncio.Future[None] | None = None
@@ -217,26 +221,33 @@ async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
             _, left = await asyncio.wait(left, timeout=_KNOCK)
 
 
-def cut_all(loop: asyncio.AbstractEventLoop) -> None:
-    """End everything that is watched on this loop; any thread may ask for it."""
+def cut_all(loop: asyncio.AbstractEventLoop, party: object) -> None:
+    """End everything of one party that is watched on this loop; any thread may ask for it."""
     watch = _watches.get(loop)
     for deadline in () if watch is None else watch.deadlines():
-        deadline.cut()
+        if deadline.party is party:
+            deadline.cut()
 
 
 class vigil:  # noqa: N801 - read as a noun of the trade: with vigil()
     """Keep the watch of the running loop up, however many deadlines begin and end meanwhile.
 
-    Vigils may overlap and nest. What is still watched when the last one closes stays watched.
+    Vigils may overlap and nest. What is still watched when the last one closes stays watched. All
+    work begun inside is of one `party`, to be told from that of others by `cut_all`.
     """
 
-    __slots__ = ("_watch",)
+    __slots__ = ("_party", "_token", "_watch")
+
+    def __init__(self, party: object = None) -> None:
+        self._party = party
 
     def __enter__(self) -> None:
+        self._token = _PARTY.set(self._party)
         self._watch = _watch_here()
         self._watch.vigils += 1
 
     def __exit__(self, *_: object) -> None:
+        _PARTY.reset(self._token)
         self._watch.vigils -= 1
         self._watch.rest()
 

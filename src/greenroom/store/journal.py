@@ -6,15 +6,17 @@ database its file is given to the next, which goes on at its end: only the last 
 counts. A file that has grown long is emptied first.
 
 A line goes to the file when a model has answered, when a tool is called and when a real one has
-returned, together with those before it; what lies between follows from these, and is found again
-when the trial goes on. Nobody waits for the disk: a process that dies loses nothing that was paid
-for, a machine that loses power what was not yet on disk.
+returned, and when a framework that keeps its state to itself has come to rest, together with those
+before it; what lies between follows from these, and is found again when the trial goes on. Nobody
+waits for the disk: a process that dies loses nothing that was paid for, a machine that loses power
+what was not yet on disk.
 """
 
 import fcntl
 import json
 import os
 from contextlib import suppress
+from errno import EMFILE, ENFILE
 from pathlib import Path
 from time import sleep
 from typing import Final
@@ -25,6 +27,7 @@ from greenroom.ledger.events import (
     Event,
     ModelFailed,
     ModelReplied,
+    Remembered,
     ToolCalled,
     ToolFailed,
     ToolReturned,
@@ -37,22 +40,24 @@ _TRIAL: Final = b"T"
 _AGENT: Final = b"A"
 _JUDGE: Final = b"J"
 _SUFFIX = ".jsonl"
-_URGENT = (ModelReplied, ModelFailed, ToolCalled)
+_URGENT = (ModelReplied, ModelFailed, ToolCalled, Remembered)
 _LONG = 1_000_000
 _TRIES = 10
 _MOMENT = 0.01
 
 
 class Entry:
-    """The file of one trial under way, and what was written in it."""
+    """The file of one trial under way, if it has one, and what was written in it."""
 
     __slots__ = ("_file", "_lines", "_waiting", "failure", "is_frozen", "path")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self.path = path
         self.failure = ""
         self.is_frozen = False
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file: int | None = None
+        if path is not None:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._lines: dict[bytes, list[bytes]] = {_AGENT: [], _JUDGE: []}
         self._waiting: list[bytes] = []
 
@@ -80,7 +85,7 @@ class Entry:
     def _append(self, mark: bytes, event: Event) -> None:
         line = encoded(event) + b"\n"
         self._lines[mark].append(line)
-        self._waiting.append(mark + line)
+        self._waiting += (mark, line)  # not joined yet: a long line is held once
         if _cannot_be_repeated(event):
             self._write()
 
@@ -88,7 +93,7 @@ class Entry:
         """Put what waits into the file, in one go."""
         waiting = b"".join(self._waiting)
         self._waiting.clear()
-        if self.is_frozen or self.failure:
+        if self._file is None or self.is_frozen or self.failure:
             return
         try:
             if is_armed("journal.half_written"):
@@ -112,22 +117,27 @@ class Entry:
         """What the metrics asked, as JSON lines."""
         return b"".join(self._lines[_JUDGE])
 
-    def clear(self) -> None:
-        """Make ready for the next trial, whose lines count from its first one on."""
+    def forget(self) -> None:
+        """Hold no lines any more: somebody else does now. Those in the file stay."""
         self._lines = {_AGENT: [], _JUDGE: []}
         self._waiting.clear()
-        if os.lseek(self._file, 0, os.SEEK_CUR) > _LONG:
+
+    def clear(self) -> None:
+        """Make ready for the next trial, whose lines count from its first one on."""
+        self.forget()
+        if self._file is not None and os.lseek(self._file, 0, os.SEEK_CUR) > _LONG:
             os.ftruncate(self._file, 0)
         failpoint("journal.cleared")
 
     def close(self) -> None:
         """Let go of the file."""
         self.is_frozen = True
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
 
 
 def _cannot_be_repeated(event: Event) -> bool:
-    """Whether something was paid for, or may be about to act, or has acted."""
+    """Whether something was paid for, or may be about to act, or has acted, or rests."""
     if isinstance(event, ToolReturned | ToolFailed):
         return event.source == "live"
     return isinstance(event, _URGENT)
@@ -148,9 +158,7 @@ class Journal:
             raise StoreFailed(f"cannot keep a journal in {folder}: {error}.") from error
         if not _locked(self._lock):
             os.close(self._lock)
-            raise StoreFailed(
-                f"run {folder.name!r} is under way in another process. Wait for it, or stop it."
-            )
+            raise under_way(folder.name)
 
     def entry(self) -> Entry:
         """An empty file for a trial that begins."""
@@ -165,7 +173,13 @@ class Journal:
         # Those an earlier process left behind keep their names until they are taken up.
         while (path := self.folder / f"{self._number}{_SUFFIX}").exists():
             self._number += 1
-        return Entry(path)
+        try:
+            return Entry(path)
+        except OSError as error:
+            if error.errno not in (EMFILE, ENFILE):
+                raise
+            # Files are scarce here; a trial without one is safe as soon as it is finished.
+            return Entry(None)
 
     def release(self, entry: Entry) -> None:
         """Take back the file of a trial that is safe in the database."""
@@ -225,6 +239,11 @@ def _left_over(path: Path) -> LeftOver | None:
 def _events(lines: list[bytes], mark: bytes, path: Path) -> Ledger:
     own = (line[1:].decode(errors="replace") for line in lines if line[:1] == mark)
     return Ledger.loads("".join(f"{line}\n" for line in own), str(path))
+
+
+def under_way(run_id: str) -> StoreFailed:
+    """Why a run cannot be taken up."""
+    return StoreFailed(f"run {run_id!r} is under way in another process. Wait for it, or stop it.")
 
 
 def _locked(lock: int) -> bool:

@@ -21,7 +21,7 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.store.database import Database, transaction
 from greenroom.store.failpoints import failpoint
-from greenroom.store.journal import Journal, is_held
+from greenroom.store.journal import Journal, is_held, under_way
 from greenroom.store.runs import Key, Plan, Row, Run, RunStatus
 
 PLACE = ".greenroom"
@@ -69,9 +69,11 @@ class Store:
     ) -> Run:
         """Remember that a run goes on, as it is planned now; trials without a place are forgotten."""
         with transaction(connection):
-            query = "select case_id, trial from trials where run_id = ?"
-            for case_id, trial in connection.execute(query, (run.id,)).fetchall():
+            query = "select case_id, trial, position from trials where run_id = ?"
+            for case_id, trial, before in connection.execute(query, (run.id,)).fetchall():
                 place = places.get(Key(_given(case_id), trial))
+                if place == before:
+                    continue
                 if place is None:
                     change, values = "delete from trials", ()
                 else:
@@ -189,10 +191,14 @@ class Store:
 
     def latest_open(self, plan: Plan) -> Run:
         """The latest run of this set that is not finished."""
-        for run in self.runs():
-            same_set = (run.plan.evalset_id, run.plan.name) == (plan.evalset_id, plan.name)
-            if same_set and run.status == "interrupted":
+        wanted = (plan.evalset_id, plan.name)
+        runs = [run for run in self.runs() if (run.plan.evalset_id, run.plan.name) == wanted]
+        for run in runs:
+            if run.status == "interrupted":
                 return run
+        for run in runs:
+            if run.status == "running":
+                raise under_way(run.id)
         raise NotFound(
             f"no run of {plan.name or plan.evalset_id or 'this set'!r} in {self.place} is "
             f"unfinished. `greenroom runs list` shows what is there; leave --resume out to begin one."

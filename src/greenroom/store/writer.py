@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
@@ -46,6 +46,8 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[_Addition | _Errand | None] = SimpleQueue()
         self._ended = asyncio.Event()
+        self._is_open = True
+        self._connection: sqlite3.Connection | None = None  # the thread's own
         Thread(target=self._write, name="greenroom-store", daemon=True).start()
 
     def add(self, run_id: str, row: Callable[[], Row], tell: Kept) -> None:
@@ -65,39 +67,45 @@ class Writer:
         await self._ended.wait()
 
     def _write(self) -> None:
-        connection: sqlite3.Connection | None = None
         try:
-            for additions, jobs in self._batches():
-                try:
-                    connection = connection or self._store.database.open()
-                except Exception as error:  # noqa: BLE001 - whoever waits has to be told
-                    self._refuse(jobs, self._named(error))
-                    continue
-                if additions:
-                    self._commit(jobs, connection)
-                else:
-                    self._run(jobs[0], connection)
+            # What a round held is let go of before the next is waited for: ledgers can be large.
+            while self._is_open:
+                self._round()
         finally:
-            if connection is not None:
-                connection.close()
+            if self._connection is not None:
+                self._connection.close()
             self._loop.call_soon_threadsafe(self._ended.set)
 
-    def _batches(self) -> "Iterator[tuple[bool, list[Any]]]":
-        """The jobs in their order, until there are no more; additions that wait go together."""
-        while True:
-            jobs = [self._jobs.get()]
-            if isinstance(jobs[0], _Addition):
-                sleep(_GATHERING)
-            with suppress(Empty):
-                while True:
-                    jobs.append(self._jobs.get_nowait())
-            for kind, group in groupby(jobs, type):
-                if kind is _Addition:
-                    yield True, list(group)
-                elif kind is _Errand:
-                    yield from ((False, [errand]) for errand in group)
-                else:
-                    return
+    def _round(self) -> None:
+        """Do what waits, in its order; additions go together."""
+        for kind, group in groupby(self._gathered(), type):
+            if kind is _Addition:
+                self._with_connection(list(group), self._commit)
+            elif kind is _Errand:
+                for errand in group:
+                    self._with_connection([errand], self._run)
+            else:
+                self._is_open = False
+
+    def _gathered(self) -> list[Any]:
+        """The jobs that wait, at least one."""
+        jobs = [self._jobs.get()]
+        if isinstance(jobs[0], _Addition):
+            sleep(_GATHERING)
+        with suppress(Empty):
+            while True:
+                jobs.append(self._jobs.get_nowait())
+        return jobs
+
+    def _with_connection(
+        self, jobs: list[Any], work: Callable[[list[Any], sqlite3.Connection], None]
+    ) -> None:
+        try:
+            self._connection = self._connection or self._store.database.open()
+        except Exception as error:  # noqa: BLE001 - whoever waits has to be told
+            self._refuse(jobs, self._named(error))
+        else:
+            work(jobs, self._connection)
 
     def _commit(self, group: Sequence[_Addition], connection: sqlite3.Connection) -> None:
         failure: GreenroomError | None = None
@@ -108,7 +116,8 @@ class Writer:
             failure = self._named(error)
         self._loop.call_soon_threadsafe(_tell, group, failure)
 
-    def _run(self, errand: _Errand, connection: sqlite3.Connection) -> None:
+    def _run(self, errands: Sequence[_Errand], connection: sqlite3.Connection) -> None:
+        [errand] = errands
         try:
             found = errand.work(connection)
         except Exception as error:  # noqa: BLE001 - whoever waits has to be told

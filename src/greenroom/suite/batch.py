@@ -14,7 +14,8 @@ from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
 from greenroom.simulation.watchdog import vigil
 from greenroom.suite.collecting import Collecting
-from greenroom.suite.evaluation import CONCURRENCY, Cases
+from greenroom.suite.playing import CONCURRENCY
+from greenroom.suite.preparing import Cases
 from greenroom.suite.references import as_evalset, load_agent
 
 OnSimulated = Callable[[Simulation], None]

@@ -2,13 +2,16 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from greenroom.errors import BadInput
 from greenroom.ledger.events import Event, ModelReplied
 from greenroom.results.result import CaseResult
 
 UnknownPrices = Literal["refuse", "allow"]
+
+# Three times $0.1 is a little more than $0.3 in floating point, and meant to be enough.
+_SLACK: Final = 1 + 1e-9
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class Budget:
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
+        self._settled.set()
         if not self.limit > 0:
             raise BadInput(f"budget={self.limit!r} should be an amount of USD above 0.")
         if self.unknown_prices not in ("refuse", "allow"):
@@ -35,18 +39,20 @@ class Budget:
 
     async def begin(self, position: int) -> str:
         """Set money aside for a case; why not, if there is not enough."""
-        while not (why := self._refusal()):
-            if self._dearest is not None or not self._under_way:
+        while True:
+            why = self._refusal()
+            if not why and (self._dearest is not None or not self._under_way):
                 self._under_way[position] = 0.0
                 return ""
+            if why and (self.unpriced_refused or not self._under_way):
+                return why
+            # What was set aside for those under way may turn out to be too much.
             await self._next()
-            continue
-        while self._under_way and not self.unpriced_refused:
-            # What was set aside for them may turn out to be too much.
-            await self._next()
-            if not self._refusal():
-                return await self.begin(position)
-        return why
+
+    def release(self, position: int) -> None:
+        """A case is not begun after all: what was set aside for it is free."""
+        self._under_way.pop(position, None)
+        self._settled.set()
 
     @property
     def unpriced_refused(self) -> bool:
@@ -66,8 +72,19 @@ class Budget:
         """A case is over: what it cost is known, and the rest of what was set aside is free."""
         took = max(self._under_way.pop(position, 0.0), known_cost(result))
         self.spent += took
-        self._dearest = max(self._dearest or 0.0, took)
+        if took or result.status not in ("error", "skipped"):  # else it says nothing of the others
+            self._dearest = max(self._dearest or 0.0, took)
+        if _is_unpriced(result) and not self.unpriced:
+            self.unpriced.add(f"a model that case {result.case_id!r} asked")
         self._settled.set()
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of the figures."""
+        if not self.unpriced:
+            return []
+        models = ", ".join(sorted(self.unpriced))
+        return [f"the budget did not count {models}: the price is unknown"]
 
     def _refusal(self) -> str:
         if self.unpriced_refused:
@@ -78,7 +95,7 @@ class Budget:
             )
         dearest = self._dearest or 0.0
         aside = sum(max(live, dearest) for live in self._under_way.values())
-        if self.spent + aside + dearest > self.limit:
+        if self.spent + aside + dearest > self.limit * _SLACK:
             return (
                 f"the budget of ${self.limit:g} would not suffice: ${self.spent:.4g} are spent, "
                 f"and a case took up to ${dearest:.4g}"
@@ -87,10 +104,17 @@ class Budget:
 
     async def _next(self) -> None:
         """Wait until another case is over."""
-        self._settled.clear()
+        if self._settled.is_set():
+            self._settled = asyncio.Event()  # a new one, for this run may be on another loop
         await self._settled.wait()
 
 
 def known_cost(result: CaseResult) -> float:
     """What agent, user and judges of a case cost, as far as prices are known."""
     return sum(cost or 0.0 for cost in (result.cost, result.user_cost, result.judge_cost))
+
+
+def _is_unpriced(result: CaseResult) -> bool:
+    """Whether a case was played and nobody knows what all of it cost."""
+    costs = (result.cost, result.user_cost, result.judge_cost)
+    return result.ended is not None and None in costs

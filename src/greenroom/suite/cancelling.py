@@ -19,7 +19,7 @@ class Cancel:
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop every run that has this token; the first reason counts."""
         if not self.reason:
-            self.reason = reason
+            self.reason = reason or "cancelled"
         for listener in tuple(self._listeners):
             listener()
 

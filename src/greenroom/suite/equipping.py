@@ -1,12 +1,12 @@
 """What a run brings to the cases of a set: mocks, metrics, and a model for their users."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.parts import MetricLike
+from greenroom.cases.parts import Metric, MetricLike
 from greenroom.errors import BadMetric
 from greenroom.metrics import as_metric
 from greenroom.simulation.users import with_user_model
@@ -35,6 +35,14 @@ def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
     model = config.user_simulator.model if config.user_simulator else ""
     cases = [with_user_model(case, model or None) for case in evalset]
     return replace(evalset, cases=cases, metrics=[*kept, *config.criteria])
+
+
+def all_metrics(given: Iterable[MetricLike], evalset: EvalSet) -> list[Metric]:
+    """The run's metrics and those of the set; on equal names the run's win."""
+    own = [as_metric(metric) for metric in given]
+    names = {metric.name for metric in own}
+    others = map(as_metric, (*evalset.metrics, *(evalset.usual or ())))
+    return [*own, *(metric for metric in others if metric.name not in names)]
 
 
 def _names(given: MetricLike) -> tuple[str, str]:

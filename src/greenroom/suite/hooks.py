@@ -1,17 +1,25 @@
-"""Somebody else's code that is told what happens: it may look, and it harms nothing."""
+"""Somebody else's code that is told what happens: it may look, and it harms nothing.
+
+Single functions are hooks. A plug-in is an object with as many of their names among its methods as
+it likes, and with `on_run_start` and `on_run_complete`.
+"""
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome
+from greenroom.errors import BadInput
 from greenroom.ledger.events import Event
+from greenroom.ledger.records import record
+from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import passage
 from greenroom.simulation.watchdog import watched
+from greenroom.store.runs import Plan
 from greenroom.world.threads import Expired
 
 OnCase = Callable[[Case], None]
@@ -20,56 +28,111 @@ OnMetric = Callable[[Case, str, Outcome], None]
 OnEvent = Callable[[Case, Event], None]
 
 HOOK_SECONDS = 5.0
+_SINGLE = ("on_case_start", "on_event", "on_metric_complete", "on_case_complete")
+MOMENTS = ("on_run_start", *_SINGLE, "on_run_complete")
+"""What a plug-in may hear of, by the names of its methods."""
+
+
+@record
+class _Ear:
+    """One listener, and what to call it in a note."""
+
+    hook: Callable[..., Any]
+    name: str
 
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """Who is told of what. A hook that raises, hangs or is async is noted and changes nothing."""
+    """Who is told of what. A hook that raises, hangs or is async is noted and changes nothing.
+
+    They all work outside the fence: the author of the run listens, not the agent.
+    """
 
     on_case_start: OnCase | None = None
     on_case_complete: OnResult | None = None
     on_metric_complete: OnMetric | None = None
     on_event: OnEvent | None = None
+    plugins: Sequence[Any] = ()
     seconds: float = HOOK_SECONDS
     notes: list[str] = field(default_factory=list[str])
+    _ears: dict[str, list[_Ear]] = field(default_factory=dict[str, list[_Ear]])
+
+    def __post_init__(self) -> None:
+        for moment in _SINGLE:
+            if (hook := getattr(self, moment)) is not None:
+                self._add(moment, _Ear(hook, getattr(hook, "__name__", repr(hook))))
+        for plugin in self.plugins:
+            self._plug_in(plugin)
+
+    def hears(self, moment: str) -> bool:
+        """Whether anybody listens at this moment."""
+        return moment in self._ears
+
+    def run_started(self, plan: Plan) -> None:
+        """A run begins, or goes on."""
+        self._tell("on_run_start", plan)
 
     def case_started(self, case: Case) -> None:
         """A case begins."""
-        self._tell(self.on_case_start, case)
-
-    def case_completed(self, result: CaseResult) -> None:
-        """A trial is done, and safe if the run is written down."""
-        self._tell(self.on_case_complete, result)
-
-    def metric_completed(self, case: Case, name: str, outcome: Outcome) -> None:
-        """A metric has looked at a case."""
-        self._tell(self.on_metric_complete, case, name, outcome)
+        self._tell("on_case_start", case)
 
     def happened(self, case: Case, event: Event) -> None:
         """Something was written into the ledger of a case."""
-        # The author of the run listens, not the agent: the fence is not meant for him.
-        with passage():
-            self._tell(self.on_event, case, event)
+        self._tell("on_event", case, event)
+
+    def metric_completed(self, case: Case, name: str, outcome: Outcome) -> None:
+        """A metric has looked at a case."""
+        self._tell("on_metric_complete", case, name, outcome)
+
+    def case_completed(self, result: CaseResult) -> None:
+        """A trial is done, and safe if the run is written down."""
+        self._tell("on_case_complete", result)
+
+    def run_completed(self, report: Report) -> Report:
+        """A run is over: its report, with a note of what went wrong with those who heard of it."""
+        known = len(self.notes)
+        self._tell("on_run_complete", report)
+        new = self.notes[known:]
+        return replace(report, notes=[*report.notes, *new]) if new else report
 
     def note(self, text: str) -> None:
         """Say something in the report, once."""
         if text not in self.notes:
             self.notes.append(text)
 
-    def _tell(self, hook: Callable[..., None] | None, *what: Any) -> None:
-        if hook is None:
-            return
-        name = getattr(hook, "__name__", hook)
+    def _plug_in(self, plugin: object) -> None:
+        name = type(plugin).__name__
+        heard = [moment for moment in MOMENTS if callable(getattr(plugin, moment, None))]
+        if not heard or isinstance(plugin, type):
+            raise BadInput(
+                f"plugins= has {plugin!r}, which is no plug-in. Give an object with any of the "
+                f"methods {', '.join(MOMENTS)}."
+            )
+        for moment in heard:
+            self._add(moment, _Ear(getattr(plugin, moment), f"{name}.{moment}"))
+
+    def _add(self, moment: str, ear: _Ear) -> None:
+        self._ears.setdefault(moment, []).append(ear)
+
+    def _tell(self, moment: str, *what: Any) -> None:
+        for ear in self._ears.get(moment, ()):
+            with passage(processes=True):
+                self._tell_one(ear, *what)
+
+    def _tell_one(self, ear: _Ear, *what: Any) -> None:
         try:
-            returned = self._in_time(hook, *what)
+            returned = self._in_time(ear.hook, *what)
         except Expired:
-            self.note(f"the hook {name!r} did not return within {self.seconds:g} s, and was cut")
-        except Exception as error:  # noqa: BLE001 - somebody else's code, kept from the results
-            self.note(f"the hook {name!r} raised {error!r}")
+            self.note(
+                f"the hook {ear.name!r} did not return within {self.seconds:g} s, and was cut"
+            )
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - kept from the results
+            # Nothing is awaited here, so a cancellation is the hook's own invention.
+            self.note(f"the hook {ear.name!r} raised {error!r}")
         else:
             if inspect.iscoroutine(returned):
                 returned.close()
-                self.note(f"the hook {name!r} is async and was not awaited; make it a function")
+                self.note(f"the hook {ear.name!r} is async and was not awaited; make it a function")
 
     def _in_time(self, hook: Callable[..., None], *what: Any) -> object:
         task = asyncio.current_task()

@@ -50,23 +50,23 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
             allow_tools=settings.allow_tools,
             allow_unfenced=True,
             allow_opaque=settings.allow_opaque,
-            on_event=_heard_by(take.on_event, take, settings),
+            on_event=heard_by(take.on_event, take, settings),
         )
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     failpoint("trial.played")
-    on_judging = _heard_by(take.on_judging, take, settings)
+    on_judging = heard_by(take.on_judging, take, settings)
     kept: dict[str, Any] = {"judging": take.judging, "keep_ledger": settings.keep_ledgers}
     try:
         scores = await settings.measuring.outcomes(case, ledger, take.judging, on_judging)
     except (Refusal, MetricsHung, BadInput) as error:
         return unmeasured(case, ledger, error, **kept)
-    for name, outcome in scores.items() if settings.hooks.on_metric_complete else ():
+    for name, outcome in scores.items() if settings.hooks.hears("on_metric_complete") else ():
         settings.hooks.metric_completed(case, name, outcome)
     return concluded(case, ledger, scores, **kept)
 
 
-def _heard_by(
+def heard_by(
     written: Callable[[Event], None] | None, take: Take, settings: Settings
 ) -> Callable[[Event], None] | None:
     """Everybody who wants to hear of the events of a take; None if nobody does."""
@@ -75,7 +75,7 @@ def _heard_by(
         ears.append(written)
     if settings.budget is not None:
         ears.append(partial(settings.budget.hear, take.play.position))
-    if settings.hooks.on_event is not None:
+    if settings.hooks.hears("on_event"):
         ears.append(partial(settings.hooks.happened, take.play.case))
     if len(ears) < 2:
         return ears[0] if ears else None

@@ -31,4 +31,6 @@ class Take:
     """What the metrics have asked models so far."""
     on_event: OnEvent | None = None
     on_judging: OnEvent | None = None
+    on_restart: Callable[[Ledger, Ledger], None] | None = None
+    """Hears how much of the run and of its judging still counts, when some is played again."""
     notes: list[str] = field(default_factory=list[str])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +24,8 @@ from greenroom.suite.resuming import taken_up
 Done = Callable[[CaseResult], None]
 
 _AHEAD = 64
-"""How many finished trials may wait for the disk before the run waits for them."""
+_AHEAD_BYTES = 4_000_000
+"""How many finished trials, and bytes of them, may wait for the disk before the run waits for it."""
 
 
 class Recorder(Protocol):
@@ -99,7 +101,13 @@ class Recorded:
     """A run in the store, written by this process and no other."""
 
     def __init__(
-        self, store: Store, writer: Writer, run: Run, journal: Journal, digests: Mapping[str, str]
+        self,
+        store: Store,
+        writer: Writer,
+        run: Run,
+        journal: Journal,
+        digests: Mapping[str, str],
+        notes: Sequence[str] = (),
     ) -> None:
         self.run_id = run.id
         self.failure = ""
@@ -111,8 +119,9 @@ class Recorded:
         self._known = store.keys(run.id) if run.begun_before else {}
         self._left = _longest(journal.left_over()) if run.begun_before else {}
         self._entries: dict[int, Entry] = {}
-        self._notes: list[str] = []
+        self._notes = list(notes)
         self._waiting = 0
+        self._waiting_bytes = 0
         self._room = asyncio.Event()
         self._room.set()
 
@@ -139,6 +148,7 @@ class Recorded:
         if left is not None:
             left.path.unlink(missing_ok=True)
         take.on_event, take.on_judging = entry.agent, entry.judge
+        take.on_restart = partial(_begin_again, entry, key, digest)
         return take
 
     async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
@@ -150,10 +160,14 @@ class Recorded:
             done(result)  # the disk is full, and this is known already
             return
         digest = self._digests[take.play.case.id]
+        ledger, judging = entry.ledger, entry.judging
+        entry.forget()
+        size = len(ledger) + len(judging)
 
         def safe(failure: GreenroomError | None) -> None:
             self._waiting -= 1
-            if self._waiting < _AHEAD:
+            self._waiting_bytes -= size
+            if not self._is_far_ahead:
                 self._room.set()
             if failure is not None:
                 self.failure = str(failure)
@@ -163,14 +177,19 @@ class Recorded:
                 done(self._shelved(result))
 
         self._waiting += 1
+        self._waiting_bytes += size
         self.failure = self.failure or entry.failure
-        ledger, judging = entry.ledger, entry.judging
         self._writer.add(
             self.run_id, lambda: row_of(result, position, digest, ledger, judging), safe
         )
-        if self._waiting >= _AHEAD:
+        # Whoever is woken looks again: another may have filled the room that there was.
+        while self._is_far_ahead:
             self._room.clear()
             await self._room.wait()
+
+    @property
+    def _is_far_ahead(self) -> bool:
+        return self._waiting >= _AHEAD or self._waiting_bytes >= _AHEAD_BYTES
 
     def _shelved(self, result: CaseResult) -> CaseResult:
         """The result without its ledger, which is in the store now."""
@@ -255,26 +274,34 @@ async def recorded(
     accept_changes: bool = False,
 ) -> Recorded:
     """Begin a run in the store, or go on with one of its runs."""
-    run = None if resume is None else _to_resume(store, resume, plan, accept_changes)
-    writer = Writer(store)
+    run = None if resume is None else _to_resume(store, resume, plan, digests, accept_changes)
+    told = [] if run is None else _out_of_date(store, run, digests)
+    writer, journal = Writer(store), None
     try:
         if run is None:
             run = await writer.do(lambda connection: store.begin(plan, connection))
             journal = store.journal(run.id)
         else:
             before, journal = run, store.journal(run.id)
-            stale = _stale(store, run, digests)
-            run = await writer.do(lambda connection: store.resume(before, plan, stale, connection))
+            places = _places(store, run, plan, digests)
+            run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
             failpoint("resume.read")
-        return Recorded(store, writer, run, journal, digests)
+        return Recorded(store, writer, run, journal, digests, told)
     except BaseException:
+        if journal is not None:
+            journal.close(remove=False)
         await writer.close()
         raise
 
 
-def _to_resume(store: Store, wanted: str, plan: Plan, accept_changes: bool) -> Run:
+def _to_resume(
+    store: Store, wanted: str, plan: Plan, digests: Mapping[str, str], accept_changes: bool
+) -> Run:
     run = store.run(wanted) if wanted else store.latest_open(plan)
     changes = run.plan.changes(plan)
+    finished = {key.case_id for key in store.keys(run.id)}
+    if finished and finished.isdisjoint(digests):
+        changes.append("none of its finished cases is among these")
     if changes and not accept_changes:
         raise BadInput(
             f"run {run.id!r} cannot simply go on: {'; '.join(changes)} since it began. Its report "
@@ -284,10 +311,33 @@ def _to_resume(store: Store, wanted: str, plan: Plan, accept_changes: bool) -> R
     return run
 
 
-def _stale(store: Store, run: Run, digests: Mapping[str, str]) -> list[Key]:
-    """Finished trials of cases that are no more, or are others now."""
-    known = store.keys(run.id)
-    return [key for key, digest in known.items() if digests.get(key.case_id) != digest]
+def _out_of_date(store: Store, run: Run, digests: Mapping[str, str]) -> list[str]:
+    """Which finished cases are others by now, or are no more, in words."""
+    known = {key.case_id: digest for key, digest in store.keys(run.id).items()}
+    return [
+        f"case {case_id!r} has changed since the run began, and is played anew"
+        if case_id in digests
+        else f"case {case_id!r} is not among the cases any more, and its results were dropped"
+        for case_id, digest in known.items()
+        if digests.get(case_id) != digest
+    ]
+
+
+def _places(store: Store, run: Run, plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
+    """Where finished trials belong now, without those of cases that are no more, or are others."""
+    first = {case_id: number * plan.trials for number, case_id in enumerate(digests)}
+    return {
+        key: first[key.case_id] + key.trial - 1
+        for key, digest in store.keys(run.id).items()
+        if digests.get(key.case_id) == digest and key.trial <= plan.trials
+    }
+
+
+def _begin_again(entry: Entry, key: Key, digest: str, ledger: Ledger, judging: Ledger) -> None:
+    """Write a trial down anew, up to where it is taken up."""
+    entry.clear()
+    entry.begin(key, digest)
+    entry.take_up(ledger, judging)
 
 
 def _longest(left: Iterable[LeftOver]) -> dict[Key, LeftOver]:
@@ -295,9 +345,13 @@ def _longest(left: Iterable[LeftOver]) -> dict[Key, LeftOver]:
     found: dict[Key, LeftOver] = {}
     for one in left:
         other = found.get(one.key)
-        if other is None or len(one.ledger) > len(other.ledger):
+        if other is None or _length(one) > _length(other):
             found[one.key] = one
     return found
+
+
+def _length(left: LeftOver) -> tuple[int, int]:
+    return len(left.ledger), len(left.judging)
 
 
 def _key(play: Play) -> Key:

@@ -18,7 +18,7 @@ from greenroom.errors import BadAgent, BadFile, NotFound
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
 AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")
-_FOLDER_FILES = ("agent.py", "__init__.py", "main.py")
+FOLDER_FILES = ("agent.py", "__init__.py", "main.py")
 _DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 
 
@@ -177,10 +177,10 @@ def load_module(where: str) -> ModuleType:
 
 
 def _in_folder(folder: Path) -> Path:
-    for name in _FOLDER_FILES:
+    for name in FOLDER_FILES:
         if (folder / name).is_file():
             return folder / name
-    raise NotFound(f"no agent module found in {folder}: none of {', '.join(_FOLDER_FILES)}.")
+    raise NotFound(f"no agent module found in {folder}: none of {', '.join(FOLDER_FILES)}.")
 
 
 def _from_name(dotted: str) -> ModuleType:
@@ -204,7 +204,7 @@ def _from_file(path: Path) -> ModuleType:
         return _from_package(path)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
-    return _executed(path, _module_name(path))
+    return executed(path, _module_name(path))
 
 
 def _from_package(path: Path) -> ModuleType:
@@ -216,7 +216,7 @@ def _from_package(path: Path) -> ModuleType:
         folder = folder.parent
     top = sys.modules.get(parts[0])
     if top is not None and str(folder / parts[0]) not in map(str, getattr(top, "__path__", ())):
-        return _executed(path, _module_name(path))
+        return executed(path, _module_name(path))
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     return importlib.import_module(".".join(parts))
@@ -229,7 +229,8 @@ def _module_name(path: Path) -> str:
     return f"greenroom_loaded_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
 
 
-def _executed(path: Path, name: str) -> ModuleType:
+def executed(path: Path, name: str) -> ModuleType:
+    """The module that running a file by this name makes; one that fails is forgotten."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadFile(f"{path.name} cannot be imported.")

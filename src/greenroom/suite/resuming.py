@@ -1,15 +1,23 @@
 """Where a trial that was cut off can go on."""
 
+from typing import Protocol
+
 from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.ledger.events import InvocationStarted, ModelCalled, Remembered, ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended, started
-from greenroom.store.journal import LeftOver
 from greenroom.suite.plays import Take
 
 
-def taken_up(take: Take, left: LeftOver, agent: Backend | None) -> str:
+class Begun(Protocol):
+    """A trial that was under way when its process ended, as far as it was written down."""
+
+    ledger: Ledger
+    judging: Ledger
+
+
+def taken_up(take: Take, left: Begun, agent: Backend | None) -> str:
     """Let `take` begin where an earlier process was cut off; why, if work has to be done again."""
     case = take.play.case
     backend = agent if case.agent is None else backend_for(case.agent)

@@ -1,10 +1,12 @@
 """A run under way: what is due, what is done, and what made it stop."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter, time
+from typing import TYPE_CHECKING
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
@@ -13,7 +15,7 @@ from greenroom.results.result import UNSEEN, CaseResult, skipped
 from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all, vigil
 from greenroom.store.runs import Key
-from greenroom.suite.budget import known_cost
+from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.hooks import Hooks
@@ -22,7 +24,12 @@ from greenroom.suite.plays import Play, Take
 from greenroom.suite.recording import Recorder
 from greenroom.world.threads import Expired
 
+if TYPE_CHECKING:
+    from greenroom.suite.workers.pool import Pool
+
 _LEFT_OUT = "left out because of its error"
+_AHEAD = 16
+"""How many results may wait for whoever takes them one by one."""
 
 
 @dataclass(slots=True)
@@ -35,6 +42,10 @@ class Running:
     recorder: Recorder
     cancel: Cancel
     notes: list[str] = field(default_factory=list[str])
+    pool: "Pool | None" = None
+    """Who plays in other processes; without one, this process plays."""
+    adaptive: Adaptive | None = None
+    """Who says which trials are worth their price; without one, all are."""
     done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
     stopped: str = ""
     undone: int = 0
@@ -42,9 +53,35 @@ class Running:
     _telling: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
-    def on_result(self, position: int, result: CaseResult) -> None:
-        """Take a result that is safe."""
-        self.done[position] = result
+    _out: "asyncio.Queue[CaseResult | None] | None" = None
+    _taken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def stream(self) -> AsyncGenerator[CaseResult]:
+        """The results as they are done, which are not kept here."""
+        out: asyncio.Queue[CaseResult | None] = asyncio.Queue()
+        self._out = out
+        whole = asyncio.ensure_future(self.report())
+        whole.add_done_callback(lambda _: out.put_nowait(None))
+        try:
+            while (result := await out.get()) is not None:
+                self._taken.set()
+                yield result
+            await whole
+        finally:
+            whole.cancel()
+            await asyncio.gather(whole, return_exceptions=True)
+
+    async def _room(self) -> None:
+        """Wait while whoever takes the results is far behind."""
+        while self._out is not None and self._out.qsize() > _AHEAD:
+            self._taken.clear()
+            await self._taken.wait()
+
+    def _take(self, position: int, result: CaseResult) -> None:
+        if self._out is not None:
+            self._out.put_nowait(result)
+        if self._out is None or self.adaptive is not None:
+            self.done[position] = result
 
     async def report(self) -> Report:
         """What came of it, with a note of whatever a reader should know."""
@@ -58,7 +95,14 @@ class Running:
         results = [self.done[position] for position in sorted(self.done)]
         refused = [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
         self.notes += [*_unseen(results), *refused, *self.settings.hooks.notes]
+        if self.pool is not None:
+            self.notes += [note for note in self.pool.notes if note not in self.notes]
+        if self.settings.budget is not None:
+            self.notes += self.settings.budget.notes
         self.notes += await self._put_away(begun)
+        return self.settings.hooks.run_completed(self._report(results, at, begun))
+
+    def _report(self, results: Sequence[CaseResult], at: float, begun: float) -> Report:
         return Report(
             results,
             self.evalset.name or self.evalset.id,
@@ -79,16 +123,28 @@ class Running:
         """Every trial of every case that is due, at most `concurrency` under way at once."""
         plays = self._plays()
         due = [play for play in plays if not self.recorder.is_done(play)]
-        self.undone = len(due)
+        self.undone = 0 if self.adaptive else len(due)
         self.cancel.listen(self._cut)
         try:
-            with Collecting(), vigil():
-                self._take_earlier(plays)
-                await self._work_off(due)
+            with Collecting(), vigil(self.cancel):
+                if self.adaptive or self.settings.budget:
+                    self._take_earlier(plays)
+                async with self._company(due):
+                    await (self._by_rounds(self.adaptive) if self.adaptive else self._work_off(due))
+                if not (self.adaptive or self.settings.budget):
+                    self._take_earlier(
+                        plays
+                    )  # thousands take their time, and new ones need not wait
                 await self.recorder.flush()
                 await asyncio.gather(*self._telling)
         finally:
             self.cancel.leave(self._cut)
+
+    def _company(self, due: Sequence[Play]) -> AbstractAsyncContextManager[object]:
+        """The worker processes, while anything is due for them."""
+        if self.pool is None or not due or self._stopped():
+            return nullcontext()
+        return self.pool.for_trials(len(due))
 
     def _plays(self) -> list[Play]:
         trials = range(1, self.evalset.trials + 1)
@@ -101,11 +157,25 @@ class Running:
         for key, result in self.recorder.earlier():
             play = places[key]
             if self.settings.budget is not None:
-                self.settings.budget.spent += known_cost(result)
-            self.on_result(play.position, replace(result, asked=play.case))
+                self.settings.budget.settle(play.position, result)
+            self._take(play.position, replace(result, asked=play.case))
+
+    async def _by_rounds(self, adaptive: Adaptive) -> None:
+        """Round after round, until it is decided."""
+        while not self._stopped() and (due := adaptive.due()):
+            fresh = [play for play in due if not self.recorder.is_done(play)]
+            self.undone += len(fresh)
+            await self._work_off(fresh)
+            await self.recorder.flush()
+            for play in due:
+                adaptive.take(self.done[play.position])
+        if self._stopped():
+            self.undone += len(adaptive.due())  # there is more to do, should the run go on
+        self.notes.append(str(adaptive.spending))
 
     async def _work_off(self, due: Sequence[Play]) -> None:
-        width = max(1, min(self.settings.concurrency, len(due)))
+        most = max(self.settings.concurrency, 0 if self.pool is None else self.pool.size)
+        width = max(1, min(most, len(due)))
         waiting = iter(due)
         workers = [asyncio.ensure_future(self._work(waiting)) for _ in range(width)]
         try:
@@ -117,6 +187,7 @@ class Running:
 
     async def _work(self, waiting: Iterator[Play]) -> None:
         for play in waiting:
+            await self._room()
             why = self._stopped() or await self._unaffordable(play)
             if why:
                 self._leave_out(play, f"not run: {why}")
@@ -128,7 +199,12 @@ class Running:
 
     async def _unaffordable(self, play: Play) -> str:
         budget = self.settings.budget
-        return "" if budget is None else await budget.begin(play.position)
+        if budget is None:
+            return ""
+        why = await budget.begin(play.position)
+        if not why and (why := self._stopped()):  # somebody stopped the run while this one waited
+            budget.release(play.position)
+        return why
 
     async def _trial(self, play: Play) -> None:
         """Play one trial, and write down what came of it."""
@@ -147,7 +223,7 @@ class Running:
 
     async def _played(self, take: Take) -> CaseResult:
         try:
-            result = await play_case(self.agent, take, self.settings)
+            result = await self._result(take)
         except (asyncio.CancelledError, Expired):
             task = asyncio.current_task()
             if not self.cancel.reason or task is None:
@@ -158,6 +234,11 @@ class Running:
         if result.status == "error" and self.settings.on_error == "skip":
             result = replace(result, status="skipped", notes=(*result.notes, _LEFT_OUT))
         return result if take.play.trial == 1 else replace(result, trial=take.play.trial)
+
+    async def _result(self, take: Take) -> CaseResult:
+        if self.pool is not None:
+            return await self.pool.play(take)
+        return await play_case(self.agent, take, self.settings)
 
     def _consider(self, result: CaseResult) -> None:
         if result.status == "error" and self.settings.on_error == "stop":
@@ -172,9 +253,9 @@ class Running:
         )
 
     def _complete(self, position: int, result: CaseResult) -> None:
-        self.on_result(position, result)
+        self._take(position, result)
         hooks = self.settings.hooks
-        if hooks.on_case_complete is None:
+        if not hooks.hears("on_case_complete"):
             return
         if asyncio.current_task() is not None:
             hooks.case_completed(result)
@@ -185,7 +266,9 @@ class Running:
     def _cut(self) -> None:
         """End what is under way; any thread, or a signal handler, may ask for it."""
         self.recorder.freeze()
-        cut_all(self._loop)
+        cut_all(self._loop, self.cancel)
+        if self.pool is not None:
+            self._loop.call_soon_threadsafe(self.pool.cut)
 
 
 async def _told(hooks: Hooks, result: CaseResult) -> None:

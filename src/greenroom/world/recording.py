@@ -21,7 +21,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.world.pacer import paces, persist
+from greenroom.world.pacer import is_paced, persist
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World
 
 
@@ -48,8 +48,8 @@ async def answer_model(
     world.record(_question(request))
     begun = perf_counter()
     try:
-        # Before a model has refused anybody this is one look into an empty dict.
-        if request.model in paces:
+        # For a model that is not asked over a wire this is one look at its name.
+        if source == "live" and is_paced(request.model):
             reply, begun = await persist(world, request, body, on_delta)
         else:
             try:

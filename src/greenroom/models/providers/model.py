@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,6 +16,7 @@ RETRIES: Final = 4
 
 # The one door to pydantic-ai's model layer.
 _LAYER: Final = "greenroom.models.providers.asking"
+_loaded: Final[dict[str, Any]] = {}
 
 
 @record
@@ -117,11 +117,11 @@ class ProviderModel:
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         """Ask it once."""
-        layer = sys.modules.get(_LAYER)
-        if layer is None:
-            # A second's work or two, which must not stop the clocks of other cases.
-            layer = await asyncio.to_thread(import_module, _LAYER)
-        return await layer.ask(self, request, on_delta)
+        return await (await _layer()).ask(self, request, on_delta)
+
+    async def get_ready(self) -> None:
+        """Load and open whatever asking takes, so that no call lingers on its way out."""
+        await (await _layer()).client_of(self, self.key())
 
     def __repr__(self) -> str:
         usual = {part.name: part.default for part in fields(self)}
@@ -131,6 +131,14 @@ class ProviderModel:
 
 
 _OPTIONS: Final = frozenset(part.name for part in fields(ProviderModel)) - {"provider", "called"}
+
+
+async def _layer() -> Any:
+    if _LAYER not in _loaded:
+        # A second's work or two, which must not stop the clocks of other cases. Those that come
+        # meanwhile wait for it too: `sys.modules` would show them a module that is half done.
+        _loaded[_LAYER] = await asyncio.to_thread(import_module, _LAYER)
+    return _loaded[_LAYER]
 
 
 def _is_installed(package: str) -> bool:

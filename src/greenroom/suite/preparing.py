@@ -1,0 +1,165 @@
+"""An evaluation before its first case: everything found, checked and put together."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from greenroom.backends.backend import Backend
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.metrics import as_metric
+from greenroom.simulation.fence import blind_spots, not_held
+from greenroom.simulation.stage import check_fence, check_opaque
+from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
+from greenroom.suite.budget import Budget
+from greenroom.suite.cancelling import Cancel
+from greenroom.suite.equipping import all_metrics, as_config, equipped
+from greenroom.suite.hooks import Hooks
+from greenroom.suite.identity import plan_of
+from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
+from greenroom.suite.options import HOOKS, KNOWN, Options
+from greenroom.suite.playing import CONCURRENCY, Settings
+from greenroom.suite.recording import recording
+from greenroom.suite.references import as_evalset, load_agent
+from greenroom.suite.running import Running
+from greenroom.world.answers import AnswerCache
+
+if TYPE_CHECKING:
+    from greenroom.cases.config import EvalConfig
+    from greenroom.suite.workers.pool import Pool
+
+Cases = EvalSet | Case | Iterable[Case] | str | Path
+
+
+async def prepared(agent: Any, cases: Cases, options: Options) -> Running:
+    """An evaluation that is ready to begin; whatever is wrong with it is said now."""
+    _check_names(options)
+    found = as_evalset(cases)
+    config = as_config(options.get("config"))
+    evalset = _with_trials(equipped(found, options.get("mocks", {}), config), options)
+    settings = _settings(evalset, config, options)
+    _make_ready(evalset, settings)
+    backend = await _backend(agent, settings.allow_opaque)
+    pool = _pool(agent, cases, found, evalset, backend, settings, options)
+    # Where workers play, it is their fence that counts, and they tell of it themselves.
+    notes = [] if pool is not None else _fence_notes(options.get("allow_unfenced", False))
+    plan = plan_of(evalset, agent, backend, settings.measuring.metrics)
+    recorder = await recording(
+        options.get("store"),
+        plan,
+        evalset,
+        options.get("resume", False),
+        options.get("accept_changes", False),
+        notes,
+    )
+    settings.hooks.run_started(plan)
+    cancel = options.get("cancel") or Cancel()
+    adaptive = _adaptive(evalset, options)
+    return Running(backend, evalset, settings, recorder, cancel, notes, pool, adaptive)
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name not in KNOWN:
+            near = get_close_matches(name, KNOWN, 1)
+            hint = (
+                f" Did you mean {near[0]}?" if near else f" There are {', '.join(sorted(KNOWN))}."
+            )
+            raise TypeError(f"an evaluation has no option {name!r}.{hint}")
+
+
+def _with_trials(evalset: EvalSet, options: Options) -> EvalSet:
+    trials = options.get("trials")
+    if trials is None:
+        return evalset
+    return replace(evalset, trials=MAX_TRIALS if trials == "auto" else trials)
+
+
+def _adaptive(evalset: EvalSet, options: Options) -> Adaptive | None:
+    if options.get("trials") != "auto":
+        return None
+    return Adaptive(evalset.cases, options.get("min_pass_rate", 1.0))
+
+
+def _settings(evalset: EvalSet, config: "EvalConfig | None", options: Options) -> Settings:
+    cache, budget = options.get("cache"), options.get("budget")
+    hooks: dict[str, Any] = {name: options.get(name) for name in HOOKS}
+    return Settings(
+        measuring=Measuring(
+            metrics=all_metrics(list(options.get("metrics", ())), evalset),
+            seconds_per_metric=options.get("seconds_per_metric", METRIC_SECONDS),
+            cache=AnswerCache(cache) if isinstance(cache, str | Path) else cache,
+        ),
+        allow_tools=options.get("allow_tools", ()),
+        allow_opaque=options.get("allow_opaque", False),
+        concurrency=options.get("concurrency", CONCURRENCY),
+        on_error=options.get("on_error", "collect"),
+        fail_fast=options.get("fail_fast", False) or (config is not None and config.fail_fast),
+        keep_ledgers=options.get("keep_ledgers", True),
+        budget=Budget(budget) if isinstance(budget, int | float) else budget,
+        hooks=Hooks(plugins=tuple(options.get("plugins", ())), **hooks),
+    )
+
+
+def _make_ready(evalset: EvalSet, settings: Settings) -> None:
+    """Find what is wrong with the metrics before the first case, and forgive what was before."""
+    for case in evalset:
+        for given in case.metrics:
+            as_metric(given)
+        forgive(case.metrics)
+    forgive(settings.measuring.metrics)
+
+
+async def _backend(agent: Any, allow_opaque: bool) -> Backend | None:
+    """What plays the agent of the run; None leaves it to the cases."""
+    if isinstance(agent, str):
+        agent = await load_agent(agent)
+    if agent is None:
+        return None
+    backend = backend_for(agent)
+    check_opaque(backend, allow_opaque)
+    return backend
+
+
+def _pool(
+    agent: Any,
+    cases: Cases,
+    found: EvalSet,
+    evalset: EvalSet,
+    backend: Backend | None,
+    settings: Settings,
+    options: Options,
+) -> "Pool | None":
+    """Who plays in other processes; BadInput if they could not find what they need."""
+    workers = options.get("workers")
+    if workers is None:
+        return None
+    # Only those who have a use for processes load them.
+    from greenroom.suite.workers.identity import identity_of
+    from greenroom.suite.workers.pool import Pool
+    from greenroom.suite.workers.referring import Given, Workers, briefing
+
+    given = Given(
+        agent=agent,
+        cases=cases,
+        evalset=found,
+        metrics=list(options.get("metrics", ())),
+        config=options.get("config"),
+        mocks=options.get("mocks", {}),
+        allow_unfenced=options.get("allow_unfenced", False),
+    )
+    asked = workers if isinstance(workers, Workers) else Workers(count=workers)
+    identity = identity_of(backend, evalset, settings.measuring.metrics)
+    return Pool(asked.count, briefing(asked, given, settings), identity, backend, settings)
+
+
+def _fence_notes(allowed: bool) -> list[str]:
+    if not allowed:
+        check_fence()
+    reasons = not_held(asyncio.get_running_loop())
+    notes = [f"the fence was not held: {reason}" for reason in reasons]
+    return [*notes, *(f"the fence cannot see connections of {name}" for name in blind_spots())]

@@ -1,0 +1,202 @@
+"""A trial on its way through workers: what is known of it, and by when it must be over."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from time import monotonic, time
+from typing import Any, Literal
+
+from greenroom.errors import GreenroomError
+from greenroom.ledger.codec import decode
+from greenroom.ledger.events import Event, RunEnded
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import ended, seconds, trajectory
+from greenroom.ledger.records import record
+from greenroom.results.reading import verdict_from
+from greenroom.results.result import CaseResult, broken, unmeasured
+from greenroom.suite.playing import Settings, heard_by
+from greenroom.suite.plays import Take
+from greenroom.world.recording import described
+
+GRACE = 1.0
+"""Seconds after its deadline until a trial counts as blocked; its worker's own watchdog needs less."""
+BEGINNING = 60.0
+"""Seconds in which an idle worker has to begin a trial."""
+
+
+@record
+class Done:
+    """The worker came to a verdict."""
+
+    told: dict[str, Any]
+
+
+@record
+class Died:
+    """The worker is no more; `how` names the signal or exit code."""
+
+    how: str
+
+
+@record
+class Cut:
+    """The worker was ended by its parent, because this trial was overdue, or another."""
+
+    overdue: Literal["", "playing", "measuring"] = ""
+    """What this trial took too long for; empty if it was another's fault."""
+
+
+Ending = Done | Died | Cut
+
+
+@dataclass(slots=True, eq=False)
+class Errand:
+    """One trial, and all that its workers have told of it."""
+
+    take: Take
+    settings: Settings
+    ledger: Ledger = field(init=False)
+    judging: Ledger = field(init=False)
+    notes: list[str] = field(default_factory=list[str])
+    deaths: int = 0
+    over: "asyncio.Future[Ending]" = field(init=False)
+    missed: int = 0
+    """How often in a row it was found overdue."""
+    _sent: float = 0.0
+    _since: float | None = None
+    """When its playing or measuring began in this worker; None before anything was heard."""
+    _spent: float = 0.0
+    """Seconds it was played in earlier workers, also where that left no trace in the ledger."""
+    _ears: dict[bool, Callable[[Event], None] | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        take = self.take
+        self.ledger = Ledger() if take.ledger is None else take.ledger
+        self.judging = take.judging
+        self._spent = seconds(self.ledger)
+        self._ears = {
+            False: heard_by(take.on_event, take, self.settings),
+            True: heard_by(take.on_judging, take, self.settings),
+        }
+
+    # In a worker
+
+    def order(self) -> dict[str, Any]:
+        """What the next worker is told; the clock runs from here."""
+        self.over = asyncio.get_running_loop().create_future()
+        self._sent, self.missed = monotonic(), 0
+        self._since = self._sent if self.is_played else None
+        play = self.take.play
+        return {
+            "position": play.position,
+            "case_id": play.case.id,
+            "trial": play.trial,
+            "ledger": self.ledger.dumps(),
+            "judging": self.judging.dumps(),
+        }
+
+    def hear(self, line: str, *, judging: bool) -> None:
+        """Take an event from the worker; BadLedger if it does not follow what is known."""
+        ledger = self.judging if judging else self.ledger
+        for event in decode([line], "a worker"):
+            # What a worker was cut off from sending it sends once more.
+            if event.seq >= len(ledger):
+                self._write(ledger, event, event.at, self._ears[judging])
+        if self._since is None or (not judging and self.is_played):
+            self._since = monotonic()
+
+    def _write(
+        self, ledger: Ledger, event: Event, at: float, ear: Callable[[Event], None] | None
+    ) -> None:
+        ledger.append(event, at)
+        if ear is not None:
+            ear(event)
+
+    def settle(self, ending: Ending) -> None:
+        """Say how it went in this worker; what is said first counts."""
+        if not self.over.done():
+            self.over.set_result(ending)
+
+    @property
+    def is_played(self) -> bool:
+        """Whether the run is over, and only measuring is left."""
+        return ended(self.ledger) is not None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its worker has been heard to work on it."""
+        return self._since is not None
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether it has been at work for longer than it may be, by its own limits."""
+        return self._since is not None and now > self._since + self._allowed() + GRACE
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether its worker should long have begun."""
+        return self._since is None and now > self._sent + BEGINNING
+
+    def _allowed(self) -> float:
+        if self.is_played:
+            return self.measuring_seconds
+        return self.take.play.case.stop.max_seconds - self._spent
+
+    @property
+    def measuring_seconds(self) -> float:
+        """How long its metrics may take, all together."""
+        measuring, own = self.settings.measuring, self.take.play.case.metrics
+        return measuring.seconds_per_metric * (1 + len(measuring.metrics) + len(own))
+
+    def cut(self) -> Cut:
+        """What is told of this trial when its worker is ended for one that was overdue."""
+        if self.missed < 2:
+            return Cut()
+        return Cut("measuring" if self.is_played else "playing")
+
+    # Between workers
+
+    def go_on(self, take: Take, *, was_blocked: bool) -> None:
+        """Begin the next time where `take` does; tell the journal if that is not the end."""
+        ledger = Ledger() if take.ledger is None else take.ledger
+        is_shorter = len(ledger) < len(self.ledger) or len(take.judging) < len(self.judging)
+        if is_shorter or not was_blocked:
+            self._spent = seconds(ledger)
+        elif self._since is not None and not self.is_played:
+            self._spent += monotonic() - self._since
+        if is_shorter:
+            self.ledger, self.judging = ledger, take.judging
+            if self.take.on_restart is not None:
+                self.take.on_restart(ledger, take.judging)
+
+    def end(self, event: RunEnded) -> None:
+        """End the run in the ledger, because its worker no longer can."""
+        self._write(self.ledger, event, time(), self._ears[False])
+
+    # The result
+
+    def concluded(self, told: dict[str, Any]) -> CaseResult:
+        """The result that a worker came to."""
+        case, keeps = self.take.play.case, self.settings.keep_ledgers
+        # An author's tags may be anything; they come from the case itself.
+        data: dict[str, Any] = {**told["verdict"], "tags": []}
+        verdict = verdict_from(data, f"the verdict on case {case.id!r}", None)
+        notes = (*verdict.notes, *self.notes)
+        result = replace(verdict, asked=case, tags=tuple(case.tags), notes=notes)
+        for name, outcome in result.scores.items():
+            self.settings.hooks.metric_completed(case, name, outcome)
+        if not told["kept"]:
+            return result
+        if keeps:
+            return replace(result, kept=self.ledger, blamed=None)
+        steps = () if result.passed else tuple(trajectory(self.ledger, brief=True))
+        return replace(result, steps=steps)
+
+    def broke(self, error: GreenroomError) -> CaseResult:
+        """The result of a trial that no worker could finish."""
+        case = self.take.play.case
+        if not len(self.ledger):
+            return broken(case, error)
+        if ended(self.ledger) is None:
+            self.end(RunEnded(reason="error", phase=error.phase, **described(error)))
+        keeps = self.settings.keep_ledgers
+        result = unmeasured(case, self.ledger, error, judging=self.judging, keep_ledger=keeps)
+        return replace(result, notes=(*result.notes, *self.notes))

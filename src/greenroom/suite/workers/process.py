@@ -1,0 +1,242 @@
+"""One worker, as its parent sees it: a process, two pipes, and the trials it has in hand."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Any, Final
+
+from greenroom.errors import BadInput, GreenroomError, WorkerDied
+from greenroom.simulation.fence import passage
+from greenroom.suite.workers.errand import Cut, Died, Done, Ending, Errand
+from greenroom.suite.workers.wire import (
+    AGENT,
+    DONE,
+    FAILED,
+    JUDGE,
+    LONGEST,
+    READY,
+    packed,
+    unpacked,
+)
+
+STARTING: Final = 120.0
+"""Seconds in which a worker has to import all it needs."""
+_LEAVING: Final = 2.0
+_LOOK: Final = 0.01
+
+# The parent's path, because the author's code may not be found without it.
+_BEGINNING: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from greenroom.suite.workers.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+)
+
+
+class Worker:
+    """A process that plays trials. `errands` are those it has in hand, by position."""
+
+    def __init__(self) -> None:
+        self.errands: dict[int, Errand] = {}
+        self.is_gone = False
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._process, self._to, self._from = _started()
+        self._cut: dict[Errand, Cut] = {}
+        """What each trial is told when the parent ends this worker because one was overdue."""
+        self._died: str = ""
+        self._dead_since: float | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def start(self, briefing: dict[str, Any]) -> dict[str, Any]:
+        """What the worker found when it did as the briefing says."""
+        try:
+            await self._connect()
+            self._outbox.write(packed(briefing))
+            async with asyncio.timeout(STARTING):
+                return await self._ready
+        except TimeoutError:
+            self.kill()
+            raise WorkerDied(
+                f"a worker process was not ready within {STARTING:g} s; what it imports takes "
+                f"longer, or hangs."
+            ) from None
+        except BaseException:
+            self.kill()
+            raise
+
+    async def _connect(self) -> None:
+        reader = asyncio.StreamReader(LONGEST, loop=self._loop)
+        self._inbox, _ = await self._loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader, loop=self._loop), self._from
+        )
+        self._outbox, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, self._to)
+        self._reading = asyncio.create_task(self._read(reader))
+
+    async def play(self, errand: Errand) -> Ending:
+        """Let the worker play a trial, or go on with it."""
+        position = errand.take.play.position
+        self.errands[position] = errand
+        self._outbox.write(packed(errand.order()))
+        try:
+            return await errand.over
+        finally:
+            self.errands.pop(position, None)
+
+    # What it says
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                self._take(line)
+        except (GreenroomError, ValueError, KeyError, TypeError) as error:
+            self._died = f"said something that cannot be understood: {error}"
+            self._end_process()
+        finally:
+            self._settle(await self._how())
+
+    def _take(self, line: bytes) -> None:
+        if not line.endswith(b"\n"):
+            return  # it died while it spoke
+        mark, position, text = unpacked(line)
+        if mark == READY:
+            self._ready.set_result(json.loads(text))
+        elif mark == FAILED:
+            self._ready.set_exception(
+                BadInput(f"a worker process could not be made ready: {json.loads(text)['why']}")
+            )
+        elif (errand := self.errands.get(position)) is None:
+            return
+        elif mark == DONE:
+            errand.settle(Done(json.loads(text)))
+        else:
+            assert mark in (AGENT, JUDGE)
+            errand.hear(text, judging=mark == JUDGE)
+
+    def _settle(self, how: str) -> None:
+        """The worker is gone: whoever waits for it is told."""
+        self.is_gone = True
+        for errand in tuple(self.errands.values()):
+            errand.settle(self._cut.get(errand) or Died(how))
+        if not self._ready.done():
+            self._ready.set_exception(WorkerDied(f"a worker process {how} before it was ready."))
+            self._ready.exception()  # seen, though nobody may wait for it any more
+
+    async def _how(self) -> str:
+        """How it ended, once its pipe is closed."""
+        await self._exit()
+        self._end_process()
+        return self._died or _told(self._process.returncode)
+
+    # Its end
+
+    def look(self, now: float) -> None:
+        """End the worker if a trial of it is overdue, or if it is dead and its pipe is not."""
+        if self.is_gone or self._cut:
+            return
+        for errand in self.errands.values():
+            # Seen twice: what the worker said meanwhile is heard first.
+            errand.missed = errand.missed + 1 if errand.is_overdue(now) else 0
+        if any(errand.missed > 1 for errand in self.errands.values()):
+            self._cut = {errand: errand.cut() for errand in self.errands.values()}
+            self._end_process()
+        elif self._is_stuck(now):
+            self._died = "did not begin what it was told to play"
+            self._end_process()
+        elif self._process.poll() is not None:
+            # A child of the worker may hold its end of the pipe.
+            self._dead_since = self._dead_since or now
+            if now > self._dead_since + _LEAVING:
+                self._inbox.close()
+
+    def _is_stuck(self, now: float) -> bool:
+        errands = self.errands.values()
+        return not any(e.has_begun for e in errands) and any(e.is_stuck(now) for e in errands)
+
+    def kill(self) -> None:
+        """End it at once, and let nobody wait for it."""
+        self._end_process()
+        self.is_gone = True
+        for errand in tuple(self.errands.values()):
+            errand.over.cancel()
+
+    def _end_process(self) -> None:
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LEAVING)
+
+    async def _exit(self) -> None:
+        """Wait until the process has ended, but not for long."""
+        for _ in range(round(_LEAVING / _LOOK)):
+            if self._process.poll() is not None:
+                return
+            await asyncio.sleep(_LOOK)
+
+    async def leave(self) -> None:
+        """Let it go in peace, but not for long."""
+        if not self._outbox.is_closing():
+            self._outbox.write(packed(None))
+        try:
+            await self._exit()
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """End it, if nothing else did, and put everything away."""
+        self.kill()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._reading is None:
+            self._to.close()
+            self._from.close()
+            return
+        self._inbox.close()
+        if not self._outbox.is_closing():
+            self._outbox.abort()
+        await asyncio.wait({self._reading}, timeout=_LEAVING)
+
+
+def _started() -> tuple["subprocess.Popen[bytes]", Any, Any]:
+    """A new process, and the ends of the pipes to it and from it."""
+    inbox, to = os.pipe()
+    from_, outbox = os.pipe()
+    try:
+        # Nobody's case: the fence of another run in this process is not meant for it.
+        with passage(processes=True):
+            process = subprocess.Popen(
+                [*_python(), "-c", _BEGINNING, json.dumps(sys.path), str(inbox), str(outbox)],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what agents print must not get between the lines of a report
+                pass_fds=(inbox, outbox),
+                process_group=0,  # Ctrl-C is for the parent, who ends its workers
+            )
+    except BaseException:
+        os.close(to)
+        os.close(from_)
+        raise
+    finally:
+        os.close(inbox)
+        os.close(outbox)
+    return process, os.fdopen(to, "wb", 0), os.fdopen(from_, "rb", 0)
+
+
+def _python() -> list[str]:
+    """This Python, with asserts if they count here."""
+    return [sys.executable, *["-O"] * sys.flags.optimize]
+
+
+def _told(code: int | None) -> str:
+    if code is None:
+        return "would not end"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

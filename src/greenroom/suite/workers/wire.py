@@ -1,0 +1,62 @@
+"""The lines between parent and worker. A worker's begin with a mark, its parent's are bare JSON.
+
+R {...}          ready: what was found, to be compared
+F {...}          failed: why nothing can be played
+A7 {...}         an event of trial 7's run, as ledgers are written
+J7 {...}         an event of its measuring
+D7 {...}         done: its verdict, and what a reader should know
+"""
+
+import json
+import os
+from contextvars import Context
+from threading import Lock
+from typing import Any, Final
+
+READY: Final = "R"
+FAILED: Final = "F"
+AGENT: Final = "A"
+JUDGE: Final = "J"
+DONE: Final = "D"
+
+LONGEST: Final = 64 * 1024 * 1024
+"""Bytes in one line; a worker that says more at once is broken."""
+
+
+def packed(message: Any) -> bytes:
+    """A message of the parent as one line."""
+    return json.dumps(message).encode() + b"\n"
+
+
+def unpacked(line: bytes) -> tuple[str, int, str]:
+    """Mark, position and text of a worker's line; ValueError if it is none."""
+    head, space, text = line.decode().partition(" ")
+    if not space or head[:1] not in (READY, FAILED, AGENT, JUDGE, DONE):
+        raise ValueError(f"{line[:80]!r} is no line of a worker")
+    return head[:1], int(head[1:] or -1), text
+
+
+class Outbox:
+    """The worker's end of its pipe. Whoever writes here waits until the parent can take it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._writing = Lock()
+
+    def send(self, mark: str, position: int | None, text: bytes) -> None:
+        """Send a line, whole."""
+        number = "" if position is None else position
+        # An empty context: the watchdog must not break into it when a case's time is up.
+        Context().run(self._write, b"%s %s\n" % (f"{mark}{number}".encode(), text))
+
+    def tell(self, mark: str, position: int | None, message: Any) -> None:
+        """Send a message as JSON."""
+        self.send(mark, position, json.dumps(message).encode())
+
+    def _write(self, line: bytes) -> None:
+        with self._writing:
+            try:
+                while line:
+                    line = line[os.write(self._fd, line) :]
+            except BrokenPipeError:
+                os._exit(1)  # the parent is gone, and nobody else is waiting

@@ -1,0 +1,225 @@
+"""The life of a worker process: it is told what to import, then plays the trials it is sent."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+from greenroom.backends.backend import Backend
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.criteria import criterion_from
+from greenroom.cases.data import case_from
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.parts import MetricLike
+from greenroom.errors import GreenroomError
+from greenroom.ledger.codec import encoded
+from greenroom.ledger.events import Event
+from greenroom.ledger.ledger import Ledger
+from greenroom.results.data import verdict_data
+from greenroom.results.result import broken
+from greenroom.simulation.fence import blind_spots, enclosed_executor, not_held, strays
+from greenroom.simulation.stage import check_fence
+from greenroom.simulation.watchdog import vigil
+from greenroom.suite.collecting import Collecting
+from greenroom.suite.equipping import all_metrics, as_config, equipped
+from greenroom.suite.gathering import gather, gather_beside, load_mocks, load_model
+from greenroom.suite.measuring import Measuring
+from greenroom.suite.playing import Settings, play_case
+from greenroom.suite.plays import Play, Take
+from greenroom.suite.references import as_evalset, load_agent, load_value
+from greenroom.suite.workers.finding import load_as
+from greenroom.suite.workers.identity import identity_of
+from greenroom.suite.workers.wire import AGENT, DONE, FAILED, JUDGE, READY, Outbox
+from greenroom.world.answers import AnswerCache
+
+Briefing = dict[str, Any]
+
+
+def main(inbox: int, outbox: int) -> None:
+    """Work until the parent says that it is enough, or is no more."""
+    # Ctrl-C is for the parent, who ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for fd in (inbox, outbox):
+        os.set_inheritable(fd, False)
+    asyncio.run(_serve(inbox, Outbox(outbox)))
+
+
+async def _serve(inbox: int, outbox: Outbox) -> None:
+    asyncio.get_running_loop().set_default_executor(enclosed_executor())
+    orders = _listening(inbox)
+    bench = await _begun(await orders.get(), outbox)
+    under_way: set[asyncio.Task[None]] = set()
+    with Collecting(), vigil():
+        while bench is not None and (order := await orders.get()) is not None:
+            task = asyncio.create_task(bench.play(order, outbox))
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+
+
+def _listening(inbox: int) -> "asyncio.Queue[Any]":
+    """The parent's lines as they come, heard by a thread: the loop may be blocked."""
+    loop = asyncio.get_running_loop()
+    orders: asyncio.Queue[Any] = asyncio.Queue()
+
+    def listen() -> None:
+        with os.fdopen(inbox, "rb") as lines:
+            for line in lines:
+                loop.call_soon_threadsafe(orders.put_nowait, json.loads(line))
+        os._exit(1)  # the parent is gone
+
+    Thread(target=listen, name="greenroom-orders", daemon=True).start()
+    return orders
+
+
+async def _begun(briefing: Briefing, outbox: Outbox) -> "Bench | None":
+    try:
+        bench = await _bench(briefing)
+        found = identity_of(bench.backend, bench.cases.values(), bench.settings.measuring.metrics)
+        outbox.tell(READY, None, {**found, "notes": bench.notes()})
+    except Exception as error:  # noqa: BLE001 - the author's code, whose failure the parent tells
+        shown = str(error) if isinstance(error, GreenroomError) else repr(error)
+        outbox.tell(FAILED, None, {"why": shown})
+        return None
+    return bench
+
+
+class Bench:
+    """All that a worker needs to play any trial of the run."""
+
+    def __init__(self, backend: Backend | None, cases: dict[str, Case], settings: Settings) -> None:
+        self.backend = backend
+        self.cases = cases
+        self.settings = settings
+        self._strays = len(strays())
+
+    async def play(self, order: dict[str, Any], outbox: Outbox) -> None:
+        """Play a trial, or go on with it, and tell the parent of all that happens."""
+        position, case = order["position"], self.cases[order["case_id"]]
+        ledger, judging = _ledger(order["ledger"]), _ledger(order["judging"])
+        told = _telling(ledger, outbox, AGENT, position), _telling(judging, outbox, JUDGE, position)
+        take = Take(Play(position, case, order["trial"]), ledger, judging, *told)
+        try:
+            result = await play_case(self.backend, take, self.settings)
+        except Exception as error:  # noqa: BLE001 - told to the parent as this trial's error
+            result = broken(case, error)
+        for tell in told:
+            tell(None)
+        done = {
+            "verdict": verdict_data(result),
+            "kept": result.kept is not None,
+            "notes": self.notes(),
+        }
+        outbox.tell(DONE, position, done)
+
+    def notes(self) -> list[str]:
+        """What the fence could not hold or had to refuse in this process, since last asked."""
+        refused, self._strays = strays()[self._strays :], len(strays())
+        return [
+            *(f"the fence was not held: {why}" for why in not_held(asyncio.get_running_loop())),
+            *(f"the fence cannot see connections of {name}" for name in blind_spots()),
+            *(f"the fence refused a thread outside any case: {stray}" for stray in refused),
+        ]
+
+
+def _ledger(text: str) -> Ledger:
+    # Reading needs pydantic, and most trials begin at their beginning.
+    return Ledger.loads(text, "the parent's ledger") if text else Ledger()
+
+
+def _telling(
+    ledger: Ledger, outbox: Outbox, mark: str, position: int
+) -> Callable[[Event | None], None]:
+    """Sends what is new in a ledger; also what an earlier call was cut off from sending."""
+    sent = len(ledger)
+
+    def tell(_: Event | None) -> None:
+        nonlocal sent
+        while sent < len(ledger):
+            outbox.send(mark, position, encoded(ledger[sent]))
+            sent += 1
+
+    return tell
+
+
+# From the briefing
+
+
+async def _bench(briefing: Briefing) -> Bench:
+    if not briefing["allow_unfenced"]:
+        check_fence()
+    for name, file in briefing["modules"]:
+        load_as(name, file)
+    config = as_config(_named(briefing["config"]))
+    evalset = equipped(_cases(briefing["cases"]), _mocks(briefing["mocks"]), config)
+    metrics = [_metric(metric) for metric in briefing["metrics"]]
+    cache = briefing["cache"]
+    settings = Settings(
+        measuring=Measuring(
+            metrics=all_metrics(metrics, evalset),
+            seconds_per_metric=briefing["seconds_per_metric"],
+            cache=None if cache is None else AnswerCache(cache),
+        ),
+        allow_tools=[_named(tool) for tool in briefing["allow_tools"]],
+        allow_opaque=briefing["allow_opaque"],
+    )
+    wanted = set(briefing["ids"])
+    cases = {case.id: case for case in evalset if case.id in wanted}
+    return Bench(await _backend(briefing), cases, settings)
+
+
+async def _backend(briefing: Briefing) -> Backend | None:
+    agent = briefing["agent"]
+    if isinstance(agent, str):
+        model = load_model(briefing["model"]) if briefing["model"] else None
+        agent = await load_agent(agent, model=model)
+    return None if agent is None else backend_for(_named(agent))
+
+
+def _cases(told: dict[str, Any]) -> EvalSet:
+    match told:
+        case {"gathered": where, "configs": configs}:
+            return gather(where, configs=configs).evalset
+        case {"beside": agent, "configs": configs}:
+            return gather_beside(agent, configs=configs).evalset
+        case {"reference": where}:
+            return as_evalset(where)
+        case {"value": where}:
+            return as_evalset(load_value(where))
+        case _:
+            usual = told["usual"]
+            return EvalSet(
+                told["id"],
+                [case_from(data, "case") for data in told["cases"]],
+                metrics=[_metric(metric) for metric in told["metrics"]],
+                usual=None if usual is None else [criterion_from(data, "usual") for data in usual],
+            )
+
+
+def _mocks(told: Any) -> Any:
+    if isinstance(told, str):
+        return load_mocks(told)
+    return case_from({"id": "mocks", "mocks": told}, "mocks").mocks
+
+
+def _metric(told: Any) -> MetricLike:
+    if isinstance(told, str) or "criterion" in told:
+        return criterion_from(told, "metrics")
+    return _named(told)
+
+
+def _named(told: Any) -> Any:
+    """What a reference leads to; anything else is itself."""
+    match told:
+        case {"reference": str(where)}:
+            return load_value(where)
+        case _:
+            return told
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

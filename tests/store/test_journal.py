@@ -1,0 +1,347 @@
+"""The journal: whatever byte it is cut at, what is left of it is how the trial began."""
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenroom.errors import StoreFailed
+from greenroom.ledger import (
+    AgentSaid,
+    Event,
+    Ledger,
+    ModelCalled,
+    ModelReplied,
+    RunEnded,
+    RunStarted,
+    ToolCalled,
+    ToolReturned,
+    UserSaid,
+    call,
+)
+from greenroom.store.journal import Entry, Journal, LeftOver, is_held
+from greenroom.store.runs import Key
+
+KEY = Key("a", 1)
+TEXTS = st.text(max_size=8)
+
+
+def replied(text: str) -> Event:
+    return ModelReplied(path="@1/clerk", node="clerk", agent="clerk", text=text)
+
+
+EVENTS = st.one_of(
+    st.builds(UserSaid, text=TEXTS),
+    st.builds(lambda text: AgentSaid(path="@1", text=text), TEXTS),
+    st.builds(
+        lambda n: ModelCalled(path="@1", node="clerk", agent="clerk", n=n), st.integers(0, 9)
+    ),
+    st.builds(replied, TEXTS),
+    st.builds(
+        lambda key: ToolCalled(path="@1", call_id="c", tool="look", args={"key": key}), TEXTS
+    ),
+    st.builds(
+        lambda value: ToolReturned(path="@1", call_id="c", tool="look", value=value, source="mock"),
+        st.recursive(TEXTS, lambda inner: st.lists(inner, max_size=2), max_leaves=3),
+    ),
+)
+RUNS = st.lists(st.tuples(st.sampled_from("AJ"), EVENTS), max_size=12)
+
+
+def stamped(ledger: Ledger, event: Event) -> Event:
+    return ledger.append(event, at=float(len(ledger)))
+
+
+def written(entry: Entry, run: list[tuple[str, Event]]) -> tuple[Ledger, Ledger]:
+    """Write a trial down as a run would, and give what was written of agent and judges."""
+    ledger, judging = Ledger(), Ledger()
+    entry.agent(stamped(ledger, RunStarted(run_id="a", case={"id": "a"})))
+    for mark, event in run:
+        if mark == "A":
+            entry.agent(stamped(ledger, event))
+        else:
+            entry.judge(stamped(judging, event))
+    return ledger, judging
+
+
+def begun(journal: Journal, key: Key = KEY, digest: str = "d1") -> Entry:
+    entry = journal.entry()
+    entry.begin(key, digest)
+    entry.take_up(Ledger(), Ledger())
+    return entry
+
+
+def file_of(entry: Entry) -> Path:
+    assert entry.path is not None
+    return entry.path
+
+
+def is_prefix(part: Ledger, whole: Ledger) -> bool:
+    return part.events == whole.events[: len(part)]
+
+
+@settings(max_examples=40)
+@given(run=RUNS, data=st.data())
+def test_a_journal_cut_at_any_byte_holds_the_beginning_of_its_trial(run: Any, data: Any) -> None:
+    with TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "run")
+        entry = begun(journal)
+        ledger, judging = written(entry, run)
+        journal.close(remove=False)
+        whole = file_of(entry).read_bytes()
+        file_of(entry).write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+        again = Journal(Path(folder) / "run")
+        for left in again.left_over():
+            assert (left.key, left.digest) == (KEY, "d1")
+            assert is_prefix(left.ledger, ledger)
+            assert is_prefix(left.judging, judging)
+        again.close(remove=True)
+
+
+@settings(max_examples=40)
+@given(run=RUNS)
+def test_what_was_paid_for_is_in_the_file_at_once(run: Any) -> None:
+    with TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "run")
+        written(begun(journal), run)
+        [left] = journal.left_over()  # read while the trial is under way: nothing waits in memory
+        paid = [event for _, event in run if isinstance(event, ModelReplied | ToolCalled)]
+        kept = [*left.ledger, *left.judging]
+        assert len([e for e in kept if isinstance(e, ModelReplied | ToolCalled)]) == len(paid)
+        journal.close(remove=True)
+
+
+@settings(max_examples=40)
+@given(before=RUNS, run=RUNS, data=st.data())
+def test_only_the_last_trial_in_a_file_counts(before: Any, run: Any, data: Any) -> None:
+    with TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "run")
+        first = begun(journal, Key("before", 1))
+        written(first, before)
+        journal.release(first)
+        size = file_of(first).stat().st_size
+        second = begun(journal, Key("after", 2), "d2")
+        assert second is first
+        ledger, _ = written(second, run)
+        journal.close(remove=False)
+        whole = file_of(second).read_bytes()
+        file_of(second).write_bytes(whole[: data.draw(st.integers(size, len(whole)))])
+        again = Journal(Path(folder) / "run")
+        for left in again.left_over():
+            if left.key == Key("after", 2):
+                assert left.digest == "d2"
+                assert is_prefix(left.ledger, ledger)
+            else:
+                assert left.key == Key("before", 1)
+        again.close(remove=True)
+
+
+@settings(max_examples=40)
+@given(run=RUNS, junk=st.binary(max_size=30))
+def test_junk_at_the_end_of_a_file_is_never_taken_for_an_event(run: Any, junk: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "run")
+        entry = begun(journal)
+        ledger, judging = written(entry, run)
+        journal.close(remove=False)
+        with file_of(entry).open("ab") as file:
+            file.write(junk)
+        again = Journal(Path(folder) / "run")
+        for left in again.left_over():
+            assert is_prefix(left.ledger, ledger)
+            assert is_prefix(left.judging, judging)
+        again.close(remove=True)
+
+
+def taken_up(journal: Journal, left: LeftOver) -> Entry:
+    entry = journal.entry()
+    entry.begin(left.key, left.digest)
+    entry.take_up(left.ledger, left.judging)
+    left.path.unlink()
+    return entry
+
+
+def test_a_trial_that_is_taken_up_twice_loses_nothing(tmp_path: Path) -> None:
+    ledger, judging = Ledger(), Ledger()
+    journal = Journal(tmp_path / "run")
+    first = begun(journal)
+    first.agent(stamped(ledger, RunStarted(run_id="a")))
+    first.agent(stamped(ledger, replied("one")))
+    journal.close(remove=False)
+    for text in ("two", "three"):
+        journal = Journal(tmp_path / "run")
+        [left] = journal.left_over()
+        assert left.ledger == ledger
+        entry = taken_up(journal, left)
+        entry.agent(stamped(ledger, replied(text)))
+        entry.judge(stamped(judging, replied(f"judge {text}")))
+        journal.close(remove=False)
+    journal = Journal(tmp_path / "run")
+    [left] = journal.left_over()
+    assert (left.ledger, left.judging) == (ledger, judging)
+    journal.close(remove=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_row_is_the_whole_trial_whatever_is_in_the_file_by_then(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    entry = begun(journal)
+    ledger, judging = written(entry, [("A", UserSaid(text="x")), ("J", replied("y"))])
+    entry.agent(stamped(ledger, RunEnded(reason="finished")))
+    assert Ledger.loads(entry.ledger.decode()) == ledger
+    assert Ledger.loads(entry.judging.decode()) == judging
+    journal.release(entry)
+    assert (entry.ledger, entry.judging) == (b"", b"")
+    journal.close(remove=True)
+
+
+def test_each_trial_under_way_has_a_file_of_its_own(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    entries = [begun(journal, Key("a", trial)) for trial in range(1, 13)]
+    assert len({entry.path for entry in entries}) == 12
+    assert {left.key for left in journal.left_over()} == {Key("a", t) for t in range(1, 13)}
+    journal.close(remove=True)
+
+
+def test_files_that_were_left_behind_are_not_written_over(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    for trial in (1, 2, 3):
+        begun(journal, Key("a", trial))
+    journal.close(remove=False)
+    again = Journal(tmp_path / "run")
+    for left in again.left_over()[:2]:
+        taken_up(again, left)
+    begun(again, Key("b", 1))
+    assert len(again.left_over()) == 4
+    again.close(remove=True)
+
+
+def test_a_file_that_has_grown_long_is_emptied_for_the_next(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    sizes: list[int] = []
+    for trial in range(1, 5):
+        entry = begun(journal, Key("a", trial))
+        ledger = Ledger()
+        entry.agent(stamped(ledger, RunStarted(run_id="a")))
+        entry.agent(stamped(ledger, replied("x" * 600_000)))
+        [left] = journal.left_over()
+        assert (left.key, left.ledger) == (Key("a", trial), ledger)
+        sizes.append(file_of(entry).stat().st_size)
+        journal.release(entry)
+    assert max(sizes) < 2_000_000
+    journal.close(remove=True)
+
+
+def test_a_frozen_file_keeps_what_it_has(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    entry, ledger = begun(journal), Ledger()
+    entry.agent(stamped(ledger, RunStarted(run_id="a")))
+    entry.agent(stamped(ledger, replied("paid for")))
+    journal.freeze()
+    entry.agent(stamped(ledger, replied("noise")))
+    [left] = journal.left_over()
+    assert [e.text for e in left.ledger.of(ModelReplied)] == ["paid for"]
+    journal.close(remove=True)
+
+
+def test_half_a_character_does_not_stop_the_journal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    key = Key("a\udc80", 1)
+    entry, ledger = begun(journal, key), Ledger()
+    entry.agent(stamped(ledger, RunStarted(run_id="a")))
+    entry.agent(stamped(ledger, replied("half \ud83d")))
+    entry.agent(
+        stamped(ledger, ToolCalled(path="@1", call_id="c", tool="t", args={"\ud83d": "\udc80"}))
+    )
+    [left] = journal.left_over()
+    assert (left.key, len(left.ledger)) == (key, 3)
+    journal.close(remove=True)
+
+
+def test_line_ends_inside_of_texts_do_not_cut_lines(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    entry, ledger = begun(journal, Key("a\nA{}\nT{}", 1)), Ledger()
+    entry.agent(stamped(ledger, RunStarted(run_id="a")))
+    entry.agent(stamped(ledger, replied('T{"case_id": "x"}\nA{}\r\n\u2028\u0085\x00 end')))
+    [left] = journal.left_over()
+    assert (left.key.case_id, left.ledger) == ("a\nA{}\nT{}", ledger)
+    journal.close(remove=True)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"T\n", b"T{}\n", b"T[]\n", b"\x00" * 9, b'T{"case_id": 1}\n', b"A{}\n"]
+)
+def test_a_file_that_makes_no_sense_is_left_out(tmp_path: Path, content: bytes) -> None:
+    journal = Journal(tmp_path / "run")
+    (tmp_path / "run" / "0.jsonl").write_bytes(content)
+    assert journal.left_over() == []
+    journal.close(remove=True)
+
+
+def test_one_holder_at_a_time(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    assert is_held(tmp_path / "run")
+    with pytest.raises(StoreFailed, match="run 'run' is under way in another process"):
+        Journal(tmp_path / "run")
+    journal.close(remove=False)
+    assert not is_held(tmp_path / "run")
+    assert not is_held(tmp_path / "never")
+    Journal(tmp_path / "run").close(remove=True)
+
+
+def test_who_only_looks_whether_it_is_held_does_not_stand_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Journal(tmp_path / "run").close(remove=False)
+    looking = os.open(tmp_path / "run" / "lock", os.O_RDWR)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    # By the time that the other has waited for a moment, the look is over.
+    monkeypatch.setattr("greenroom.store.journal.sleep", lambda _: os.close(looking))
+    Journal(tmp_path / "run").close(remove=True)
+
+
+def test_what_somebody_else_put_there_does_not_break_the_end(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    begun(journal)
+    (tmp_path / "run" / ".DS_Store").touch()
+    journal.close(remove=True)
+    assert not is_held(tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".DS_Store"]
+
+
+def test_journals_are_for_their_owner_only(tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        journal = Journal(tmp_path / "run")
+        begun(journal)
+    finally:
+        os.umask(umask)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "run").iterdir()}
+    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
+    assert modes == {"lock": 0o600, "0.jsonl": 0o600}
+    journal.close(remove=True)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreFailed, match="cannot keep a journal in"):
+        Journal(tmp_path / "file" / "run")
+
+
+def test_calls_with_arguments_come_back_as_they_were(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    entry, ledger = begun(journal), Ledger()
+    wanted = (call("look", key="ö\u2028"), call("look", key=[1, 2.5, None, {"x": True}]))
+    entry.agent(stamped(ledger, RunStarted(run_id="a")))
+    entry.agent(
+        stamped(ledger, ModelReplied(path="@1", node="n", agent="n", text="", calls=wanted))
+    )
+    [left] = journal.left_over()
+    assert left.ledger == ledger
+    journal.close(remove=True)

@@ -1,0 +1,212 @@
+"""A run that goes on: what is finished stays, and what has changed is named."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom import (
+    EvalSet,
+    evaluate,
+)
+from greenroom.errors import BadInput, NotFound, StoreFailed
+from greenroom.metrics import contains
+from greenroom.store import Store
+from store.asked import Asked
+from store.errands import OK, PER_TRIAL, answer, case, cases, clerk, cut_run, ids, resumed, statuses
+from store.timeless import timeless
+
+
+async def test_a_finished_trial_is_not_played_again(tmp_path: Path) -> None:
+    before = await cut_run(tmp_path, cases(), at=PER_TRIAL + 1)
+    report, model = await resumed(tmp_path, cases())
+    assert statuses(report) == ["passed"] * 3
+    assert before.count + model.count == 3 * PER_TRIAL + 1
+    assert not [asked for asked in model.questions if asked.endswith("found a")]
+
+
+async def test_a_whole_run_that_is_resumed_by_its_id_asks_nothing(tmp_path: Path) -> None:
+    first, _ = await resumed(tmp_path, cases(), resume=False)
+    again, model = await resumed(tmp_path, cases(), resume=first.id)
+    assert model.count == 0
+    assert (again.id, timeless(again)) == (first.id, timeless(first))
+
+
+async def test_only_the_run_of_this_set_goes_on(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=2)
+    with pytest.raises(NotFound, match=r"no run of 'others' .* is unfinished"):
+        await resumed(tmp_path, EvalSet("others", [case("a")]))
+
+
+async def test_a_run_that_nobody_knows_cannot_go_on(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases(), at=2)
+    with pytest.raises(NotFound, match="no run 'nonsense'"):
+        await resumed(tmp_path, cases(), resume="nonsense")
+
+
+async def test_without_a_store_nothing_can_go_on(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no store to resume from"):
+        await evaluate(clerk(Asked(answer)), cases(), store=False, resume=True)
+
+
+async def test_a_failed_attempt_to_go_on_does_not_stand_in_the_way_of_the_next(
+    tmp_path: Path,
+) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 2)
+    database = Store(tmp_path).database
+    with database.connected() as connection:
+        connection.execute(
+            "create trigger full before update on runs begin select raise(fail, 'no room'); end"
+        )
+    with pytest.raises(StoreFailed, match="no room"):
+        await resumed(tmp_path, cases())
+    with database.connected() as connection:
+        connection.execute("drop trigger full")
+    report, _ = await resumed(tmp_path, cases())
+    assert report.passed
+
+
+# What has changed
+
+
+async def test_a_changed_case_is_played_anew_and_the_others_are_not(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases(), at=2 * PER_TRIAL + 1)
+    changed = EvalSet("errands", [case("a"), case("b", "Other words"), case("c")])
+    report, model = await resumed(tmp_path, changed)
+    assert statuses(report) == ["passed"] * 3
+    assert [asked for asked in model.questions if "words" in asked] == ["clerk:Other words"]
+    assert not [asked for asked in model.questions if asked.endswith("found a")]
+
+
+async def test_a_changed_mock_makes_it_another_case(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=PER_TRIAL + 1)
+    changed = EvalSet("errands", [case("a", mocks={"look": "news"}), case("b")])
+    _, model = await resumed(tmp_path, changed)
+    assert "clerk:news" in model.questions
+
+
+async def test_a_changed_case_that_was_cut_begins_anew(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("a"), at=3)
+    changed = EvalSet("errands", [case("a", "Other", "words")])
+    report, model = await resumed(tmp_path, changed)
+    assert model.count == PER_TRIAL
+    assert "Hello" not in (report.results[0].ledger or pytest.fail("no ledger")).dumps()
+
+
+async def test_a_removed_case_is_dropped(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("a", "b", "c"), at=2 * PER_TRIAL + 1)
+    report, _ = await resumed(tmp_path, cases("b", "c"))
+    assert ids(report) == ids(Store(tmp_path).report(report.id)) == ["b", "c"]
+
+
+async def test_an_added_case_is_played_in_its_place(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("b", "d"), at=PER_TRIAL + 1)
+    report, model = await resumed(tmp_path, cases("a", "b", "c", "d"))
+    assert ids(report) == ids(Store(tmp_path).report(report.id)) == ["a", "b", "c", "d"]
+    assert model.count == 3 * PER_TRIAL
+
+
+async def test_fewer_trials_drop_those_that_are_not_wanted_any_more(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=3 * PER_TRIAL + 1, trials=3)
+    report, model = await resumed(tmp_path, cases("a", "b"), trials=2)
+    wanted = ["a", "a (trial 2)", "b", "b (trial 2)"]
+    assert ids(report) == ids(Store(tmp_path).report(report.id)) == wanted
+    assert model.count == 2 * PER_TRIAL
+
+
+async def test_more_trials_add_to_those_that_are_there(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases("a", "b"), at=PER_TRIAL + 1)
+    report, model = await resumed(tmp_path, cases("a", "b"), trials=2)
+    wanted = ["a", "a (trial 2)", "b", "b (trial 2)"]
+    assert ids(report) == ids(Store(tmp_path).report(report.id)) == wanted
+    assert model.count == 3 * PER_TRIAL
+
+
+async def test_a_changed_agent_is_refused(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 1)
+    model = Asked(answer)
+    with pytest.raises(BadInput, match="the agent has changed"):
+        await resumed(tmp_path, cases(), agent=clerk(model, "Be long."))
+    assert model.count == 0
+
+
+async def test_a_changed_agent_goes_on_if_that_is_accepted(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 3)
+    model = Asked(answer)
+    report, _ = await resumed(
+        tmp_path, cases(), agent=clerk(model, "Be long."), accept_changes=True
+    )
+    assert statuses(report) == ["passed"] * 3
+    assert model.count == 2 * PER_TRIAL
+    assert [note for note in report.notes if "'b'" in note and "agent has changed" in note]
+
+
+@pytest.mark.parametrize(
+    "now, words",
+    [
+        ([contains("found", name="ok")], "metric 'ok' has changed"),
+        ([OK, contains("found", name="found")], "metric 'found' was added"),
+        ([], "metric 'ok' was removed"),
+    ],
+)
+async def test_a_changed_metric_is_refused_by_its_name(
+    tmp_path: Path, now: Sequence[Any], words: str
+) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 1)
+    with pytest.raises(BadInput, match=words):
+        await resumed(tmp_path, cases(), metrics=now)
+    report, _ = await resumed(tmp_path, cases(), metrics=now, accept_changes=True)
+    assert len(report) == 3
+
+
+async def test_a_refused_run_can_go_on_as_it_was(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 3)
+    with pytest.raises(BadInput):
+        await resumed(tmp_path, cases(), metrics=[])
+    report, model = await resumed(tmp_path, cases())
+    assert statuses(report) == ["passed"] * 3
+    assert model.count == 2 * PER_TRIAL - 2
+
+
+async def test_another_list_of_cases_does_not_sweep_a_run_away(tmp_path: Path) -> None:
+    """Lists of cases have no name of their own, so one is easily taken for another."""
+    options: dict[str, Any] = {"store": tmp_path, "metrics": [OK], "concurrency": 1}
+    model = Asked(answer, cut=PER_TRIAL + 1)
+    await evaluate(clerk(model), [case("a"), case("b")], cancel=model.cancel, **options)
+    with pytest.raises(BadInput, match="none of its finished cases is among these"):
+        await evaluate(clerk(Asked(answer)), [case("x"), case("y")], resume=True, **options)
+    again = Asked(answer)
+    await evaluate(clerk(again), [case("a"), case("b")], resume=True, **options)
+    assert again.count == PER_TRIAL
+
+
+# Who else is at work
+
+HOLD = """
+import sys
+from greenroom.store import Store
+journal = Store(sys.argv[1]).journal(sys.argv[2])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_a_run_that_is_under_way_in_another_process_is_refused(tmp_path: Path) -> None:
+    await cut_run(tmp_path, cases(), at=PER_TRIAL + 1)
+    [run] = Store(tmp_path).runs()
+    command = [sys.executable, "-c", HOLD, str(tmp_path), run.id]
+    with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs meanwhile
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreFailed, match=f"run '{run.id}' is under way in another process"):
+            await resumed(tmp_path, cases(), resume=run.id)
+        with pytest.raises(StoreFailed, match="is under way in another process"):
+            Store(tmp_path).delete(run.id)
+        holder.communicate()
+    report, _ = await resumed(tmp_path, cases(), resume=run.id)
+    assert report.passed

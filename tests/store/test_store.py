@@ -1,0 +1,303 @@
+"""The store: what is put into it comes out of it, and what cannot be used is named."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenroom import Case, EvalSet, evaluate, step
+from greenroom.errors import NotFound, StoreFailed
+from greenroom.metrics import contains
+from greenroom.store import Run, Store, default_store
+from greenroom.store.database import VERSION, Database, transaction
+from greenroom.store.runs import Key, Plan, Row
+from store.timeless import timeless
+
+ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
+OK = contains("You said", name="ok")
+INSERT = "insert into runs (id, name, status, begun, plan) values (1, 1, 1, 1, 1)"
+
+
+def row(case_id: str, trial: int = 1, position: int = 0, digest: str = "d") -> Row:
+    return Row(
+        key=Key(case_id, trial),
+        position=position,
+        digest=digest,
+        status="passed",
+        verdict="{}",
+        ledger=b"",
+        judging=b"",
+    )
+
+
+def begun(store: Store, name: str = "s", rows: Iterable[Row] = ()) -> Run:
+    with store.database.connected() as connection:
+        run = store.begin(Plan(name=name, evalset_id=name, cases=3), connection)
+        store.add(run.id, rows, connection)
+        return run
+
+
+async def played(store: Store, *ids: str, **options: Any) -> Any:
+    evalset = EvalSet("s", [Case(name, f"Hello {name}") for name in ids])
+    return await evaluate(ECHO, evalset, metrics=[OK], store=store, **options)
+
+
+# What is kept
+
+
+async def test_a_run_is_remembered_as_its_report_told_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    report = await played(store, "b", "a", trials=2)
+    [run] = store.runs()
+    assert (run.id, run.status, run.done, run.total) == (report.id, "finished", 4, 4)
+    assert run.counts == {"passed": 4}
+    assert timeless(store.report(run.id)) == timeless(report)
+    ledgers = [result.ledger for result in store.report(run.id)]
+    assert ledgers == [result.ledger for result in report]
+    assert not (tmp_path / "journals" / run.id).exists()
+
+
+async def test_what_the_metrics_asked_is_kept_apart(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    report = await played(store, "a")
+    assert len(store.ledger(report.id, Key("a", 1), "judging")) == 0
+    assert len(store.ledger(report.id, Key("a", 1))) > 0
+
+
+def test_a_ledger_that_is_not_there_is_named(tmp_path: Path) -> None:
+    run = begun(Store(tmp_path))
+    with pytest.raises(NotFound, match=r"no trial 2 of case 'a' any more"):
+        Store(tmp_path).ledger(run.id, Key("a", 2))
+
+
+def test_runs_are_told_the_latest_first(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    ids = [begun(store, str(number)).id for number in range(5)]
+    assert [run.id for run in store.runs()] == ids[::-1]
+
+
+def test_ids_are_not_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(["one", "one", "one", "two"])
+    monkeypatch.setattr("greenroom.store.store._new_id", lambda: next(drawn))
+    store = Store(tmp_path)
+    assert [begun(store).id, begun(store).id] == ["one", "two"]
+
+
+def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    first, second = begun(store), begun(store)
+    assert store.run(first.id).id == first.id
+    with pytest.raises(NotFound, match="several runs begin with '2'"):
+        store.run("2")
+    store.delete(second.id)
+    assert store.run(first.id[:-1]).id == first.id
+    for nothing in ("", "nonsense", "%"):
+        with pytest.raises(NotFound, match="there is no run"):
+            store.run(nothing)
+
+
+def test_a_deleted_run_is_gone_with_its_trials_and_no_other(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    gone, stays = begun(store, rows=[row("a")]), begun(store, rows=[row("a")])
+    store.journal(gone.id).close(remove=False)
+    store.delete(gone.id)
+    assert [run.id for run in store.runs()] == [stays.id]
+    assert (store.keys(gone.id), list(store.keys(stays.id))) == ({}, [Key("a", 1)])
+    assert not (tmp_path / "journals" / gone.id).exists()
+
+
+def test_a_run_whose_process_is_gone_was_interrupted(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run = begun(store)
+    journal = store.journal(run.id)
+    assert store.run(run.id).status == "running"
+    with pytest.raises(StoreFailed, match=f"run '{run.id}' is under way in another process"):
+        store.latest_open(run.plan)
+    journal.close(remove=False)
+    assert store.run(run.id).status == "interrupted"
+    assert store.latest_open(run.plan).id == run.id
+
+
+def test_to_look_at_a_store_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    assert Store(tmp_path / "nowhere").runs() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+TEXTS = st.text(st.characters(exclude_categories=()), min_size=1, max_size=6)
+
+
+@settings(max_examples=30)
+@given(ids=st.lists(TEXTS, min_size=1, max_size=4, unique=True))
+def test_ids_of_any_characters_are_told_apart(
+    tmp_path_factory: pytest.TempPathFactory, ids: list[str]
+) -> None:
+    store = Store(tmp_path_factory.mktemp("store"))
+    run = begun(store, ids[0], [row(name, digest=f"d{i}") for i, name in enumerate(ids)])
+    wanted = {Key(name, 1): f"d{i}" for i, name in enumerate(ids)}
+    assert store.keys(run.id) == wanted
+    assert store.run(run.id).plan.name == ids[0]
+    with store.database.connected() as connection:
+        store.resume(run, run.plan, {Key(ids[0], 1): 0}, connection)
+    assert store.keys(run.id) == {Key(ids[0], 1): "d0"}
+
+
+def test_a_run_that_goes_on_keeps_what_has_a_place_and_in_its_order(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run = begun(store, rows=[row("a", position=0), row("b", position=1), row("c", position=2)])
+    with store.database.connected() as connection:
+        plan = Plan(name="new", evalset_id="s", cases=2)
+        again = store.resume(run, plan, {Key("c", 1): 0, Key("a", 1): 1}, connection)
+        order = connection.execute("select case_id from trials order by position").fetchall()
+    assert order == [("c",), ("a",)]
+    assert (again.begun_before, again.plan, store.run(run.id).plan) == (True, plan, plan)
+
+
+# What goes wrong
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    begun(Store(tmp_path))
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        connection.execute(f"pragma user_version = {VERSION + 1}")
+    connection.close()
+    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 2, known 1\)"):
+        Store(tmp_path).runs()
+
+
+async def test_a_newer_format_is_left_as_it_is(tmp_path: Path) -> None:
+    begun(Store(tmp_path), rows=[row("a")])
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        connection.execute(f"pragma user_version = {VERSION + 1}")
+    connection.close()
+    with pytest.raises(StoreFailed, match="newer Greenroom"):
+        await played(Store(tmp_path), "a")
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        assert connection.execute("select count(*) from runs").fetchone() == (1,)
+    connection.close()
+
+
+@pytest.mark.parametrize("content", [b"nonsense " * 100, b"SQLite format 3\x00" + b"\x00" * 500])
+def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "runs.db").write_bytes(content)
+    with pytest.raises(StoreFailed, match=r"runs\.db cannot be used: .*; look at the file"):
+        Store(tmp_path).runs()
+    assert (tmp_path / "runs.db").read_bytes() == content
+
+
+def test_a_transaction_that_breaks_leaves_nothing_behind(tmp_path: Path) -> None:
+    database = Database(tmp_path / "x" / "runs.db")
+    with database.connected() as connection:
+        with pytest.raises(sqlite3.IntegrityError), transaction(connection):
+            connection.executemany(INSERT, [(), ()])  # the second one has the id of the first
+        assert connection.execute("select count(*) from runs").fetchone() == (0,)
+        with transaction(connection):
+            connection.execute(INSERT)
+        assert connection.execute("select count(*) from runs").fetchone() == (1,)
+
+
+def test_a_commit_that_is_refused_leaves_no_transaction_open(tmp_path: Path) -> None:
+    database = Database(tmp_path / "x" / "runs.db")
+    with database.connected() as connection:
+        connection.execute("pragma foreign_keys = on")
+        connection.execute(
+            "create table parts (of text references runs(id) deferrable initially deferred)"
+        )
+        with pytest.raises(sqlite3.IntegrityError), transaction(connection):
+            connection.execute("insert into parts values ('nobody')")
+        assert not connection.in_transaction
+
+
+# Who may read it
+
+
+def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
+    store = Store(tmp_path / "new")
+    with store.database.connected() as connection:
+        store.begin(Plan(), connection)
+        modes = {
+            path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()
+        }
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    assert modes.pop(".gitignore")
+    assert modes == {"runs.db": 0o600, "runs.db-wal": 0o600, "runs.db-shm": 0o600}
+
+
+def test_a_store_in_an_open_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    umask = os.umask(0)
+    try:
+        begun(Store(tmp_path / "open"))
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "open" / "runs.db").stat().st_mode) == 0o600
+
+
+def test_a_new_store_stays_out_of_repositories(tmp_path: Path) -> None:
+    begun(Store(tmp_path / "new"))
+    assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"
+
+
+# Where it is
+
+
+async def test_without_a_word_the_variable_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "there"))
+    report = await evaluate(ECHO, Case("a", "Hi"), metrics=[OK])
+    assert [run.id for run in Store(tmp_path / "there").runs()] == [report.id]
+    monkeypatch.setenv("GREENROOM_STORE", "off")
+    assert default_store() is None
+
+
+async def test_without_a_variable_it_is_in_the_folder_one_works_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GREENROOM_STORE")
+    monkeypatch.chdir(tmp_path)
+    report = await evaluate(ECHO, Case("a", "Hi"), metrics=[OK])
+    assert [run.id for run in Store(tmp_path / ".greenroom").runs()] == [report.id]
+
+
+async def test_a_usual_place_that_cannot_be_written_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "file" / "there"))
+    report = await evaluate(ECHO, Case("a", "Hi"), metrics=[OK])
+    assert report.passed
+    [note] = [note for note in report.notes if "the run is not remembered" in note]
+    assert "cannot keep runs in" in note
+
+
+async def test_a_place_that_was_asked_for_must_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    asked: list[str] = []
+    agent = step(lambda ctx: asked.append(ctx.input), name="s")
+    with pytest.raises(StoreFailed, match="cannot keep runs in"):
+        await evaluate(agent, Case("a", "Hi"), metrics=[OK], store=tmp_path / "file" / "there")
+    assert asked == []
+
+
+async def test_nothing_is_written_if_nobody_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GREENROOM_STORE")
+    monkeypatch.chdir(tmp_path)
+    await evaluate(ECHO, Case("a", "Hi"), metrics=[OK], store=False)
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - a short look, in an async test
+
+
+def test_many_may_make_one_store_at_the_same_moment(tmp_path: Path) -> None:
+    for attempt in range(10):
+        store = Store(tmp_path / str(attempt))
+        with ThreadPoolExecutor(8) as pool:
+            runs = list(pool.map(lambda n: begun(store, str(n)).id, range(8)))  # noqa: B023
+        assert {run.id for run in store.runs()} == set(runs)

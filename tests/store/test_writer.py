@@ -1,0 +1,166 @@
+"""The writer: everything in its order, everybody told, whatever breaks."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom.errors import GreenroomError, StoreFailed
+from greenroom.store import Store
+from greenroom.store.runs import Key, Plan, Row
+from greenroom.store.writer import Writer
+
+
+def row(case_id: str = "a", trial: int = 1, **options: Any) -> Row:
+    given: dict[str, Any] = {
+        "position": 0,
+        "digest": "d",
+        "status": "passed",
+        "verdict": "{}",
+        "ledger": b"",
+        "judging": b"",
+        **options,
+    }
+    return Row(key=Key(case_id, trial), **given)
+
+
+class Told:
+    """Who was told what, in the order of telling."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, GreenroomError | None]] = []
+
+    def of(self, name: str) -> Any:
+        return lambda failure: self.all.append((name, failure))
+
+
+@asynccontextmanager
+async def writing(store: Store) -> AsyncGenerator[tuple[Writer, str]]:
+    writer = Writer(store)
+    run = await writer.do(lambda connection: store.begin(Plan(name="s"), connection))
+    yield writer, run.id
+    await writer.close()
+
+
+async def test_everything_is_written_and_told_in_its_order(tmp_path: Path) -> None:
+    store, told = Store(tmp_path), Told()
+    names = [f"case {i}" for i in range(300)]
+    async with writing(store) as (writer, run_id):
+        for name in names:
+            writer.add(run_id, lambda name=name: row(name), told.of(name))
+        counted = await writer.do(lambda c: c.execute("select count(*) from trials").fetchone()[0])
+        assert counted == 300
+        assert told.all == [(name, None) for name in names]
+    assert set(store.keys(run_id)) == {Key(name, 1) for name in names}
+
+
+async def test_who_is_told_finds_the_trial_on_disk(tmp_path: Path) -> None:
+    store, seen = Store(tmp_path), asyncio.Event()
+    found: list[Key] = []
+    async with writing(store) as (writer, run_id):
+
+        def tell(failure: GreenroomError | None) -> None:
+            found.extend(store.keys(run_id))
+            seen.set()
+
+        writer.add(run_id, row, tell)
+        await seen.wait()
+    assert found == [Key("a", 1)]
+
+
+async def test_closing_waits_for_what_was_given(tmp_path: Path) -> None:
+    store, told = Store(tmp_path), Told()
+    writer = Writer(store)
+    run = await writer.do(lambda connection: store.begin(Plan(), connection))
+    for trial in range(1, 51):
+        writer.add(run.id, lambda trial=trial: row("a", trial), told.of(str(trial)))
+    await writer.close()
+    assert len(told.all) == len(store.keys(run.id)) == 50
+
+
+async def test_a_trial_written_twice_is_kept_once(tmp_path: Path) -> None:
+    store, told = Store(tmp_path), Told()
+    async with writing(store) as (writer, run_id):
+        writer.add(run_id, lambda: row(digest="old"), told.of("old"))
+        writer.add(run_id, lambda: row(digest="new"), told.of("new"))
+    assert store.keys(run_id) == {Key("a", 1): "new"}
+
+
+@pytest.mark.parametrize(
+    "problem", [TypeError("no JSON"), sqlite3.OperationalError("broken"), StoreFailed("ours")]
+)
+async def test_a_row_that_cannot_be_made_is_told_and_the_writer_goes_on(
+    tmp_path: Path, problem: Exception
+) -> None:
+    store, told = Store(tmp_path), Told()
+
+    def explode() -> Row:
+        raise problem
+
+    async with writing(store) as (writer, run_id):
+        writer.add(run_id, explode, told.of("bad"))
+        await writer.do(lambda _: None)
+        [(name, failure)] = told.all
+        assert name == "bad"
+        assert isinstance(failure, StoreFailed)
+        assert str(problem) in str(failure)
+        writer.add(run_id, row, told.of("good"))
+        await writer.do(lambda _: None)
+        assert told.all[-1] == ("good", None)
+    assert set(store.keys(run_id)) == {Key("a", 1)}
+
+
+async def test_a_row_that_the_database_refuses_takes_its_group_along_whole(tmp_path: Path) -> None:
+    store, told = Store(tmp_path), Told()
+    odd: Any = object()
+    async with writing(store) as (writer, run_id):
+        writer.add(run_id, lambda: row("good"), told.of("good"))
+        writer.add(run_id, lambda: row("bad", verdict=odd), told.of("bad"))
+        await writer.do(lambda _: None)
+        kept = {key.case_id for key in store.keys(run_id)}
+        safe = {name for name, failure in told.all if failure is None}
+        # Whether the two met in one group is a matter of time; that nobody is lied to is not.
+        assert kept == safe
+        assert dict(told.all)["bad"] is not None
+        writer.add(run_id, lambda: row("next"), told.of("next"))
+        await writer.do(lambda _: None)
+        assert told.all[-1] == ("next", None)
+
+
+@pytest.mark.parametrize("problem", [RuntimeError("odd"), StoreFailed("ours")])
+async def test_an_errand_that_fails_says_so_to_whoever_waits(
+    tmp_path: Path, problem: Exception
+) -> None:
+    def explode(_: sqlite3.Connection) -> None:
+        raise problem
+
+    async with writing(Store(tmp_path)) as (writer, _):
+        with pytest.raises(StoreFailed, match=str(problem)):
+            await writer.do(explode)
+        assert await writer.do(lambda _: 5) == 5
+
+
+async def test_who_stops_waiting_does_not_take_the_work_along(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    writer = Writer(store)
+    begun = asyncio.ensure_future(writer.do(lambda c: store.begin(Plan(name="s"), c)))
+    await asyncio.sleep(0)
+    begun.cancel()
+    await writer.close()
+    assert [run.plan.name for run in store.runs()] == ["s"]
+
+
+async def test_a_store_that_cannot_be_opened_is_told_to_everybody(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = Told()
+    writer = Writer(Store(tmp_path / "file"))
+    writer.add("run", row, told.of("a"))
+    with pytest.raises(StoreFailed, match="cannot keep runs in"):
+        await writer.do(lambda _: None)
+    await writer.close()
+    [(_, failure)] = told.all
+    assert isinstance(failure, StoreFailed)

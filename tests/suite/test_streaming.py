@@ -1,0 +1,65 @@
+"""Results come one by one, and nobody plays far ahead of whoever takes them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from greenroom import Agent, Case, Expect, Scripted, evaluate
+from greenroom.errors import BadInput
+from greenroom.store import Store
+from greenroom.suite import stream
+
+HELLO = Agent("hello", model=Scripted("Hello."))
+
+
+def cases(count: int) -> list[Case]:
+    return [Case(f"case-{n}", says="Hi.", expect=Expect(response="Hello.")) for n in range(count)]
+
+
+async def test_every_result_comes_once() -> None:
+    seen = [result async for result in stream(HELLO, cases(40), trials=2)]
+    assert sorted((result.case_id, result.trial) for result in seen) == sorted(
+        (case.id, trial) for case in cases(40) for trial in (1, 2)
+    )
+    assert all(result.passed for result in seen)
+
+
+async def test_a_slow_reader_is_waited_for() -> None:
+    begun: list[str] = []
+    read = 0
+    async for _ in stream(HELLO, cases(200), on_case_start=lambda case: begun.append(case.id)):
+        read += 1
+        await asyncio.sleep(0)
+        assert len(begun) - read < 60
+    assert read == 200
+
+
+async def test_a_reader_who_leaves_ends_the_run_which_can_be_resumed(tmp_path: Path) -> None:
+    async for result in stream(HELLO, cases(100), store=tmp_path, concurrency=1):
+        if result.case_id == "case-3":
+            break
+    await asyncio.sleep(0.05)
+    [run] = Store(tmp_path).runs()
+    assert run.status == "interrupted"
+    assert 0 < run.done < 100
+    report = await evaluate(HELLO, cases(100), store=tmp_path, resume=True)
+    assert report.summary.passed == 100
+
+
+async def test_a_resumed_run_streams_what_was_finished_too(tmp_path: Path) -> None:
+    await evaluate(HELLO, cases(3), store=tmp_path)
+    [run] = Store(tmp_path).runs()
+    seen = [r.case_id async for r in stream(HELLO, cases(5), store=tmp_path, resume=run.id)]
+    assert sorted(seen) == [f"case-{n}" for n in range(5)]
+
+
+async def test_what_is_wrong_is_said_before_the_first_result() -> None:
+    with pytest.raises(BadInput):
+        async for _ in stream(HELLO, cases(1), on_error="never"):  # pyright: ignore[reportArgumentType]
+            pass
+
+
+async def test_an_option_that_does_not_exist_is_named_with_its_neighbour() -> None:
+    with pytest.raises(TypeError, match=r"no option 'concurency'\. Did you mean concurrency"):
+        await evaluate(HELLO, cases(1), concurency=2)  # pyright: ignore[reportCallIssue]
