@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from greenroom import (
-    EvalSet,
-    evaluate,
-)
+from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate
 from greenroom.errors import BadInput, NotFound, StoreFailed
 from greenroom.metrics import contains
 from greenroom.store import Store
@@ -210,3 +207,32 @@ async def test_a_run_that_is_under_way_in_another_process_is_refused(tmp_path: P
         holder.communicate()
     report, _ = await resumed(tmp_path, cases(), resume=run.id)
     assert report.passed
+
+
+async def test_a_case_that_was_left_out_for_once_is_not_played_again(tmp_path: Path) -> None:
+    first, _ = await resumed(tmp_path, cases("a", "b", "c"), resume=False)
+    fewer, _ = await resumed(tmp_path, cases("b"), resume=first.id)
+    assert ids(fewer) == ["b"]
+    again, model = await resumed(tmp_path, cases("a", "b", "c"), resume=first.id)
+    assert ids(again) == ids(Store(tmp_path).report(first.id)) == ["a", "b", "c"]
+    assert model.count == 0
+
+
+async def test_trials_that_ended_in_an_error_are_played_again_if_asked_for(tmp_path: Path) -> None:
+    broken = {"on": True}
+
+    def answers(_: object) -> str:
+        if broken["on"]:
+            raise RuntimeError("the provider is down")
+        return "Hello."
+
+    agent = Agent("desk", model=Scripted(answers))
+    asked = [Case(name, says="Hi.", expect=Expect(response="Hello.")) for name in ("a", "b")]
+    first = await evaluate(agent, asked, store=tmp_path)
+    assert statuses(first) == ["error", "error"]
+    broken["on"] = False
+    kept = await evaluate(agent, asked, store=tmp_path, resume=first.id)
+    assert statuses(kept) == ["error", "error"]
+    again = await evaluate(agent, asked, store=tmp_path, resume=first.id, retry_errors=True)
+    assert statuses(again) == ["passed", "passed"]
+    assert statuses(Store(tmp_path).report(first.id)) == ["passed", "passed"]

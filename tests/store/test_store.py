@@ -145,7 +145,8 @@ def test_ids_of_any_characters_are_told_apart(
     assert store.run(run.id).plan.name == ids[0]
     with store.database.connected() as connection:
         store.resume(run, run.plan, {Key(ids[0], 1): 0}, connection)
-    assert store.keys(run.id) == {Key(ids[0], 1): "d0"}
+    assert store.keys(run.id) == wanted, "what has no place is set aside, not lost"
+    assert store.run(run.id).done == 1
 
 
 def test_a_run_that_goes_on_keeps_what_has_a_place_and_in_its_order(tmp_path: Path) -> None:
@@ -155,7 +156,8 @@ def test_a_run_that_goes_on_keeps_what_has_a_place_and_in_its_order(tmp_path: Pa
         plan = Plan(name="new", evalset_id="s", cases=2)
         again = store.resume(run, plan, {Key("c", 1): 0, Key("a", 1): 1}, connection)
         order = connection.execute("select case_id from trials order by position").fetchall()
-    assert order == [("c",), ("a",)]
+    assert order == [("b",), ("c",), ("a",)]
+    assert store.run(run.id).done == 2
     assert (again.begun_before, again.plan, store.run(run.id).plan) == (True, plan, plan)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from greenroom import Agent, Case, EvalSet, Expect, Lines, Scripted, Stop, Turn, evaluate, metric
 from greenroom.cases.criteria import Criterion
-from greenroom.errors import BadInput
+from greenroom.errors import BadInput, WorkerDied
 from greenroom.ledger import Ledger, RunEnded, RunResumed, ended
 from greenroom.results.blame import Blame
 from greenroom.suite import load_agent
@@ -428,6 +428,26 @@ async def test_a_trial_whose_workers_die_twice_is_an_error_that_says_how(
         end = ended(result.ledger)
         assert end is not None
         assert end.reason == "error"
+
+
+@pytest.mark.parametrize("often", [False, True])
+async def test_a_worker_that_dies_before_it_is_ready_is_replaced_once(
+    tmp_path: Path, often: bool
+) -> None:
+    file = tmp_path / "frail.py"
+    file.write_text(
+        "import os, sys\nfrom pathlib import Path\nfrom greenroom import step\n"
+        "mark = Path(__file__).with_name('mark')\n"
+        f"if 'pytest' not in sys.modules and ({often} or not mark.exists()):\n"
+        "    mark.touch()\n    os._exit(4)\n"
+        "agent = step(lambda: 'x', name='s')\n"
+    )
+    playing = evaluate(f"{file}:agent", SAID[:1], workers=1)
+    if often:
+        with pytest.raises(WorkerDied, match="exit code 4 before it was ready"):
+            await playing
+    else:
+        assert (await playing).passed
 
 
 async def test_innocent_trials_of_a_dead_worker_are_finished(shop: Callable[[str], str]) -> None:

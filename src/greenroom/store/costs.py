@@ -19,7 +19,7 @@ select
             or json_extract(verdict, '$.judge_cost') is null
         )
     )
-from trials where run_id = ?
+from trials where run_id = ? and position >= 0
 """
 
 

@@ -29,6 +29,8 @@ PLACE_VARIABLE = "GREENROOM_STORE"
 OFF = "off"
 _DATABASE = "runs.db"
 _JOURNALS = "journals"
+_ASIDE = -1
+"""The place of a trial whose case is another now, or not among the cases: no report has it."""
 
 
 def default_store() -> "Store | None":
@@ -67,19 +69,17 @@ class Store:
     def resume(
         self, run: Run, plan: Plan, places: Mapping[Key, int], connection: sqlite3.Connection
     ) -> Run:
-        """Remember that a run goes on, as it is planned now; trials without a place are forgotten."""
+        """Remember that a run goes on, as it is planned now; trials without a place are set aside."""
         with transaction(connection):
             query = "select case_id, trial, position from trials where run_id = ?"
             for case_id, trial, before in connection.execute(query, (run.id,)).fetchall():
-                place = places.get(Key(_given(case_id), trial))
-                if place == before:
-                    continue
-                if place is None:
-                    change, values = "delete from trials", ()
-                else:
-                    change, values = "update trials set position = ?", (place,)
-                where = "where run_id = ? and case_id = ? and trial = ?"
-                connection.execute(f"{change} {where}", (*values, run.id, case_id, trial))
+                place = places.get(Key(_given(case_id), trial), _ASIDE)
+                if place != before:
+                    connection.execute(
+                        "update trials set position = ? "
+                        "where run_id = ? and case_id = ? and trial = ?",
+                        (place, run.id, case_id, trial),
+                    )
             connection.execute(
                 "update runs set status = 'running', ended = null, plan = ? where id = ?",
                 (json.dumps(_data(plan)), run.id),
@@ -147,7 +147,10 @@ class Store:
             return []
         with self.database.connected() as connection:
             counts: dict[str, dict[str, int]] = {}
-            query = "select run_id, status, count(*) from trials group by run_id, status"
+            query = (
+                "select run_id, status, count(*) from trials where position >= 0 "
+                "group by run_id, status"
+            )
             for run_id, status, number in connection.execute(query):
                 counts.setdefault(run_id, {})[status] = number
             rows = connection.execute(
@@ -204,19 +207,19 @@ class Store:
             f"unfinished. `greenroom runs list` shows what is there; leave --resume out to begin one."
         )
 
-    def keys(self, run_id: str) -> dict[Key, str]:
-        """The finished trials of a run, each with the digest of its case."""
+    def keys(self, run_id: str, *, without: str = "") -> dict[Key, str]:
+        """The finished trials of a run, each with the digest of its case; those set aside too."""
         with self.database.connected() as connection:
-            query = "select case_id, trial, digest from trials where run_id = ?"
-            rows = connection.execute(query, (run_id,))
+            query = "select case_id, trial, digest from trials where run_id = ? and status != ?"
+            rows = connection.execute(query, (run_id, without))
             return {Key(_given(case_id), trial): digest for case_id, trial, digest in rows}
 
     def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
         """The results of a run in the order of its cases; their ledgers are read when asked for."""
         with self.database.connected() as connection:
             query = (
-                "select case_id, trial, verdict, length(ledger) from trials where run_id = ? "
-                "order by position, trial"
+                "select case_id, trial, verdict, length(ledger) from trials "
+                "where run_id = ? and position >= 0 order by position, trial"
             )
             for case_id, trial, verdict, size in connection.execute(query, (run_id,)):
                 key = Key(_given(case_id), trial)

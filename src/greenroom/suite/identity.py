@@ -6,8 +6,6 @@ from hashlib import blake2b
 from json import dumps
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json
-
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data, metric_data
@@ -44,6 +42,8 @@ def case_digest(case: Case) -> str:
 
 
 def _digest(data: Any) -> str:
+    from pydantic_core import PydanticSerializationError, to_json  # not for those who only import
+
     try:
         text = to_json(data, fallback=repr)
     except PydanticSerializationError:  # half a character

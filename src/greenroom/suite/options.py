@@ -46,6 +46,7 @@ class Options(TypedDict, total=False):
     store: "Store | str | Path | bool | None"  # None: $GREENROOM_STORE, else .greenroom
     resume: str | bool  # False
     accept_changes: bool  # False
+    retry_errors: bool  # False: a resumed run keeps the trials that ended in an error
     keep_ledgers: bool  # True
     on_case_start: OnCase | None
     on_case_complete: OnResult | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args
 
-from greenroom.errors import BadInput, MetricsHung, Refusal
+from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
 from greenroom.ledger.events import Event
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.stage import simulate
@@ -42,6 +42,8 @@ class Settings:
 async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
     case = take.play.case
+    if take.doubt:
+        return broken(case, InDoubt(take.doubt))
     try:
         ledger = await simulate(
             case,

@@ -33,4 +33,5 @@ class Take:
     on_judging: OnEvent | None = None
     on_restart: Callable[[Ledger, Ledger], None] | None = None
     """Hears how much of the run and of its judging still counts, when some is played again."""
-    notes: list[str] = field(default_factory=list[str])
+    doubt: str = ""
+    """Why it cannot be played again: a real tool may have acted in what was cut off."""

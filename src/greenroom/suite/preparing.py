@@ -48,14 +48,7 @@ async def prepared(agent: Any, cases: Cases, options: Options) -> Running:
     # Where workers play, it is their fence that counts, and they tell of it themselves.
     notes = [] if pool is not None else _fence_notes(options.get("allow_unfenced", False))
     plan = plan_of(evalset, agent, backend, settings.measuring.metrics)
-    recorder = await recording(
-        options.get("store"),
-        plan,
-        evalset,
-        options.get("resume", False),
-        options.get("accept_changes", False),
-        notes,
-    )
+    recorder = await recording(options, plan, evalset, notes)
     settings.hooks.run_started(plan)
     cancel = options.get("cancel") or Cancel()
     adaptive = _adaptive(evalset, options)

@@ -1,31 +1,21 @@
-"""A run written down as it goes: where each take begins, and when its result is safe."""
+"""Who writes a run down as it goes, if anybody does."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadInput, GreenroomError, StoreFailed
-from greenroom.ledger.ledger import Ledger
+from greenroom.errors import BadInput, StoreFailed
 from greenroom.results.result import CaseResult
-from greenroom.store.failpoints import failpoint
-from greenroom.store.journal import Entry, Journal, LeftOver
-from greenroom.store.runs import Key, Plan, Run
-from greenroom.store.store import Store, default_store, row_of
-from greenroom.store.writer import Writer
-from greenroom.suite.identity import case_digest
+from greenroom.store.runs import Key, Plan
+from greenroom.suite.options import Options
 from greenroom.suite.plays import Play, Take
-from greenroom.suite.resuming import taken_up
+
+if TYPE_CHECKING:
+    from greenroom.store.store import Store
 
 Done = Callable[[CaseResult], None]
-
-_AHEAD = 64
-_AHEAD_BYTES = 4_000_000
-"""How many finished trials, and bytes of them, may wait for the disk before the run waits for it."""
 
 
 class Recorder(Protocol):
@@ -97,262 +87,35 @@ class Unrecorded:
         return []
 
 
-class Recorded:
-    """A run in the store, written by this process and no other."""
-
-    def __init__(
-        self,
-        store: Store,
-        writer: Writer,
-        run: Run,
-        journal: Journal,
-        digests: Mapping[str, str],
-        notes: Sequence[str] = (),
-    ) -> None:
-        self.run_id = run.id
-        self.failure = ""
-        self._run = run
-        self._store = store
-        self._writer = writer
-        self._journal = journal
-        self._digests = digests
-        self._known = store.keys(run.id) if run.begun_before else {}
-        self._left = _longest(journal.left_over()) if run.begun_before else {}
-        self._entries: dict[int, Entry] = {}
-        self._notes = list(notes)
-        self._waiting = 0
-        self._waiting_bytes = 0
-        self._room = asyncio.Event()
-        self._room.set()
-
-    def is_done(self, play: Play) -> bool:
-        """Whether the store has this trial, of the case as it is now."""
-        return self._known.get(_key(play)) == self._digests[play.case.id]
-
-    def take(self, play: Play, agent: Backend | None) -> Take:
-        """Begin a trial in the journal, with what an earlier process had written there."""
-        key, digest = _key(play), self._digests[play.case.id]
-        take, left = Take(play), self._left.pop(key, None)
-        if left is not None and left.digest == digest:
-            note = taken_up(take, left, agent)
-            if note:
-                self._notes.append(f"case {play.case.id!r}: {note}")
-        try:
-            entry = self._journal.entry()
-        except StoreFailed as error:
-            self.failure = str(error)
-            return take
-        self._entries[play.position] = entry
-        entry.begin(key, digest)
-        entry.take_up(take.ledger or Ledger(), take.judging)
-        if left is not None:
-            left.path.unlink(missing_ok=True)
-        take.on_event, take.on_judging = entry.agent, entry.judge
-        take.on_restart = partial(_begin_again, entry, key, digest)
-        return take
-
-    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
-        """Hand a result to the writer; wait only when it is far behind."""
-        failpoint("trial.measured")
-        position = take.play.position
-        entry = self._entries.pop(position, None)
-        if entry is None:
-            done(result)  # the disk is full, and this is known already
-            return
-        digest = self._digests[take.play.case.id]
-        ledger, judging = entry.ledger, entry.judging
-        entry.forget()
-        size = len(ledger) + len(judging)
-
-        def safe(failure: GreenroomError | None) -> None:
-            self._waiting -= 1
-            self._waiting_bytes -= size
-            if not self._is_far_ahead:
-                self._room.set()
-            if failure is not None:
-                self.failure = str(failure)
-                done(result)
-            else:
-                self._journal.release(entry)
-                done(self._shelved(result))
-
-        self._waiting += 1
-        self._waiting_bytes += size
-        self.failure = self.failure or entry.failure
-        self._writer.add(
-            self.run_id, lambda: row_of(result, position, digest, ledger, judging), safe
-        )
-        # Whoever is woken looks again: another may have filled the room that there was.
-        while self._is_far_ahead:
-            self._room.clear()
-            await self._room.wait()
-
-    @property
-    def _is_far_ahead(self) -> bool:
-        return self._waiting >= _AHEAD or self._waiting_bytes >= _AHEAD_BYTES
-
-    def _shelved(self, result: CaseResult) -> CaseResult:
-        """The result without its ledger, which is in the store now."""
-        if not isinstance(result.kept, Ledger):
-            return result
-        shelf = self._store.shelved(self.run_id, Key(result.case_id, result.trial))
-        return replace(result, kept=shelf, blamed=result.blame)
-
-    async def flush(self) -> None:
-        """Wait for the writer, and for whom it tells."""
-        await self._writer.do(lambda _: None)
-
-    def freeze(self) -> None:
-        """What was written so far is where the run will go on."""
-        self._journal.freeze()
-
-    def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
-        """The results that the store had when this process began."""
-        return self._store.results(self.run_id) if self._known else ()
-
-    async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:
-        """Wait until all is written, and say in the store how the run ended."""
-        status = "finished" if finished else "interrupted"
-        whole = self._run.seconds + seconds
-        told = [*notes, *self._notes]
-        try:
-            await self._writer.do(
-                lambda connection: self._store.close(self.run_id, status, told, whole, connection)
-            )
-        except StoreFailed as error:
-            self.failure = str(error)
-        await self._writer.close()
-        self._journal.close(remove=finished and not self.failure)
-        if self.failure:
-            self._notes.append(f"not everything could be written down: {self.failure}")
-        return self._notes
-
-
-async def recording(
-    store: Store | str | Path | bool | None,
-    plan: Plan,
-    evalset: EvalSet,
-    resume: str | bool,
-    accept_changes: bool,
-    notes: list[str],
-) -> Recorder:
+async def recording(options: Options, plan: Plan, evalset: EvalSet, notes: list[str]) -> Recorder:
     """Who writes a run down. Where nobody asked for a store and none can be had, a note says so."""
-    wanted = None if resume is False else "" if resume is True else resume
+    store, resume = options.get("store"), options.get("resume", False)
     place = _place(store)
     if place is None:
-        if wanted is not None:
+        if resume is not False:
             raise BadInput("there is no store to resume from; leave store=False out.")
         return Unrecorded()
-    digests = {case.id: case_digest(case) for case in evalset}
+    # SQLite is loaded by those who have a use for it.
+    from greenroom.suite.recorded import begun, resumed
+
     try:
-        return await recorded(place, plan, digests, resume=wanted, accept_changes=accept_changes)
+        if resume is False:
+            return await begun(place, plan, evalset)
+        return await resumed(place, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
-        if store is not None or wanted is not None:
+        if store is not None or resume is not False:
             raise
         notes.append(f"the run is not remembered: {error}")
         return Unrecorded()
 
 
-def _place(given: Store | str | Path | bool | None) -> Store | None:
-    match given:
-        case None | True:
-            return default_store()
-        case False:
-            return None
-        case Store():
-            return given
-        case _:
-            return Store(given)
+def _place(given: "Store | str | Path | bool | None") -> "Store | None":
+    if given is False:
+        return None
+    from greenroom.store.store import OFF, Store, default_store
 
-
-async def recorded(
-    store: Store,
-    plan: Plan,
-    digests: Mapping[str, str],
-    *,
-    resume: str | None = None,
-    accept_changes: bool = False,
-) -> Recorded:
-    """Begin a run in the store, or go on with one of its runs."""
-    run = None if resume is None else _to_resume(store, resume, plan, digests, accept_changes)
-    told = [] if run is None else _out_of_date(store, run, digests)
-    writer, journal = Writer(store), None
-    try:
-        if run is None:
-            run = await writer.do(lambda connection: store.begin(plan, connection))
-            journal = store.journal(run.id)
-        else:
-            before, journal = run, store.journal(run.id)
-            places = _places(store, run, plan, digests)
-            run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
-            failpoint("resume.read")
-        return Recorded(store, writer, run, journal, digests, told)
-    except BaseException:
-        if journal is not None:
-            journal.close(remove=False)
-        await writer.close()
-        raise
-
-
-def _to_resume(
-    store: Store, wanted: str, plan: Plan, digests: Mapping[str, str], accept_changes: bool
-) -> Run:
-    run = store.run(wanted) if wanted else store.latest_open(plan)
-    changes = run.plan.changes(plan)
-    finished = {key.case_id for key in store.keys(run.id)}
-    if finished and finished.isdisjoint(digests):
-        changes.append("none of its finished cases is among these")
-    if changes and not accept_changes:
-        raise BadInput(
-            f"run {run.id!r} cannot simply go on: {'; '.join(changes)} since it began. Its report "
-            f"would mix the two. Start a new run, or accept the changes (accept_changes=True, "
-            f"--accept-changes): what is finished stays as it is."
-        )
-    return run
-
-
-def _out_of_date(store: Store, run: Run, digests: Mapping[str, str]) -> list[str]:
-    """Which finished cases are others by now, or are no more, in words."""
-    known = {key.case_id: digest for key, digest in store.keys(run.id).items()}
-    return [
-        f"case {case_id!r} has changed since the run began, and is played anew"
-        if case_id in digests
-        else f"case {case_id!r} is not among the cases any more, and its results were dropped"
-        for case_id, digest in known.items()
-        if digests.get(case_id) != digest
-    ]
-
-
-def _places(store: Store, run: Run, plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
-    """Where finished trials belong now, without those of cases that are no more, or are others."""
-    first = {case_id: number * plan.trials for number, case_id in enumerate(digests)}
-    return {
-        key: first[key.case_id] + key.trial - 1
-        for key, digest in store.keys(run.id).items()
-        if digests.get(key.case_id) == digest and key.trial <= plan.trials
-    }
-
-
-def _begin_again(entry: Entry, key: Key, digest: str, ledger: Ledger, judging: Ledger) -> None:
-    """Write a trial down anew, up to where it is taken up."""
-    entry.clear()
-    entry.begin(key, digest)
-    entry.take_up(ledger, judging)
-
-
-def _longest(left: Iterable[LeftOver]) -> dict[Key, LeftOver]:
-    """What was left of each trial; one that was being taken up again may lie there twice."""
-    found: dict[Key, LeftOver] = {}
-    for one in left:
-        other = found.get(one.key)
-        if other is None or _length(one) > _length(other):
-            found[one.key] = one
-    return found
-
-
-def _length(left: LeftOver) -> tuple[int, int]:
-    return len(left.ledger), len(left.judging)
-
-
-def _key(play: Play) -> Key:
-    return Key(play.case.id, play.trial)
+    if given is None or given is True:
+        return default_store()
+    if isinstance(given, Store):
+        return given
+    return None if given == OFF else Store(given)

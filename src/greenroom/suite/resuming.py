@@ -4,10 +4,21 @@ from typing import Protocol
 
 from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
-from greenroom.ledger.events import InvocationStarted, ModelCalled, Remembered, ToolCalled
+from greenroom.cases.case import Case
+from greenroom.cases.mocks import Live
+from greenroom.ledger.events import (
+    InvocationStarted,
+    ModelCalled,
+    Remembered,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+)
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended, started
 from greenroom.suite.plays import Take
+
+_ABSENT = object()
 
 
 class Begun(Protocol):
@@ -28,12 +39,40 @@ def taken_up(take: Take, left: Begun, agent: Backend | None) -> str:
         take.ledger, take.judging = left.ledger, left.judging
         return ""
     if first.digest != backend.digest and not case.target:
+        take.doubt = _doubt(case, left.ledger, 0)
         return "played from its beginning, because the agent has changed since it was cut off"
     if backend.resumes == "no":
+        take.doubt = _doubt(case, left.ledger, 0)
         return f"played from its beginning: agents played by {backend.name!r} cannot go on"
     take.ledger = left.ledger if backend.resumes != "checkpoint" else _at_pause(left.ledger)
+    take.doubt = _doubt(case, left.ledger, len(take.ledger))
     lost = len(left.ledger) - len(take.ledger)
     return f"taken up at its last pause; {lost} events after it are played again" if lost else ""
+
+
+def _doubt(case: Case, ledger: Ledger, kept: int) -> str:
+    """Which real tool acted, or may have, in what would be played a second time."""
+    again = ledger.events[kept:]
+    ends = {e.call_id: e for e in again if isinstance(e, ToolReturned | ToolFailed)}
+    for event in again:
+        if not isinstance(event, ToolCalled) or event.voice != "agent":
+            continue
+        end = ends.get(event.call_id)
+        if end.source == "live" if end is not None else not _is_mocked(case, event.tool):
+            return (
+                f"tool {event.tool!r} was called for real before the cut with {event.args!r}, in a "
+                f"part of the run that would have to be played again, so it would act twice. Look "
+                f"at the real system, then start a new run."
+            )
+    return ""
+
+
+def _is_mocked(case: Case, tool: str) -> bool:
+    """Whether something else than the tool itself answers."""
+    mock = case.mocks.get(tool, _ABSENT)
+    named = getattr(mock, "fn", mock)
+    is_itself = callable(named) and getattr(named, "__name__", "") == tool
+    return mock is not _ABSENT and not isinstance(mock, Live) and not is_itself
 
 
 def _at_pause(ledger: Ledger) -> Ledger:

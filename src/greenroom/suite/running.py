@@ -236,7 +236,7 @@ class Running:
         return result if take.play.trial == 1 else replace(result, trial=take.play.trial)
 
     async def _result(self, take: Take) -> CaseResult:
-        if self.pool is not None:
+        if self.pool is not None and not take.doubt:
             return await self.pool.play(take)
         return await play_case(self.agent, take, self.settings)
 

@@ -84,6 +84,11 @@ def _kept_where(command: Any) -> Any:
     """The options of `run` that say where it is written down, and how it goes on."""
     for option in (
         click.option(
+            "--retry-errors",
+            is_flag=True,
+            help="With --resume: play trials that ended in an error again.",
+        ),
+        click.option(
             "--accept-changes",
             is_flag=True,
             help="With --resume: go on though the agent, a case or a metric has changed.",
@@ -225,6 +230,7 @@ def _check_together(given: dict[str, Any]) -> None:
         (has_resume and given["no_store"], "--resume needs a store; leave --no-store out"),
         (has_resume and given["variants"], "--resume goes on with one agent; leave --agent out"),
         (given["accept_changes"] and not has_resume, "--accept-changes is for --resume"),
+        (given["retry_errors"] and not has_resume, "--retry-errors is for --resume"),
         (given["unknown_prices"] and not given["budget"], "--unknown-prices is for --budget"),
         (
             "regression" in given["fail_on"] and not given["baseline"],

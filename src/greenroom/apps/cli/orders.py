@@ -54,6 +54,7 @@ class Order:
     resume: str | None = None
     """The run to go on with; empty for the latest, None for a new one."""
     accept_changes: bool = False
+    retry_errors: bool = False
     formats: Sequence[str] = ()
     output: str = ""
     save_failures: str = ""
@@ -112,6 +113,7 @@ class Order:
             "store": False if self.no_store else self.store or None,
             "resume": False if self.resume is None else self.resume or True,
             "accept_changes": self.accept_changes,
+            "retry_errors": self.retry_errors,
         }
 
     def money(self, earlier: Iterable[Report]) -> Budget | None:

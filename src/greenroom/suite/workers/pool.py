@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from greenroom.backends.backend import Backend
-from greenroom.errors import BadInput, GreenroomError, MetricsHung, WorkerDied
+from greenroom.errors import BadInput, GreenroomError, InDoubt, MetricsHung, WorkerDied
 from greenroom.ledger.events import RunEnded
 from greenroom.results.result import CaseResult
 from greenroom.suite.playing import Settings
@@ -137,6 +137,8 @@ class Pool:
         note = taken_up(take, errand, self._agent)
         if note:
             errand.notes.append(note)
+        if take.doubt:
+            return InDoubt(take.doubt)
         errand.go_on(take, was_blocked=isinstance(ending, Cut))
         return None
 

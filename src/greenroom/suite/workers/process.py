@@ -96,18 +96,15 @@ class Worker:
             self._died = f"said something that cannot be understood: {error}"
             self._end_process()
         finally:
+            self.is_gone = True
             self._settle(await self._how())
 
     def _take(self, line: bytes) -> None:
         if not line.endswith(b"\n"):
             return  # it died while it spoke
         mark, position, text = unpacked(line)
-        if mark == READY:
-            self._ready.set_result(json.loads(text))
-        elif mark == FAILED:
-            self._ready.set_exception(
-                BadInput(f"a worker process could not be made ready: {json.loads(text)['why']}")
-            )
+        if mark in (READY, FAILED):
+            self._begin(mark == READY, json.loads(text))
         elif (errand := self.errands.get(position)) is None:
             return
         elif mark == DONE:
@@ -116,9 +113,17 @@ class Worker:
             assert mark in (AGENT, JUDGE)
             errand.hear(text, judging=mark == JUDGE)
 
+    def _begin(self, is_ready: bool, told: dict[str, Any]) -> None:
+        if self._ready.done():
+            return  # nobody waits for it any more
+        if is_ready:
+            self._ready.set_result(told)
+        else:
+            why = f"a worker process could not be made ready: {told['why']}"
+            self._ready.set_exception(BadInput(why))
+
     def _settle(self, how: str) -> None:
         """The worker is gone: whoever waits for it is told."""
-        self.is_gone = True
         for errand in tuple(self.errands.values()):
             errand.settle(self._cut.get(errand) or Died(how))
         if not self._ready.done():
@@ -134,9 +139,20 @@ class Worker:
     # Its end
 
     def look(self, now: float) -> None:
-        """End the worker if a trial of it is overdue, or if it is dead and its pipe is not."""
-        if self.is_gone or self._cut:
-            return
+        """End the worker if a trial of it is overdue, or its pipe if it is dead already."""
+        if self._process.poll() is not None:
+            self._mourn(now)
+        elif not self.is_gone:
+            self._look_at_errands(now)
+
+    def _mourn(self, now: float) -> None:
+        self.is_gone = True
+        self._dead_since = self._dead_since or now
+        if now > self._dead_since + _LEAVING and self._reading is not None:
+            # A child of the worker holds the other end of the pipe.
+            self._inbox.close()
+
+    def _look_at_errands(self, now: float) -> None:
         for errand in self.errands.values():
             # Seen twice: what the worker said meanwhile is heard first.
             errand.missed = errand.missed + 1 if errand.is_overdue(now) else 0
@@ -146,11 +162,6 @@ class Worker:
         elif self._is_stuck(now):
             self._died = "did not begin what it was told to play"
             self._end_process()
-        elif self._process.poll() is not None:
-            # A child of the worker may hold its end of the pipe.
-            self._dead_since = self._dead_since or now
-            if now > self._dead_since + _LEAVING:
-                self._inbox.close()
 
     def _is_stuck(self, now: float) -> bool:
         errands = self.errands.values()
@@ -159,11 +170,11 @@ class Worker:
     def kill(self) -> None:
         """End it at once, and let nobody wait for it."""
         self._end_process()
-        self.is_gone = True
         for errand in tuple(self.errands.values()):
             errand.over.cancel()
 
     def _end_process(self) -> None:
+        self.is_gone = True
         if self._process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -1,0 +1,266 @@
+"""A run written down as it goes: where each take begins, and when its result is safe."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from greenroom.backends.backend import Backend
+from greenroom.cases.evalset import EvalSet
+from greenroom.errors import BadInput, GreenroomError, StoreFailed
+from greenroom.ledger.ledger import Ledger
+from greenroom.results.result import CaseResult
+from greenroom.store.failpoints import failpoint
+from greenroom.store.journal import Entry, Journal, LeftOver
+from greenroom.store.runs import Key, Plan, Run
+from greenroom.store.store import Store, row_of
+from greenroom.store.writer import Writer
+from greenroom.suite.identity import case_digest
+from greenroom.suite.options import Options
+from greenroom.suite.plays import Play, Take
+from greenroom.suite.recording import Done
+from greenroom.suite.resuming import taken_up
+
+_AHEAD = 64
+_AHEAD_BYTES = 4_000_000
+"""How many finished trials, and bytes of them, may wait for the disk before the run waits for it."""
+
+
+class Recorded:
+    """A run in the store, written by this process and no other."""
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        run: Run,
+        journal: Journal,
+        digests: Mapping[str, str],
+        known: Mapping[Key, str],
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.run_id = run.id
+        self.failure = ""
+        self._run = run
+        self._store = store
+        self._writer = writer
+        self._journal = journal
+        self._digests = digests
+        self._known = known
+        self._left = _longest(journal.left_over()) if run.begun_before else {}
+        self._entries: dict[int, Entry] = {}
+        self._notes = list(notes)
+        self._waiting = 0
+        self._waiting_bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def is_done(self, play: Play) -> bool:
+        """Whether the store has this trial, of the case as it is now."""
+        return self._was_done(_key(play))
+
+    def _was_done(self, key: Key) -> bool:
+        digest = self._known.get(key)
+        return digest is not None and digest == self._digests.get(key.case_id)
+
+    def take(self, play: Play, agent: Backend | None) -> Take:
+        """Begin a trial in the journal, with what an earlier process had written there."""
+        key, digest = _key(play), self._digests[play.case.id]
+        take, left = Take(play), self._left.pop(key, None)
+        if left is not None and left.digest == digest:
+            note = taken_up(take, left, agent)
+            if note:
+                self._notes.append(f"case {play.case.id!r}: {note}")
+        try:
+            entry = self._journal.entry()
+        except StoreFailed as error:
+            self.failure = str(error)
+            return take
+        self._entries[play.position] = entry
+        entry.begin(key, digest)
+        entry.take_up(take.ledger or Ledger(), take.judging)
+        if left is not None:
+            left.path.unlink(missing_ok=True)
+        take.on_event, take.on_judging = entry.agent, entry.judge
+        take.on_restart = partial(_begin_again, entry, key, digest)
+        return take
+
+    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
+        """Hand a result to the writer; wait only when it is far behind."""
+        failpoint("trial.measured")
+        position = take.play.position
+        entry = self._entries.pop(position, None)
+        if entry is None:
+            done(result)  # the disk is full, and this is known already
+            return
+        digest = self._digests[take.play.case.id]
+        ledger, judging = entry.ledger, entry.judging
+        entry.forget()
+        size = len(ledger) + len(judging)
+
+        def safe(failure: GreenroomError | None) -> None:
+            self._waiting -= 1
+            self._waiting_bytes -= size
+            if not self._is_far_ahead:
+                self._room.set()
+            if failure is not None:
+                self.failure = str(failure)
+                done(result)
+            else:
+                self._journal.release(entry)
+                done(self._shelved(result))
+
+        self._waiting += 1
+        self._waiting_bytes += size
+        self.failure = self.failure or entry.failure
+        self._writer.add(
+            self.run_id, lambda: row_of(result, position, digest, ledger, judging), safe
+        )
+        # Whoever is woken looks again: another may have filled the room that there was.
+        while self._is_far_ahead:
+            self._room.clear()
+            await self._room.wait()
+
+    @property
+    def _is_far_ahead(self) -> bool:
+        return self._waiting >= _AHEAD or self._waiting_bytes >= _AHEAD_BYTES
+
+    def _shelved(self, result: CaseResult) -> CaseResult:
+        """The result without its ledger, which is in the store now."""
+        if not isinstance(result.kept, Ledger):
+            return result
+        shelf = self._store.shelved(self.run_id, Key(result.case_id, result.trial))
+        return replace(result, kept=shelf, blamed=result.blame)
+
+    async def flush(self) -> None:
+        """Wait for the writer, and for whom it tells."""
+        await self._writer.do(lambda _: None)
+
+    def freeze(self) -> None:
+        """What was written so far is where the run will go on."""
+        self._journal.freeze()
+
+    def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
+        """The results that the store had when this process began."""
+        if not self._known:
+            return ()
+        found = self._store.results(self.run_id)
+        return ((key, result) for key, result in found if self._was_done(key))
+
+    async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:
+        """Wait until all is written, and say in the store how the run ended."""
+        status = "finished" if finished else "interrupted"
+        whole = self._run.seconds + seconds
+        told = [*notes, *self._notes]
+        try:
+            await self._writer.do(
+                lambda connection: self._store.close(self.run_id, status, told, whole, connection)
+            )
+        except StoreFailed as error:
+            self.failure = str(error)
+        await self._writer.close()
+        self._journal.close(remove=finished and not self.failure)
+        if self.failure:
+            self._notes.append(f"not everything could be written down: {self.failure}")
+        return self._notes
+
+
+async def begun(store: Store, plan: Plan, evalset: EvalSet) -> Recorded:
+    """Begin a run in the store."""
+    writer = Writer(store)
+    try:
+        run = await writer.do(lambda connection: store.begin(plan, connection))
+        return Recorded(store, writer, run, store.journal(run.id), _digests(evalset), {})
+    except BaseException:
+        await writer.close()
+        raise
+
+
+async def resumed(
+    store: Store, plan: Plan, evalset: EvalSet, wanted: str, options: Options
+) -> Recorded:
+    """Go on with a run of the store, the latest unfinished one if none is named."""
+    digests = _digests(evalset)
+    before = _to_resume(store, wanted, plan, digests, options.get("accept_changes", False))
+    told = _out_of_date(store, before, digests)
+    writer, journal = Writer(store), None
+    try:
+        journal = store.journal(before.id)
+        places = _places(store, before, plan, digests)
+        run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
+        failpoint("resume.read")
+        known = store.keys(run.id, without="error" if options.get("retry_errors") else "")
+        return Recorded(store, writer, run, journal, digests, known, told)
+    except BaseException:
+        if journal is not None:
+            journal.close(remove=False)
+        await writer.close()
+        raise
+
+
+def _digests(evalset: EvalSet) -> dict[str, str]:
+    return {case.id: case_digest(case) for case in evalset}
+
+
+def _to_resume(
+    store: Store, wanted: str, plan: Plan, digests: Mapping[str, str], accept_changes: bool
+) -> Run:
+    run = store.run(wanted) if wanted else store.latest_open(plan)
+    changes = run.plan.changes(plan)
+    finished = {key.case_id for key in store.keys(run.id)}
+    if finished and finished.isdisjoint(digests):
+        changes.append("none of its finished cases is among these")
+    if changes and not accept_changes:
+        raise BadInput(
+            f"run {run.id!r} cannot simply go on: {'; '.join(changes)} since it began. Its report "
+            f"would mix the two. Start a new run, or accept the changes (accept_changes=True, "
+            f"--accept-changes): what is finished stays as it is."
+        )
+    return run
+
+
+def _out_of_date(store: Store, run: Run, digests: Mapping[str, str]) -> list[str]:
+    """Which finished cases are others by now, or are no more, in words."""
+    known = {key.case_id: digest for key, digest in store.keys(run.id).items()}
+    return [
+        f"case {case_id!r} has changed since the run began, and is played anew"
+        if case_id in digests
+        else f"case {case_id!r} is not among the cases any more, and its results are left out"
+        for case_id, digest in known.items()
+        if digests.get(case_id) != digest
+    ]
+
+
+def _places(store: Store, run: Run, plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
+    """Where finished trials belong now, without those of cases that are no more, or are others."""
+    first = {case_id: number * plan.trials for number, case_id in enumerate(digests)}
+    return {
+        key: first[key.case_id] + key.trial - 1
+        for key, digest in store.keys(run.id).items()
+        if digests.get(key.case_id) == digest and key.trial <= plan.trials
+    }
+
+
+def _begin_again(entry: Entry, key: Key, digest: str, ledger: Ledger, judging: Ledger) -> None:
+    """Write a trial down anew, up to where it is taken up."""
+    entry.clear()
+    entry.begin(key, digest)
+    entry.take_up(ledger, judging)
+
+
+def _longest(left: Iterable[LeftOver]) -> dict[Key, LeftOver]:
+    """What was left of each trial; one that was being taken up again may lie there twice."""
+    found: dict[Key, LeftOver] = {}
+    for one in left:
+        other = found.get(one.key)
+        if other is None or _length(one) > _length(other):
+            found[one.key] = one
+    return found
+
+
+def _length(left: LeftOver) -> tuple[int, int]:
+    return len(left.ledger), len(left.judging)
+
+
+def _key(play: Play) -> Key:
+    return Key(play.case.id, play.trial)

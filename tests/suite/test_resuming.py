@@ -1,0 +1,80 @@
+"""What would be played a second time must not let a real tool act twice."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from greenroom import Case, Ledger, live, tool
+from greenroom.ledger import InvocationStarted, ModelCalled, RunStarted, ToolCalled, ToolReturned
+from greenroom.ledger.events import Event, Source
+from greenroom.suite.plays import Play, Take
+from greenroom.suite.resuming import taken_up
+
+
+@tool
+def pay(amount: int) -> dict[str, Any]:
+    """Pay."""
+    return {"paid": amount}
+
+
+@dataclass
+class Resting:
+    """A backend that goes on at its pauses only."""
+
+    digest: str = "same"
+    name: ClassVar[str] = "resting"
+    resumes: ClassVar[str] = "checkpoint"
+
+
+@dataclass
+class Cut:
+    ledger: Ledger
+    judging: Ledger
+
+
+def cut(*events: Event) -> Cut:
+    ledger = Ledger()
+    start = RunStarted(run_id="a", case={"id": "a"}, agent=None, digest="same")
+    for event in (start, InvocationStarted(path="@1"), ModelCalled(path="@1"), *events):
+        ledger.append(event, 0.0)
+    return Cut(ledger, Ledger())
+
+
+def called() -> ToolCalled:
+    return ToolCalled(path="@1", call_id="1", tool="pay", args={"amount": 3})
+
+
+def returned(source: Source) -> ToolReturned:
+    return ToolReturned(path="@1", call_id="1", tool="pay", value={"ok": True}, source=source)
+
+
+def take_of(case: Case, left: Cut, digest: str = "same") -> Take:
+    take = Take(Play(0, case))
+    taken_up(take, left, Resting(digest))  # pyright: ignore[reportArgumentType]
+    return take
+
+
+@pytest.mark.parametrize("digest", ["same", "another"])
+def test_a_real_tool_that_returned_is_not_called_a_second_time(digest: str) -> None:
+    take = take_of(Case("a", says="Pay."), cut(called(), returned("live")), digest)
+    assert "tool 'pay' was called for real before the cut with {'amount': 3}" in take.doubt
+
+
+@pytest.mark.parametrize("mocks", [{}, {"pay": live(pay, hosts=["bank"])}, {"pay": pay}])
+def test_nor_is_one_of_which_nobody_knows_whether_it_acted(mocks: dict[str, Any]) -> None:
+    assert take_of(Case("a", says="Pay.", mocks=mocks), cut(called())).doubt
+
+
+@pytest.mark.parametrize("mock", [{"ok": True}, lambda amount: {"ok": amount}])  # pyright: ignore[reportUnknownLambdaType]
+def test_a_mocked_tool_is_played_again_without_a_word(mock: Any) -> None:
+    case = Case("a", says="Pay.", mocks={"pay": mock})
+    assert take_of(case, cut(called())).doubt == ""
+    assert take_of(case, cut(called(), returned("mock"))).doubt == ""
+
+
+def test_what_is_kept_of_the_run_raises_no_doubt() -> None:
+    left = cut(called(), returned("live"))
+    left.ledger.append(InvocationStarted(path="@2"), 0.0)
+    take = take_of(Case("a", says="Pay."), left)
+    assert (take.doubt, take.ledger) == ("", left.ledger)
