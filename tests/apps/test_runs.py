@@ -436,3 +436,17 @@ def test_what_cannot_be_rescored_is_named(greenroom, shop, played, words, told):
     result = greenroom("eval", "rescore", *(run if word == "RUN" else word for word in words))
     assert result.exit_code == 3, result.output
     assert told in result.stderr
+
+
+def test_trials_are_played_until_the_gate_is_decided(greenroom, author) -> None:
+    author("agent = Agent('desk', model=Scripted('Hello.'))")
+    lines = [f"  - {{id: c{n}, says: Hi, expect: {{response: Hello.}}}}\n" for n in range(20)]
+    Path("cases.yaml").write_text("version: 1\nname: greetings\ncases:\n" + "".join(lines))
+    words = ("eval", "run", "shop.py", "cases.yaml", "--trials", "auto", "--store", "runs")
+    done = greenroom(*words, "--min-pass-rate", "0.8")
+    assert done.exit_code == 0, done.output
+    assert "40 of 400 trials played, 360 saved (90 %)" in " ".join(done.output.split())
+    assert "40/40" in greenroom("runs", "list", "--store", "runs").output
+    refused = greenroom(*words)
+    assert refused.exit_code == 3
+    assert "--trials auto needs a --min-pass-rate below 1" in refused.output

@@ -65,8 +65,8 @@ class Run:
 
     @property
     def total(self) -> int:
-        """How many trials it set out to play."""
-        return self.plan.cases * self.plan.trials
+        """How many trials it set out to play; one that found out sooner needed fewer."""
+        return self.done if self.status == "finished" else self.plan.cases * self.plan.trials
 
     @property
     def done(self) -> int:

@@ -43,9 +43,10 @@ def _which_cases(command: Any) -> Any:
             "--num-runs",
             "--num_runs",
             "trials",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="How often each case is played; 1, or what its set says.",
+            callback=options.trials,
+            metavar="N|auto",
+            help="How often each case is played; 1, or what its set says. `auto` plays until it is "
+            "clear whether --min-pass-rate is reached.",
         ),
         click.option(
             "--model",
@@ -232,6 +233,10 @@ def _check_together(given: dict[str, Any]) -> None:
         (given["accept_changes"] and not has_resume, "--accept-changes is for --resume"),
         (given["retry_errors"] and not has_resume, "--retry-errors is for --resume"),
         (given["unknown_prices"] and not given["budget"], "--unknown-prices is for --budget"),
+        (
+            given["trials"] == "auto" and given["min_pass_rate"] == 1,
+            "--trials auto needs a --min-pass-rate below 1: no number shows that a case always passes",
+        ),
         (
             "regression" in given["fail_on"] and not given["baseline"],
             "--fail-on regression needs a --baseline",

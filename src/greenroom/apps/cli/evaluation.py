@@ -13,6 +13,7 @@ from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
 from greenroom.store import Run
+from greenroom.suite.adaptive import MAX_TRIALS
 
 
 def run(order: Order) -> int:
@@ -113,7 +114,8 @@ class _Rehearsal:
 
     @property
     def _total(self) -> int:
-        return len(self._cases) * (self._order.trials or self._cases.evalset.trials)
+        asked = MAX_TRIALS if self._order.trials == "auto" else self._order.trials
+        return len(self._cases) * (asked or self._cases.evalset.trials)
 
     def _take(self, agent: str, report: Report) -> None:
         """Show what an agent came to."""

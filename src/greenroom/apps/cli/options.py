@@ -27,6 +27,14 @@ Exit codes, the first that applies:
 """
 
 
+def trials(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """A number of trials, `auto`, or nothing."""
+    if value is None or value == "auto":
+        return value
+    number: Any = click.IntRange(min=1)
+    return number.convert(value, parameter, context)
+
+
 def config(command: F) -> F:
     """By what the cases are judged."""
     return click.option(

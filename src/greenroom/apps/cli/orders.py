@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from greenroom.apps.cli.exits import aside, loading
 from greenroom.apps.cli.filing import kept_in
@@ -36,7 +36,7 @@ class Order:
     sample: int | None = None
     seed: int = 0
     model: str = ""
-    trials: int | None = None
+    trials: int | Literal["auto"] | None = None
     concurrency: int = CONCURRENCY
     workers: int | None = None
     fail_fast: bool = False
@@ -100,6 +100,7 @@ class Order:
             mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
         return {
             "trials": self.trials,
+            "min_pass_rate": self.min_pass_rate,
             "config": self.config or None,
             "mocks": mocks,
             "allow_tools": self.allow_tools,

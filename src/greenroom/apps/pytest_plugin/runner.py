@@ -156,7 +156,7 @@ class EvalRunner:
         users = [with_user_model(case, self.user_model) for case in evalset]
         evalset = replace(evalset, cases=users)
         # Tests leave nothing behind, unless a store is among the options.
-        options = {"store": False, **self.options}
+        options: Any = {"store": False, **self.options}
         report = rehearse(self.agent, evalset, metrics=self.evaluators, **options)
         hear(report)
         return report
