@@ -17,12 +17,15 @@ from greenroom import (
     Stop,
     Turn,
     UserAgents,
+    call,
     evaluate,
     step,
+    tool,
 )
 from greenroom.ledger import RunResumed
 from greenroom.metrics.judges import judge
 from greenroom.store import Store
+from greenroom.store.journal import Entry, Journal
 from greenroom.suite.cancelling import Cancel
 from store.asked import Asked
 from store.errands import (
@@ -289,3 +292,71 @@ async def test_where_files_are_scarce_trials_are_kept_all_the_same(tmp_path: Pat
     assert statuses(report) == ["passed"] * 120
     assert report.notes == []
     assert Store(tmp_path).run(report.id).done == 120
+
+
+@tool
+def pay(amount: int) -> dict[str, Any]:
+    """Pay for real."""
+    PAID.append(amount)
+    return {"paid": amount}
+
+
+PAID: list[int] = []
+
+
+async def cut_after_paying(place: Path) -> EvalSet:
+    """A run in which a real tool has acted, and which was cut off then."""
+    PAID.clear()
+    evalset = EvalSet("payments", [Case("a", says="Pay 3.", allow_tools=[pay], metrics=[OK])])
+    model = Asked(lambda _: call("pay", amount=3), cut=2)
+    payer = Agent("payer", model=model, tools=[pay], instructions="Pay.")
+    await evaluate(payer, evalset, store=place, cancel=model.cancel)
+    assert PAID == [3]
+    return evalset
+
+
+def another_payer() -> Agent:
+    replies = Scripted(call("pay", amount=3), "Paid.")
+    return Agent("payer", model=replies, tools=[pay], instructions="Pay at once.")
+
+
+async def test_a_real_tool_does_not_act_twice_however_often_the_run_is_cut(tmp_path: Path) -> None:
+    evalset = await cut_after_paying(tmp_path)
+    going_on: Any = {"store": tmp_path, "resume": True, "accept_changes": True}
+    token = Cancel()
+    await evaluate(
+        another_payer(), evalset, cancel=token, on_case_start=lambda _: token.cancel(), **going_on
+    )
+    report = await evaluate(another_payer(), evalset, **going_on)
+    assert report.results[0].error is not None
+    assert report.results[0].error.type == "InDoubt"
+    assert PAID == [3]
+
+
+async def test_a_trial_in_doubt_is_not_retried(tmp_path: Path) -> None:
+    evalset = await cut_after_paying(tmp_path)
+    going_on: Any = {"store": tmp_path, "accept_changes": True}
+    first = await evaluate(another_payer(), evalset, resume=True, **going_on)
+    again = await evaluate(another_payer(), evalset, resume=first.id, retry_errors=True, **going_on)
+    assert statuses(again) == ["error"]
+    assert PAID == [3]
+
+
+async def test_what_a_trial_without_a_file_had_paid_for_stays_in_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await cut_run(tmp_path, cases("a"), at=PER_TRIAL)
+    with monkeypatch.context() as scarce:
+        scarce.setattr(Journal, "_new", lambda _: Entry(None))
+        second = Asked(answer, cut=1)
+        await evaluate(
+            clerk(second),
+            cases("a"),
+            store=tmp_path,
+            resume=True,
+            metrics=[OK],
+            cancel=second.cancel,
+        )
+    report, model = await resumed(tmp_path, cases("a"))
+    assert statuses(report) == ["passed"]
+    assert before.count + second.count + model.count == PER_TRIAL + 2

@@ -1,5 +1,6 @@
 """A run that goes on: what is finished stays, and what has changed is named."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -8,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate
+from greenroom import Agent, Case, EvalSet, Expect, Ledger, Scripted, evaluate
 from greenroom.errors import BadInput, NotFound, StoreFailed
 from greenroom.metrics import contains
+from greenroom.models import ModelReply
+from greenroom.results import CaseResult
 from greenroom.store import Store
 from store.asked import Asked
 from store.errands import OK, PER_TRIAL, answer, case, cases, clerk, cut_run, ids, resumed, statuses
@@ -236,3 +239,69 @@ async def test_trials_that_ended_in_an_error_are_played_again_if_asked_for(tmp_p
     again = await evaluate(agent, asked, store=tmp_path, resume=first.id, retry_errors=True)
     assert statuses(again) == ["passed", "passed"]
     assert statuses(Store(tmp_path).report(first.id)) == ["passed", "passed"]
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+async def test_an_error_of_a_run_that_was_cut_is_retried_with_a_fresh_question(
+    tmp_path: Path, on_error: Any
+) -> None:
+    broken = {"on": True}
+
+    def answers(_: object) -> str:
+        if broken["on"]:
+            raise RuntimeError("the provider is down")
+        return "Hello."
+
+    agent = Agent("desk", model=Scripted(answers))
+    asked = [Case(name, says="Hi.", expect=Expect(response="Hello.")) for name in ("a", "b")]
+    first = await evaluate(agent, asked, store=tmp_path, on_error=on_error, concurrency=1)
+    broken["on"] = False
+    again = await evaluate(agent, asked, store=tmp_path, resume=first.id, retry_errors=True)
+    assert statuses(again) == ["passed", "passed"]
+
+
+def dear(text: str, cost: float) -> Scripted:
+    return Scripted(ModelReply(text, cost=cost, prices="a test"))
+
+
+async def test_what_was_spent_on_trials_that_are_played_again_counts(tmp_path: Path) -> None:
+    def broken(ledger: Ledger) -> float:
+        raise RuntimeError("cannot be measured")
+
+    evalset = EvalSet("dear", [Case("a", says="Hi.", metrics=[broken])])
+    agent = Agent("desk", model=dear("Hello.", 0.4))
+    going_on: Any = {"store": tmp_path, "budget": 1.0}
+    first = await evaluate(agent, evalset, **going_on)
+    second = await evaluate(agent, evalset, resume=first.id, retry_errors=True, **going_on)
+    assert statuses(second) == ["error"]
+    assert Store(tmp_path).spent(first.id) == pytest.approx((0.8, 0.4))
+    third = await evaluate(agent, evalset, resume=first.id, retry_errors=True, **going_on)
+    assert statuses(third) == ["skipped"]
+    assert "$0.8 are spent" in third.results[0].notes[0]
+
+
+async def test_a_bar_that_cannot_be_leaves_no_run_behind(tmp_path: Path) -> None:
+    agent = Agent("desk", model=Scripted("Hello."))
+    with pytest.raises(BadInput):
+        await evaluate(agent, cases("a"), store=tmp_path, trials="auto", min_pass_rate=1.5)
+    assert Store(tmp_path).runs() == []
+
+
+async def test_an_adaptive_run_that_is_broken_off_is_not_finished(tmp_path: Path) -> None:
+    asked = [Case(f"c{n}", says="Hi.", expect=Expect(response="Hello.")) for n in range(8)]
+    agent = Agent("desk", model=Scripted("Hello.", latency=0.01))
+    options: Any = {"store": tmp_path, "trials": "auto", "min_pass_rate": 0.8}
+    seen: list[str] = []
+
+    def told(result: CaseResult) -> None:
+        seen.append(result.case_id)
+        if len(seen) == 9:
+            running.cancel()
+
+    running = asyncio.ensure_future(evaluate(agent, asked, on_case_complete=told, **options))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    [run] = Store(tmp_path).runs()
+    assert run.status == "interrupted"
+    report = await evaluate(agent, asked, resume=True, **options)
+    assert "which reaches the minimum of 80 %" in report.notes[0]

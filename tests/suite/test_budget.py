@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom import Agent, Case, EvalSet, Report, Scripted, evaluate, rehearse, step
+from greenroom import Agent, Case, EvalSet, Expect, Report, Scripted, evaluate, rehearse, step
 from greenroom.errors import BadInput
 from greenroom.ledger import ModelReplied
 from greenroom.metrics import contains
@@ -232,3 +232,14 @@ async def test_an_unpriced_reply_is_heard_at_once(unknown: UnknownPrices, refuse
     assert await budget.begin(0) == ""
     budget.hear(0, ModelReplied(node="a", model="m", cost=None))
     assert budget.unpriced_refused is refused
+
+
+async def test_a_budget_goes_on_after_a_run_that_was_broken_off() -> None:
+    budget = Budget(1.0)
+    slow = Agent("slow", model=Scripted("Hello.", latency=5.0))
+    quick = Agent("quick", model=Scripted("Hello."))
+    case = Case("a", says="Hi.", expect=Expect(response="Hello."))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(evaluate(slow, [case], budget=budget), 0.2)
+    report = await asyncio.wait_for(evaluate(quick, [case], budget=budget), 30)
+    assert report.passed

@@ -18,6 +18,7 @@ create table if not exists runs (
     begun real not null,
     ended real,
     seconds real not null default 0,
+    spent real not null default 0,
     plan text not null,
     notes text not null default '[]'
 ) without rowid;

@@ -67,12 +67,13 @@ class Entry:
         self._waiting.append(_TRIAL + about.encode() + b"\n")
         failpoint("journal.opened")
 
-    def take_up(self, ledger: Ledger, judging: Ledger) -> None:
-        """Write down again what an earlier process had done of this trial."""
+    def take_up(self, ledger: Ledger, judging: Ledger) -> bool:
+        """Write down again what an earlier process had done; whether it is in the file now."""
         for mark, events in ((_AGENT, ledger), (_JUDGE, judging)):
             for event in events:
                 self._append(mark, event)
         self._write()
+        return self._file is not None and not self.failure
 
     def agent(self, event: Event) -> None:
         """Write down an event of the run."""
@@ -152,13 +153,9 @@ class Journal:
         self._used: set[Entry] = set()
         self._number = 0
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = _lock(folder)
         except OSError as error:
             raise StoreFailed(f"cannot keep a journal in {folder}: {error}.") from error
-        if not _locked(self._lock):
-            os.close(self._lock)
-            raise under_way(folder.name)
 
     def entry(self) -> Entry:
         """An empty file for a trial that begins."""
@@ -202,9 +199,9 @@ class Journal:
         for entry in (*self._free, *self._used):
             entry.close()
         if remove:
-            for path in (*self.folder.glob(f"*{_SUFFIX}"), self.folder / "lock"):
-                path.unlink(missing_ok=True)
             with suppress(OSError):  # somebody else's file in it is no reason to lose a report
+                for path in (*self.folder.glob(f"*{_SUFFIX}"), self.folder / "lock"):
+                    path.unlink(missing_ok=True)
                 self.folder.rmdir()
         os.close(self._lock)
 
@@ -244,6 +241,31 @@ def _events(lines: list[bytes], mark: bytes, path: Path) -> Ledger:
 def under_way(run_id: str) -> StoreFailed:
     """Why a run cannot be taken up."""
     return StoreFailed(f"run {run_id!r} is under way in another process. Wait for it, or stop it.")
+
+
+def _lock(folder: Path) -> int:
+    """The lock of a run, held by this process; StoreFailed while another one has it."""
+    place = folder / "lock"
+    while True:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            lock = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue  # whoever had it took the folder away meanwhile
+        if not _locked(lock):
+            os.close(lock)
+            raise under_way(folder.name)
+        if _is_at(lock, place):
+            return lock
+        os.close(lock)  # it was taken away while we waited: whoever comes next would have another
+
+
+def _is_at(file: int, place: Path) -> bool:
+    try:
+        there = place.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(file), there)
 
 
 def _locked(lock: int) -> bool:

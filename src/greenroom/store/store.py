@@ -29,6 +29,15 @@ PLACE_VARIABLE = "GREENROOM_STORE"
 OFF = "off"
 _DATABASE = "runs.db"
 _JOURNALS = "journals"
+_WHOLE = (
+    "(json_extract(verdict, '$.error') is null "
+    "or json_extract(verdict, '$.error.type') = 'InDoubt')"
+)
+_COST = (
+    "coalesce(json_extract(verdict, '$.cost'), 0) "
+    "+ coalesce(json_extract(verdict, '$.user_cost'), 0) "
+    "+ coalesce(json_extract(verdict, '$.judge_cost'), 0)"
+)
 _ASIDE = -1
 """The place of a trial whose case is another now, or not among the cases: no report has it."""
 
@@ -86,11 +95,28 @@ class Store:
             )
         return replace(run, plan=plan, status="running", ended=None, begun_before=True)
 
-    def add(self, run_id: str, rows: Iterable[Row], connection: sqlite3.Connection) -> None:
-        """Keep finished trials; they are on disk when this returns."""
+    def add(
+        self,
+        run_id: str,
+        rows: Iterable[Row],
+        connection: sqlite3.Connection,
+        *,
+        replacing: bool = False,
+    ) -> None:
+        """Keep finished trials; they are on disk when this returns.
+
+        `replacing` counts what was spent on an earlier trial that one of them replaces.
+        """
         failpoint("commit.before")
         with transaction(connection):
             for row in rows:
+                if replacing:
+                    # What a trial has cost is spent, also when it is played again.
+                    connection.execute(
+                        f"update runs set spent = spent + coalesce((select {_COST} from trials "
+                        "where run_id = ? and case_id = ? and trial = ?), 0) where id = ?",
+                        (run_id, _stored(row.key.case_id), row.key.trial, run_id),
+                    )
                 connection.execute(
                     "insert or replace into trials values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
@@ -207,12 +233,26 @@ class Store:
             f"unfinished. `greenroom runs list` shows what is there; leave --resume out to begin one."
         )
 
-    def keys(self, run_id: str, *, without: str = "") -> dict[Key, str]:
-        """The finished trials of a run, each with the digest of its case; those set aside too."""
+    def keys(self, run_id: str, *, broken: bool = True) -> dict[Key, str]:
+        """The finished trials of a run, each with the digest of its case; those set aside too.
+
+        `broken=False` leaves those out that ended in an error, but not where a real tool may act
+        twice if they are played again.
+        """
         with self.database.connected() as connection:
-            query = "select case_id, trial, digest from trials where run_id = ? and status != ?"
-            rows = connection.execute(query, (run_id, without))
+            query = "select case_id, trial, digest from trials where run_id = ?"
+            rows = connection.execute(query if broken else f"{query} and {_WHOLE}", (run_id,))
             return {Key(_given(case_id), trial): digest for case_id, trial, digest in rows}
+
+    def spent(self, run_id: str) -> tuple[float, float]:
+        """What a run has cost in USD so far, and its dearest trial; those that count no more too."""
+        query = (
+            f"select runs.spent + coalesce(sum({_COST}), 0), coalesce(max({_COST}), 0) "
+            "from runs left join trials on run_id = runs.id where runs.id = ?"
+        )
+        with self.database.connected() as connection:
+            spent, dearest = connection.execute(query, (run_id,)).fetchone()
+        return float(spent), float(dearest)
 
     def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
         """The results of a run in the order of its cases; their ledgers are read when asked for."""

@@ -41,8 +41,9 @@ class _Errand:
 class Writer:
     """Writes for one event loop, which never waits for the disk itself."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, replacing: bool = False) -> None:
         self._store = store
+        self._replacing = replacing
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[_Addition | _Errand | None] = SimpleQueue()
         self._ended = asyncio.Event()
@@ -61,9 +62,13 @@ class Writer:
         # Whoever is cancelled while it waits must not take the work along.
         return await asyncio.shield(answer)
 
+    def stop(self) -> None:
+        """End the thread once everything is written, without waiting for it."""
+        self._jobs.put(None)
+
     async def close(self) -> None:
         """End the thread once everything is written."""
-        self._jobs.put(None)
+        self.stop()
         await self._ended.wait()
 
     def _write(self) -> None:
@@ -111,7 +116,7 @@ class Writer:
         failure: GreenroomError | None = None
         try:
             rows = [addition.row() for addition in group]
-            self._store.add(group[0].run_id, rows, connection)
+            self._store.add(group[0].run_id, rows, connection, replacing=self._replacing)
         except Exception as error:  # noqa: BLE001 - whoever waits has to be told
             failure = self._named(error)
         self._loop.call_soon_threadsafe(_tell, group, failure)

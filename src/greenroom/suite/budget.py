@@ -1,6 +1,7 @@
 """The money a run may spend: no case is begun that could take more than is left."""
 
 import asyncio
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -27,7 +28,7 @@ class Budget:
     spent: float = 0.0
     unpriced: set[str] = field(default_factory=set[str])
     _dearest: float | None = None
-    _under_way: dict[int, float] = field(default_factory=dict[int, float])
+    _under_way: dict[Hashable, float] = field(default_factory=dict[Hashable, float])
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -37,21 +38,21 @@ class Budget:
         if self.unknown_prices not in ("refuse", "allow"):
             raise BadInput(f"unknown_prices={self.unknown_prices!r} is none of refuse, allow.")
 
-    async def begin(self, position: int) -> str:
+    async def begin(self, whose: Hashable) -> str:
         """Set money aside for a case; why not, if there is not enough."""
         while True:
             why = self._refusal()
             if not why and (self._dearest is not None or not self._under_way):
-                self._under_way[position] = 0.0
+                self._under_way[whose] = 0.0
                 return ""
             if why and (self.unpriced_refused or not self._under_way):
                 return why
             # What was set aside for those under way may turn out to be too much.
             await self._next()
 
-    def release(self, position: int) -> None:
-        """A case is not begun after all: what was set aside for it is free."""
-        self._under_way.pop(position, None)
+    def release(self, whose: Hashable) -> None:
+        """A case is not begun after all, or broken off: what it did not take is free again."""
+        self.spent += self._under_way.pop(whose, 0.0)
         self._settled.set()
 
     @property
@@ -59,24 +60,39 @@ class Budget:
         """Whether a model without a known price was asked, and that is not allowed."""
         return bool(self.unpriced) and self.unknown_prices == "refuse"
 
-    def hear(self, position: int, event: Event) -> None:
+    def go_on(self, spent: float, dearest: float) -> None:
+        """Count what earlier processes have spent on this run."""
+        self.spent += spent
+        if dearest:
+            self._dearest = max(self._dearest or 0.0, dearest)
+
+    def carry(self, whose: Hashable, paid: float) -> None:
+        """Count what was spent on a case before it was cut off as its own, now that it goes on."""
+        self.spent -= paid
+        self._under_way[whose] = self._under_way.get(whose, 0.0) + paid
+
+    def hear(self, whose: Hashable, event: Event) -> None:
         """Count what a model's answer cost."""
         if not isinstance(event, ModelReplied):
             return
         if event.cost is None:
             self.unpriced.add(event.model or event.node)
         else:
-            self._under_way[position] = self._under_way.get(position, 0.0) + event.cost
+            self._under_way[whose] = self._under_way.get(whose, 0.0) + event.cost
 
-    def settle(self, position: int, result: CaseResult) -> None:
+    def settle(self, whose: Hashable, result: CaseResult) -> None:
         """A case is over: what it cost is known, and the rest of what was set aside is free."""
-        took = max(self._under_way.pop(position, 0.0), known_cost(result))
+        took = max(self._under_way.pop(whose, 0.0), known_cost(result))
         self.spent += took
+        self.learn(result, took)
+        self._settled.set()
+
+    def learn(self, result: CaseResult, took: float) -> None:
+        """See from a finished case what others may cost."""
         if took or result.status not in ("error", "skipped"):  # else it says nothing of the others
             self._dearest = max(self._dearest or 0.0, took)
         if _is_unpriced(result) and not self.unpriced:
             self.unpriced.add(f"a model that case {result.case_id!r} asked")
-        self._settled.set()
 
     @property
     def notes(self) -> list[str]:

@@ -1,6 +1,6 @@
 """One trial of one case: simulated, then measured; whatever breaks becomes its error."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args
@@ -13,7 +13,7 @@ from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.measuring import Measuring
-from greenroom.suite.plays import Take
+from greenroom.suite.plays import Play, Take
 
 OnError = Literal["collect", "stop", "skip"]
 CONCURRENCY = 4
@@ -32,6 +32,10 @@ class Settings:
     keep_ledgers: bool = True
     budget: Budget | None = None
     hooks: Hooks = field(default_factory=Hooks)
+
+    def purse(self, play: Play) -> Hashable:
+        """Under which name the budget keeps what is set aside for a trial of this evaluation."""
+        return id(self), play.position
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(OnError):
@@ -76,7 +80,7 @@ def heard_by(
     if written is not None:
         ears.append(written)
     if settings.budget is not None:
-        ears.append(partial(settings.budget.hear, take.play.position))
+        ears.append(partial(settings.budget.hear, settings.purse(take.play)))
     if settings.hooks.hears("on_event"):
         ears.append(partial(settings.hooks.happened, take.play.case))
     if len(ears) < 2:

@@ -33,5 +33,7 @@ class Take:
     on_judging: OnEvent | None = None
     on_restart: Callable[[Ledger, Ledger], None] | None = None
     """Hears how much of the run and of its judging still counts, when some is played again."""
+    paid: float = 0.0
+    """What the part of it that an earlier process played has cost, in USD."""
     doubt: str = ""
     """Why it cannot be played again: a real tool may have acted in what was cut off."""

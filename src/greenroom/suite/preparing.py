@@ -48,10 +48,10 @@ async def prepared(agent: Any, cases: Cases, options: Options) -> Running:
     # Where workers play, it is their fence that counts, and they tell of it themselves.
     notes = [] if pool is not None else _fence_notes(options.get("allow_unfenced", False))
     plan = plan_of(evalset, agent, backend, settings.measuring.metrics)
+    adaptive, cancel = _adaptive(evalset, options), options.get("cancel") or Cancel()
+    # Last, because it opens what somebody has to close again.
     recorder = await recording(options, plan, evalset, notes)
     settings.hooks.run_started(plan)
-    cancel = options.get("cancel") or Cancel()
-    adaptive = _adaptive(evalset, options)
     return Running(backend, evalset, settings, recorder, cancel, notes, pool, adaptive)
 
 

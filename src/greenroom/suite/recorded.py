@@ -8,6 +8,7 @@ from functools import partial
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
+from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.result import CaseResult
 from greenroom.store.failpoints import failpoint
@@ -37,6 +38,7 @@ class Recorded:
         journal: Journal,
         digests: Mapping[str, str],
         known: Mapping[Key, str],
+        left: dict[Key, LeftOver],
         notes: Sequence[str] = (),
     ) -> None:
         self.run_id = run.id
@@ -47,7 +49,7 @@ class Recorded:
         self._journal = journal
         self._digests = digests
         self._known = known
-        self._left = _longest(journal.left_over()) if run.begun_before else {}
+        self._left = left
         self._entries: dict[int, Entry] = {}
         self._notes = list(notes)
         self._waiting = 0
@@ -67,10 +69,11 @@ class Recorded:
         """Begin a trial in the journal, with what an earlier process had written there."""
         key, digest = _key(play), self._digests[play.case.id]
         take, left = Take(play), self._left.pop(key, None)
-        if left is not None and left.digest == digest:
-            note = taken_up(take, left, agent)
+        if left is not None:
+            note = taken_up(take, left, agent) if left.digest == digest else ""
             if note:
                 self._notes.append(f"case {play.case.id!r}: {note}")
+            take.paid = _cost(take.ledger, take.judging)
         try:
             entry = self._journal.entry()
         except StoreFailed as error:
@@ -78,8 +81,12 @@ class Recorded:
             return take
         self._entries[play.position] = entry
         entry.begin(key, digest)
-        entry.take_up(take.ledger or Ledger(), take.judging)
-        if left is not None:
+        if left is not None and take.doubt:
+            # Whoever resumes after another cut must find the same reason for doubt.
+            is_written = entry.take_up(left.ledger, left.judging)
+        else:
+            is_written = take.ledger is None or entry.take_up(take.ledger, take.judging)
+        if left is not None and is_written:
             left.path.unlink(missing_ok=True)
         take.on_event, take.on_judging = entry.agent, entry.judge
         take.on_restart = partial(_begin_again, entry, key, digest)
@@ -140,6 +147,15 @@ class Recorded:
         """What was written so far is where the run will go on."""
         self._journal.freeze()
 
+    @property
+    def spent(self) -> tuple[float, float]:
+        """What the run has cost so far, and its dearest trial."""
+        if not self._run.begun_before:
+            return 0.0, 0.0
+        spent, dearest = self._store.spent(self.run_id)
+        under_way = sum(_cost(left.ledger, left.judging) for left in self._left.values())
+        return spent + under_way, dearest
+
     def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
         """The results that the store had when this process began."""
         if not self._known:
@@ -152,14 +168,19 @@ class Recorded:
         status = "finished" if finished else "interrupted"
         whole = self._run.seconds + seconds
         told = [*notes, *self._notes]
+        is_written = False
         try:
             await self._writer.do(
                 lambda connection: self._store.close(self.run_id, status, told, whole, connection)
             )
+            is_written = not self.failure
         except StoreFailed as error:
             self.failure = str(error)
+        finally:
+            # Also when somebody cannot wait: the thread ends by itself, and the lock is let go.
+            self._writer.stop()
+            self._journal.close(remove=finished and is_written)
         await self._writer.close()
-        self._journal.close(remove=finished and not self.failure)
         if self.failure:
             self._notes.append(f"not everything could be written down: {self.failure}")
         return self._notes
@@ -167,10 +188,11 @@ class Recorded:
 
 async def begun(store: Store, plan: Plan, evalset: EvalSet) -> Recorded:
     """Begin a run in the store."""
+    digests = _digests(evalset)
     writer = Writer(store)
     try:
         run = await writer.do(lambda connection: store.begin(plan, connection))
-        return Recorded(store, writer, run, store.journal(run.id), _digests(evalset), {})
+        return Recorded(store, writer, run, store.journal(run.id), digests, {}, {})
     except BaseException:
         await writer.close()
         raise
@@ -183,14 +205,15 @@ async def resumed(
     digests = _digests(evalset)
     before = _to_resume(store, wanted, plan, digests, options.get("accept_changes", False))
     told = _out_of_date(store, before, digests)
-    writer, journal = Writer(store), None
+    writer, journal = Writer(store, replacing=True), None
     try:
         journal = store.journal(before.id)
         places = _places(store, before, plan, digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
-        known = store.keys(run.id, without="error" if options.get("retry_errors") else "")
-        return Recorded(store, writer, run, journal, digests, known, told)
+        known = store.keys(run.id, broken=not options.get("retry_errors", False))
+        left = _longest(journal.left_over(), store.keys(run.id))
+        return Recorded(store, writer, run, journal, digests, known, left, told)
     except BaseException:
         if journal is not None:
             journal.close(remove=False)
@@ -248,14 +271,25 @@ def _begin_again(entry: Entry, key: Key, digest: str, ledger: Ledger, judging: L
     entry.take_up(ledger, judging)
 
 
-def _longest(left: Iterable[LeftOver]) -> dict[Key, LeftOver]:
-    """What was left of each trial; one that was being taken up again may lie there twice."""
+def _longest(left: Iterable[LeftOver], done: Mapping[Key, str]) -> dict[Key, LeftOver]:
+    """What was left of each trial; one that was being taken up again may lie there twice.
+
+    A file also keeps the last trial that was finished in it, until the next one has begun there.
+    """
     found: dict[Key, LeftOver] = {}
     for one in left:
+        if done.get(one.key) == one.digest:
+            continue
         other = found.get(one.key)
         if other is None or _length(one) > _length(other):
             found[one.key] = one
     return found
+
+
+def _cost(*ledgers: Ledger | None) -> float:
+    """What the models asked in these ledgers cost in USD, as far as prices are known."""
+    replies = (e for ledger in ledgers if ledger for e in ledger.of(ModelReplied, voice=None))
+    return sum(reply.cost or 0.0 for reply in replies)
 
 
 def _length(left: LeftOver) -> tuple[int, int]:

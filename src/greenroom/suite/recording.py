@@ -45,6 +45,11 @@ class Recorder(Protocol):
         """Write no more events of takes under way: they are being stopped."""
         ...
 
+    @property
+    def spent(self) -> tuple[float, float]:
+        """What earlier processes have spent on this run, and on its dearest trial, in USD."""
+        ...
+
     def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
         """The results that earlier processes finished."""
         ...
@@ -59,6 +64,7 @@ class Unrecorded:
 
     run_id = ""
     failure = ""
+    spent = (0.0, 0.0)
 
     def is_done(self, play: Play) -> bool:  # noqa: ARG002 - as the protocol has it
         """Nobody knows of an earlier process."""

@@ -16,6 +16,7 @@ from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all, vigil
 from greenroom.store.runs import Key
 from greenroom.suite.adaptive import Adaptive
+from greenroom.suite.budget import known_cost
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.hooks import Hooks
@@ -90,7 +91,7 @@ class Running:
             await self.play()
         except BaseException:
             self.recorder.freeze()
-            await self._put_away(begun)
+            await self._put_away(begun, is_whole=False)
             raise
         results = [self.done[position] for position in sorted(self.done)]
         refused = [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
@@ -99,7 +100,8 @@ class Running:
             self.notes += [note for note in self.pool.notes if note not in self.notes]
         if self.settings.budget is not None:
             self.notes += self.settings.budget.notes
-        self.notes += await self._put_away(begun)
+        is_whole = not (self.undone or self.recorder.failure)
+        self.notes += await self._put_away(begun, is_whole=is_whole)
         return self.settings.hooks.run_completed(self._report(results, at, begun))
 
     def _report(self, results: Sequence[CaseResult], at: float, begun: float) -> Report:
@@ -113,8 +115,7 @@ class Running:
             at=at,
         )
 
-    async def _put_away(self, begun: float) -> list[str]:
-        is_whole = not (self.undone or self.recorder.failure)
+    async def _put_away(self, begun: float, *, is_whole: bool) -> list[str]:
         return await self.recorder.close(
             finished=is_whole, notes=self.notes, seconds=perf_counter() - begun
         )
@@ -154,10 +155,12 @@ class Running:
     def _take_earlier(self, plays: Sequence[Play]) -> None:
         """Put the results of earlier processes in their places."""
         places = {Key(play.case.id, play.trial): play for play in plays}
+        if self.settings.budget is not None:
+            self.settings.budget.go_on(*self.recorder.spent)
         for key, result in self.recorder.earlier():
             play = places[key]
             if self.settings.budget is not None:
-                self.settings.budget.settle(play.position, result)
+                self.settings.budget.learn(result, known_cost(result))
             self._take(play.position, replace(result, asked=play.case))
 
     async def _by_rounds(self, adaptive: Adaptive) -> None:
@@ -201,18 +204,16 @@ class Running:
         budget = self.settings.budget
         if budget is None:
             return ""
-        why = await budget.begin(play.position)
+        why = await budget.begin(self.settings.purse(play))
         if not why and (why := self._stopped()):  # somebody stopped the run while this one waited
-            budget.release(play.position)
+            budget.release(self.settings.purse(play))
         return why
 
     async def _trial(self, play: Play) -> None:
         """Play one trial, and write down what came of it."""
         take = self.recorder.take(play, self.agent)
         self.settings.hooks.case_started(play.case)
-        result = await self._played(take)
-        if self.settings.budget is not None:
-            self.settings.budget.settle(play.position, result)
+        result = await self._paid_for(take)
         if self.cancel.reason:
             # What was cut is not what would have happened; it is played again when the run goes on.
             self._leave_out(play, f"not finished: {self.cancel.reason}")
@@ -220,6 +221,20 @@ class Running:
         self._consider(result)
         self.undone -= 1
         await self.recorder.keep(take, result, partial(self._complete, play.position))
+
+    async def _paid_for(self, take: Take) -> CaseResult:
+        """What was played, with its price taken from the budget."""
+        budget, purse = self.settings.budget, self.settings.purse(take.play)
+        if budget is None:
+            return await self._played(take)
+        budget.carry(purse, take.paid)
+        try:
+            result = await self._played(take)
+        except BaseException:
+            budget.release(purse)
+            raise
+        budget.settle(purse, result)
+        return result
 
     async def _played(self, take: Take) -> CaseResult:
         try:
