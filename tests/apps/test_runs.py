@@ -341,7 +341,8 @@ def test_what_cannot_be_deleted_is_named(greenroom, shop, words, told):
 
 
 def test_half_an_id_that_means_several_runs_is_refused(greenroom, shop, played):
-    played(), played()
+    played()
+    played()
     result = greenroom("runs", "show", "2")
     assert result.exit_code == 3
     assert "several runs begin with '2'" in result.stderr

@@ -7,6 +7,7 @@ import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,8 @@ def wait_for(file: Path, process: subprocess.Popen) -> None:
 
 def stopped(folder: Path, *words: str, sent: signal.Signals = signal.SIGINT, **env: str) -> str:
     """What a run says that is told to stop while its second case waits."""
-    with started(*RUN, *words, cwd=folder, **env) as process:
+    told: Any = {"cwd": folder, **env}
+    with started(*RUN, *words, **told) as process:
         wait_for(folder / "waiting", process)
         process.send_signal(sent)
         return process.communicate()[0].decode()

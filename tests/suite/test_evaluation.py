@@ -256,13 +256,13 @@ def test_an_async_hook_is_reported_and_not_awaited() -> None:
     async def hook(result: Any) -> None:
         raise AssertionError("nobody awaits a hook")
 
-    report = rehearse(Agent("a", model=Scripted("hi")), [Case("c", "x")], on_case_complete=hook)
+    report = rehearse(Agent("a", model=Scripted("hi")), [Case("c", "x")], on_case_complete=hook)  # pyright: ignore[reportArgumentType]
     assert any("was not awaited" in note for note in report.notes)
 
 
 def test_an_unknown_way_with_errors_is_refused() -> None:
     with pytest.raises(BadInput, match="explode"):
-        rehearse(Agent("a", model=Scripted("hi")), [Case("c", "x")], on_error="explode")
+        rehearse(Agent("a", model=Scripted("hi")), [Case("c", "x")], on_error="explode")  # pyright: ignore[reportArgumentType]
 
 
 async def test_trials_play_every_case_again_in_the_order_of_the_cases() -> None:

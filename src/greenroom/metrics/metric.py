@@ -25,6 +25,7 @@ class FunctionMetric:
     name: str
     threshold: float | None = None
     wants: Wants = ()
+    critical: bool = False
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]:
         """What the function makes of this run."""
@@ -78,7 +79,7 @@ def as_metric(given: MetricLike) -> Metric:
     """`given` as a metric.
 
     It may be one already, the name of one or a criterion, a function, or an object or class with
-    `evaluate(...)`.
+    `evaluate(...)`. Any of them may have an attribute `critical = True`.
     """
     if isinstance(given, str | Criterion):
         from greenroom.metrics.registry import metric_named
@@ -106,7 +107,9 @@ def _from_function(
     function = _function(given)
     if threshold is None:
         threshold = _own_threshold(given, called)
-    return FunctionMetric(function, called, threshold, wants_of(function, called))
+    return FunctionMetric(
+        function, called, threshold, wants_of(function, called), _is_critical(given)
+    )
 
 
 def _instance(kind: type[Any]) -> Any:
@@ -138,13 +141,22 @@ def _function(given: Any) -> Callable[..., Any]:
 
 
 def _name(given: Any, name: str | None) -> str:
-    inner: Any = given.func if isinstance(given, partial) else given  # pyright: ignore[reportUnknownMemberType]
+    inner = _inner(given)
     found = name or getattr(inner, "name", None) or getattr(inner, "__name__", type(inner).__name__)
     if not isinstance(found, str) or not found.strip() or found == "<lambda>":
         raise BadMetric(
             f"metric {given!r} has the name {found!r}; give it one: metric(..., name='tone')."
         )
     return found
+
+
+def _inner(given: Any) -> Any:
+    return given.func if isinstance(given, partial) else given  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def _is_critical(given: Any) -> bool:
+    """Whether a function or evaluator says of itself that the others depend on it."""
+    return bool(getattr(given, "critical", getattr(_inner(given), "critical", False)))
 
 
 def _own_threshold(evaluator: Any, name: str) -> float | None:

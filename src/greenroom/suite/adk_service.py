@@ -34,9 +34,9 @@ from greenroom.cases.scores import Outcome, Unmeasured
 from greenroom.errors import (
     AgentFailed,
     BadInput,
-    FenceBreach,
     GreenroomError,
     MetricRefused,
+    MetricsHung,
     MissingExtra,
 )
 from greenroom.ledger.ledger import Ledger
@@ -44,13 +44,23 @@ from greenroom.ledger.records import record
 from greenroom.metrics import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken
-from greenroom.simulation.fence import Breach, enclose, passage
+from greenroom.simulation.fence import passage
 from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
-from greenroom.suite.adk_stand_ins import SET, Listener, OneCase, OurUser, outcome_of, their_case
+from greenroom.suite.adk_stand_ins import (
+    CLASH,
+    SET,
+    Listener,
+    OneCase,
+    OurUser,
+    check_judged,
+    ours_beside,
+    outcome_of,
+    their_case,
+)
 from greenroom.suite.equipping import equipped
 from greenroom.suite.evaluation import Cases
-from greenroom.suite.measuring import METRIC_SECONDS, Measuring
+from greenroom.suite.measuring import METRIC_SECONDS, Measuring, in_time, only_looking
 from greenroom.suite.playing import CONCURRENCY, Settings, play_case
 from greenroom.suite.plays import OnEvent, Play, Take
 from greenroom.suite.references import as_evalset, load_agent
@@ -77,21 +87,25 @@ async def evaluate_in_adk(
 ) -> Report:
     """Rehearse an agent of google-adk in its own `LocalEvalService`, and judge by its `criteria`.
 
-    Mocks, gate and fence hold as they do in `evaluate`. What a case expects is judged by google-adk;
-    the metrics of the case, and `metrics`, are measured beside it. A metric of google-adk that could
-    not run leaves the case unmeasured, where google-adk itself would let it pass. Its judges reach
-    their models only at `judge_hosts`.
+    Mocks, gate and fence hold as they do in `evaluate`. What a case expects is judged by google-adk
+    as far as the criteria look at it; the rest, the metrics of the case, and `metrics` are measured
+    beside that. A metric of google-adk that could not run leaves the case unmeasured, where
+    google-adk itself would let it pass. Its judges reach their models only at `judge_hosts`.
     """
     check_fence()
     if isinstance(agent, str):
         agent = await load_agent(agent)
     if agent is not None:
         AdkBackend(agent)  # what cannot be led through the gate is refused before anything runs
-    theirs = _Theirs.opened(criteria, judge_hosts)
+    config = _config(criteria)
     evalset = equipped(as_evalset(cases), mocks, None)
     if trials is not None:
         evalset = replace(evalset, trials=trials)
     ours = [as_metric(given) for given in (*metrics, *evalset.metrics)]
+    for metric in ours:
+        if metric.name in config.criteria:
+            raise BadInput(f"{metric.name!r} {CLASH}")
+    theirs = _Theirs.opened(config, judge_hosts)
     run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric)
     at, begun = time(), perf_counter()
     with vigil():
@@ -129,18 +143,20 @@ class _Run:
         """One trial of a case: played by the service, judged by the service and by us."""
         async with gate:
             try:
+                check_judged(case, self.theirs.names)
+                ours = ours_beside(case, self.ours, self.theirs.names)
                 service = _Service(self.theirs, case)
                 served = ServedBackend(case.agent or self.agent, service.play)
             except (GreenroomError, ValueError) as error:
                 return replace(broken(case, error), trial=trial)
             judging = _Judging(
-                metrics=self.ours,
+                metrics=ours,
                 seconds_per_metric=self.seconds_per_metric,
                 service=service,
                 served=served,
             )
             settings = Settings(measuring=judging, allow_tools=self.allow_tools)
-            take = Take(Play(0, replace(case, agent=None, implied=False), trial))
+            take = Take(Play(0, replace(case, agent=None), trial))
             try:
                 result = await play_case(served, take, settings)
             finally:
@@ -159,9 +175,8 @@ class _Theirs:
     hosts: Collection[str]
 
     @classmethod
-    def opened(cls, criteria: Criteria, hosts: Collection[str]) -> "_Theirs":
+    def opened(cls, config: EvalConfig, hosts: Collection[str]) -> "_Theirs":
         """The service for these criteria; MissingExtra where it cannot be had."""
-        config = _config(criteria)
         try:
             from google.adk.evaluation import local_eval_service, metric_evaluator_registry
         except ImportError as error:
@@ -237,16 +252,15 @@ class _Service:
             self._shelf.fit(len(played.inferences or ()), self._case)
         config = EvaluateConfig(eval_metrics=self.theirs.metrics, parallelism=1)
         asked = EvaluateRequest(inference_results=[played], evaluate_config=config)
-        with enclose(self._case.id) as enclosure, self._way_out():
-            enclosure.body_guard = _no_tools
+        with only_looking(self._case.id), self._way_out():
             (result,) = [one async for one in self._made.evaluate(asked)]
-        return self._outcomes(result.overall_eval_metric_results, _refused(enclosure.breach))
+        return self._outcomes(result.overall_eval_metric_results)
 
     def _way_out(self) -> AbstractContextManager[None]:
         hosts = self.theirs.hosts
         return passage(hosts=hosts) if hosts else nullcontext()
 
-    def _outcomes(self, results: Iterable[EvalMetricResult], refused: str) -> dict[str, Outcome]:
+    def _outcomes(self, results: Iterable[EvalMetricResult]) -> dict[str, Outcome]:
         found: dict[str, Outcome] = self.all_unmeasured("google-adk left it out")
         for one in results:
             if one.eval_status is EvalStatus.INFORMATIONAL:
@@ -254,26 +268,12 @@ class _Service:
                     self.notes.append(f"google-adk counted {one.metric_name} = {one.score:g}")
             elif one.metric_name in found:
                 heard = self._listener.heard.get(one.metric_name, "")
-                fenced = not heard or heard.startswith(FenceBreach.__name__)
-                found[one.metric_name] = outcome_of(one, (refused if fenced else "") or heard)
+                found[one.metric_name] = outcome_of(one, heard)
         return found
 
     def all_unmeasured(self, why: str) -> dict[str, Outcome]:
         """Every metric that was asked for, broken for this reason."""
         return {name: Unmeasured(why) for name in self.theirs.names}
-
-
-def _refused(breach: Breach | None) -> str:
-    if breach is None:
-        return ""
-    return (
-        f"the fence refused it {breach.target}. If its model is there, name the host: "
-        f"judge_hosts=[...]"
-    )
-
-
-def _no_tools(_: object, name: str) -> None:
-    raise MetricRefused(f"a metric called the tool {name!r}; metrics only look at what was played.")
 
 
 @record(kw_only=True)
@@ -286,17 +286,24 @@ class _Judging(Measuring):
     async def outcomes(
         self, case: Case, ledger: Ledger, judging: Ledger, on_event: OnEvent | None = None
     ) -> dict[str, Outcome]:
-        """Every metric's outcome; on equal names google-adk's stands."""
-        own: dict[str, Outcome] = {}
-        if self.metrics or case.metrics:
-            own = await Measuring.outcomes(self, case, ledger, judging, on_event)
+        """Every metric's outcome; no two have the same name."""
+        # All that is ours to measure is among `metrics`, the case's own and what it expects too.
+        asked = replace(case, metrics=(), implied=False)
+        own = await Measuring.outcomes(self, asked, ledger, judging, on_event)
         return own | await self._by_theirs()
 
     async def _by_theirs(self) -> dict[str, Outcome]:
+        seconds = self.seconds_per_metric * (1 + len(self.service.theirs.names))
         try:
-            async with asyncio.timeout(
-                self.seconds_per_metric * (1 + len(self.service.theirs.names))
-            ):
-                return await self.service.judge(await self.served.over())
+            return await in_time(self._judged, seconds)
+        except MetricsHung as error:
+            return self.service.all_unmeasured(str(error))
+        except MetricRefused as error:
+            return self.service.all_unmeasured(
+                f"{error} The hosts of judges' models are named by judge_hosts=[...]."
+            )
         except Exception as error:  # noqa: BLE001 - their service may raise anything
             return self.service.all_unmeasured(f"google-adk could not judge the run: {error!r}")
+
+    async def _judged(self) -> dict[str, Outcome]:
+        return await self.service.judge(await self.served.over())

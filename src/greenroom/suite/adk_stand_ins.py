@@ -1,7 +1,9 @@
 """What stands in google-adk's evaluation where its own parts would: set, user, registry, verdict."""
 
 import inspect
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from google.adk.evaluation.conversation_scenarios import ConversationScenario
@@ -15,9 +17,23 @@ from google.adk.events import Event
 from greenroom.backends.adk.served import APP, SESSION, USER, Prompter
 from greenroom.cases.case import Case
 from greenroom.cases.files.adk import turn_data
+from greenroom.cases.literals import unquoted
+from greenroom.cases.parts import Metric
 from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.errors import BadInput
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.metrics.expectations import expectations
+from greenroom.metrics.scoring import metrics_for
 
 SET = "greenroom"
+
+# Which of their criteria compare a run with which field of `Expect`.
+_JUDGES = {
+    "tool_trajectory_avg_score": "tools",
+    "response_match_score": "reference",
+    "final_response_match_v2": "reference",
+}
 
 
 @dataclass(slots=True)
@@ -53,6 +69,54 @@ def their_case(case: Case) -> EvalCase:
         conversation=[Exchange.model_validate(turn_data(turn)) for turn in case.script],
         session_input=SessionInput(app_name=APP, user_id=USER, session_id=SESSION),
     )
+
+
+def check_judged(case: Case, criteria: Collection[str]) -> None:
+    """Refuse a case that these criteria would take at its letter where it says something else."""
+    if "tools" not in _judged(criteria):
+        return
+    for turn in case.script:
+        for wanted in (turn.expect and turn.expect.tools) or ():
+            if isinstance(wanted, str) or _asks(wanted):
+                raise BadInput(
+                    f"case {case.id!r} expects {wanted!r}, but google-adk compares calls argument by "
+                    f"argument. Write the arguments out, or leave tool_trajectory_avg_score out of "
+                    f"the criteria: then `expected_tools` judges the calls."
+                )
+
+
+def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]) -> list[Metric]:
+    """What we measure of a case: what is asked for, and what it expects that no criterion judges."""
+    implied, judged = expectations(case), _judged(criteria)
+    found = metrics_for(case, given)
+    for name in found.keys() & set(criteria):
+        raise BadInput(f"case {case.id!r}: {name!r} {CLASH}")
+    return [
+        metric
+        for name, metric in found.items()
+        if implied.get(name) is not metric or judged.isdisjoint(getattr(metric, "covers", ()))
+    ]
+
+
+CLASH = "is a metric of ours and a criterion of google-adk; give the metric another `name=`."
+
+
+def _judged(criteria: Collection[str]) -> set[str]:
+    return {_JUDGES[name] for name in criteria if name in _JUDGES}
+
+
+def _asks(wanted: ToolCall) -> bool:
+    """Whether an argument is a query; one that is quoted is meant by the letter."""
+    args = plain(wanted.args)
+    return any(
+        _has_operators(args[key]) for key, value in unquoted(args).items() if value == args[key]
+    )
+
+
+def _has_operators(value: Json) -> bool:
+    if is_object(value):
+        return any(key.startswith("$") or _has_operators(inner) for key, inner in value.items())
+    return is_array(value) and any(map(_has_operators, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +175,8 @@ def outcome_of(one: EvalMetricResult, heard: str) -> Outcome:
     why = "; ".join(told.rationale for told in scores if told.rationale)
     if one.eval_status is EvalStatus.NOT_EVALUATED or one.score is None:
         return Unmeasured(heard or why or "google-adk did not evaluate it and does not say why")
+    if not isfinite(one.score):
+        return Unmeasured(heard or why or f"google-adk gives it {one.score!r}, which is no measure")
     bar = one.criterion.threshold if one.criterion is not None else one.threshold
     passed = one.eval_status is EvalStatus.PASSED
     in_range = 0 <= one.score <= 1

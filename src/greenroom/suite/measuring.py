@@ -1,8 +1,10 @@
 """A finished run, measured: inside the fence, in time, and with what the judges asked written down."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from time import monotonic
+from typing import TypeVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.parts import Metric, MetricLike
@@ -21,6 +23,7 @@ from greenroom.world.remembering import RememberingWorld
 from greenroom.world.threads import Expired
 from greenroom.world.world import World
 
+T = TypeVar("T")
 OnEvent = Callable[[Event], None]
 METRIC_SECONDS = 60.0
 
@@ -53,18 +56,10 @@ class Measuring:
         return await self._in_time(case, ledger, world)
 
     async def _in_time(self, case: Case, ledger: Ledger, world: FencedWorld) -> dict[str, Outcome]:
-        """Score, but not forever: a metric that blocks the event loop is broken off too."""
-        task = asyncio.current_task()
-        assert task is not None
+        """Score, but not forever."""
         seconds = self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
-        with watched(task, seconds) as deadline:
-            try:
-                world.deadline = monotonic() + seconds
-                return await self._fenced(case, ledger, self._asked(world))
-            except (asyncio.CancelledError, Expired):
-                if not deadline.expired:
-                    raise
-                raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
+        world.deadline = monotonic() + seconds
+        return await in_time(lambda: self._fenced(case, ledger, self._asked(world)), seconds)
 
     def _asked(self, world: FencedWorld) -> World:
         """The world as metrics see it: with a memory, and with the cache if there is one."""
@@ -73,21 +68,47 @@ class Measuring:
 
     async def _fenced(self, case: Case, ledger: Ledger, world: World) -> dict[str, Outcome]:
         """Score inside the fence: metrics may look, and ask models, but not act."""
-        with enclose(case.id) as enclosure:
-            enclosure.body_guard = _no_tools
-            try:
-                scores = await score(
-                    ledger,
-                    self.metrics,
-                    case,
-                    world=world,
-                    seconds_per_metric=self.seconds_per_metric,
-                )
-            except FenceBreach as breach:
-                raise _acting(enclosure.breach or breach) from breach
-        if enclosure.breach is not None:
-            raise _acting(enclosure.breach)
-        return scores
+        with only_looking(case.id):
+            return await score(
+                ledger,
+                self.metrics,
+                case,
+                world=world,
+                seconds_per_metric=self.seconds_per_metric,
+            )
+
+
+async def in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """What comes of the work; MetricsHung after so long, also if it blocks the event loop."""
+    task = asyncio.current_task()
+    assert task is not None
+    with watched(task, seconds) as deadline:
+        try:
+            return await work()
+        except (asyncio.CancelledError, Expired):
+            if not deadline.expired:
+                raise
+            raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
+
+
+@contextmanager
+def only_looking(name: str) -> Generator[None]:
+    """Fence metrics in. What one tries to do is refused here, whatever it made of that itself."""
+    latch = Latch()
+
+    def no_tools(_: object, tool: str) -> None:
+        words = f"a metric called the tool {tool!r}; metrics only read the ledger."
+        raise latch.set(MetricRefused(words))
+
+    with enclose(name) as enclosure:
+        enclosure.body_guard = no_tools
+        try:
+            yield
+        except FenceBreach as breach:
+            raise _acting(enclosure.breach or breach) from breach
+    latch.check()
+    if enclosure.breach is not None:
+        raise _acting(enclosure.breach)
 
 
 def forgive(metrics: Iterable[MetricLike]) -> None:
@@ -101,7 +122,3 @@ def forgive(metrics: Iterable[MetricLike]) -> None:
 
 def _acting(breach: object) -> MetricRefused:
     return MetricRefused(f"a metric tried to reach the outside: {breach}; metrics only look.")
-
-
-def _no_tools(_: object, name: str) -> None:
-    raise MetricRefused(f"a metric called the tool {name!r}; metrics only read the ledger.")

@@ -169,7 +169,13 @@ class _Rescoring:
         now = await self._judged(before, ledger)
         self.gone |= before.scores.keys() - now.scores.keys()
         # The ledger stays where it is: a run may be larger than the memory.
-        return replace(now, trial=before.trial, kept=before.kept, blamed=now.blame)
+        return replace(
+            now,
+            trial=before.trial,
+            notes=tuple(dict.fromkeys((*before.notes, *now.notes))),
+            kept=before.kept,
+            blamed=now.blame,
+        )
 
     async def _judged(self, before: CaseResult, ledger: Ledger) -> CaseResult:
         case, judging = self._case(before, ledger), Ledger()

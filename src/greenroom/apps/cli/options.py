@@ -123,7 +123,7 @@ def formats(command: F) -> F:
         "formats",
         multiple=True,
         metavar="FORMAT",
-        help="Also write the report as json, junit, html, markdown or console; json=PATH says "
+        help="Also write the report as json, junit, html, markdown, adk or console; json=PATH says "
         "where; may be repeated.",
     )(command)
 

@@ -10,10 +10,14 @@ from greenroom.apps.cli.runs import detail_of, present
 from greenroom.cases import EvalSet
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal, styled
+from greenroom.results import Report
 from greenroom.results.data import report_data
 from greenroom.suite.gathering import gather
 from greenroom.suite.rescoring import Flip, Rescored, rescore
 from greenroom.world.answers import AnswerCache
+
+# In whose hands a measurement breaks.
+_MEASURING = ("metric", "user_agent")
 
 
 def rescore_run(
@@ -42,10 +46,19 @@ def rescore_run(
             _show_flips(found)
         for path in filing.write(found.report, plan, None):
             aside(f"wrote {path}")
-    broke = [flip.case_id for flip in found.flips if flip.now == "error"]
+    broke = _unmeasured(found.report)
     if broke:
         raise Stopped(f"could not be measured anew: {', '.join(broke)}", RUN_ERRORS)
     return PASSED
+
+
+def _unmeasured(report: Report) -> list[str]:
+    """The cases on which there is no verdict, although they were played to an end."""
+    return [
+        result.label
+        for result in report
+        if result.status == "error" and result.error and result.error.phase in _MEASURING
+    ]
 
 
 def _gathered(cases: str, config: str, verbose: bool) -> EvalSet | None:
@@ -61,7 +74,7 @@ def _show_flips(found: Rescored) -> None:
         terminal.say(str(found))
     for flip in found.flips:
         style = "green" if flip.now == "passed" else "bold red"
-        terminal.say(styled("flipped: ", style), str(flip))
+        terminal.say(styled("flipped: ", style), redactor().text(str(flip)))
 
 
 def _data(found: Rescored) -> object:

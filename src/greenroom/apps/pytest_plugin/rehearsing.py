@@ -1,6 +1,5 @@
 """The fixtures: an agent rehearsed inside a test, with what its mark and its project say."""
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
 from greenroom.suite.beside import anchored
+from greenroom.suite.options import KNOWN
 
 
 class Rehearsal:
@@ -51,7 +51,10 @@ class Rehearsal:
                 "there is nothing to rehearse; say rehearse(agent, cases), or mark the test: "
                 '@pytest.mark.greenroom(agent="agent.py", cases="refund.yaml").'
             )
-        return self._found(agent), self._found(cases), given.pop("min_pass_rate"), given
+        minimum = given["min_pass_rate"]
+        if minimum is None:
+            del given["min_pass_rate"]
+        return self._found(agent), self._found(cases), minimum, given
 
     def _found(self, given: Any) -> Any:
         return anchored(str(given), *self._folders) if isinstance(given, str | Path) else given
@@ -66,7 +69,7 @@ class Rehearsal:
         return report
 
 
-_OPTIONS = frozenset(inspect.signature(evaluation.evaluate).parameters) | {"min_pass_rate"}
+_OPTIONS = KNOWN | {"agent", "cases"}
 
 
 def _marked(node: pytest.Item) -> dict[str, Any]:

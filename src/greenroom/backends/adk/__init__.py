@@ -16,7 +16,6 @@ from google.adk.apps import App
 from google.adk.events import Event
 from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
-from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from greenroom.backends.adk.artifacts import Artifacts
@@ -29,6 +28,7 @@ from greenroom.backends.adk.facts import (
     toolsets_of,
 )
 from greenroom.backends.adk.quiet import quiet
+from greenroom.backends.adk.sessions import Sessions
 from greenroom.backends.adk.stage import PLACE, Stage
 from greenroom.backends.adk.state import prefixed
 from greenroom.backends.adk.turns import is_last_word, message_for, played, record_state
@@ -99,7 +99,8 @@ class AdkBackend:
 
     async def _run(self, invocation: Invocation) -> Played:
         stage, memory = Stage(invocation), invocation.history()
-        service, artifacts = InMemorySessionService(), Artifacts(memory)
+        copier, artifacts = self.copier(stage), Artifacts(memory)
+        service = Sessions(copier.tripwire.hear)
         state = prefixed(invocation.ledger.fold(invocation.world.voice))
         await service.create_session(app_name=_APP, user_id=_USER, session_id=_SESSION, state=state)
         session = service.sessions[_APP][_USER][_SESSION]
@@ -107,7 +108,6 @@ class AdkBackend:
         session.state |= {key: value for key, value in state.items() if key.startswith("temp:")}
         events = session.events
         events.extend(Event.model_validate(item) for item in artifacts.others)
-        copier = self.copier(stage)
         runner = Runner(
             app=self.copied(copier),
             app_name=_APP,

@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Generic, TypeVar
 
-from google.adk.agents.invocation_context import InvocationContext
 from google.adk.apps import App
 from google.adk.events import Event
-from google.adk.sessions import InMemorySessionService, Session
+from google.adk.sessions import Session
 from google.genai import types
 
 from greenroom.backends.adk import MEMORY, AdkBackend
+from greenroom.backends.adk.sessions import Sessions
 from greenroom.backends.adk.stage import PLACE, Stage
 from greenroom.backends.adk.state import pour, prefixed
 from greenroom.backends.adk.tripwire import Tripwire
@@ -58,19 +58,6 @@ class Prompter:
         return await self._rests.get()
 
 
-class Witness(Tripwire):
-    """A tripwire that also writes down the state, as nobody else sees the events come."""
-
-    async def on_event_callback(
-        self, *, invocation_context: InvocationContext, event: Event
-    ) -> None:
-        """Note what waits, and what has changed in the session itself."""
-        await super().on_event_callback(invocation_context=invocation_context, event=event)
-        # An agent used as a tool has a session apart, whose changes come back with its answer.
-        if invocation_context.session.id == SESSION:
-            record_state(self._stage, event, _ITS_OWN)
-
-
 class ServedBackend(AdkBackend, Generic[T]):
     """Plays one run of an agent that `serve` drives.
 
@@ -85,10 +72,10 @@ class ServedBackend(AdkBackend, Generic[T]):
     ) -> None:
         super().__init__(agent)
         self.prompter = Prompter()
-        self.sessions = InMemorySessionService()
+        self.sessions = Sessions(self._hear)
         self._serve = serve
         self._events: list[Event] = []
-        self._staged: tuple[Stage, Witness] | None = None
+        self._staged: tuple[Stage, Tripwire] | None = None
         self._task: asyncio.Task[T] | None = None
         self._cut = False
 
@@ -132,19 +119,25 @@ class ServedBackend(AdkBackend, Generic[T]):
     async def _set_stage(self, invocation: Invocation) -> Stage:
         """The stage of the run, ready for this invocation; the loop is begun with the first."""
         if self._staged is not None:
-            stage, witness = self._staged
+            stage, tripwire = self._staged
             stage.begin(invocation)
-            witness.begin()
+            tripwire.begin()
             return stage
         stage = Stage(invocation)
         copier = self.copier(stage)
-        copier.tripwire = witness = Witness(stage, copier.made)
-        self._staged = stage, witness
+        self._staged = stage, copier.tripwire
         app = self.copied(copier)
         await copier.ask_servers()
         self._task = asyncio.create_task(self._serve(self, app))
         self._events = await self._rest()
         return stage
+
+    def _hear(self, event: Event) -> None:
+        """Note what waits and what changes in the state, as the loop shows its events too late."""
+        if self._staged is not None:
+            stage, tripwire = self._staged
+            tripwire.hear(event)
+            record_state(stage, event, _ITS_OWN)
 
     async def _rest(self) -> list[Event]:
         assert self._task is not None

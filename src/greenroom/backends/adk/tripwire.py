@@ -76,7 +76,11 @@ class Tripwire(BasePlugin):
         invocation_context: InvocationContext,  # noqa: ARG002
         event: Event,
     ) -> None:
-        """Keep count of the calls that wait for the user."""
+        """Hear of what happens in the sessions apart, those of agents used as tools."""
+        self.hear(event)
+
+    def hear(self, event: Event) -> None:
+        """Keep count of the calls that wait for the user; to hear of an event twice is harmless."""
         self._waiting |= set(event.long_running_tool_ids or ())
         self._waiting -= {response.id or "" for response in event.get_function_responses()}
 

@@ -1,16 +1,18 @@
 """What one version of the framework has and another lacks: graphs came with version 2.
 
 Where a version lacks a kind, its name stands for a class that nothing is an instance of, so that
-whoever asks `isinstance` is told the truth.
+whoever asks `isinstance` is told the truth. A version that has graphs and lacks one of these names
+is one we do not know: it is not opened, for the gate would overlook what it has instead.
 """
 
 import inspect
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from google.adk.tools.function_tool import FunctionTool
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or find_spec("google.adk.workflow") is not None:
     from google.adk.agents.context import Context
     from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
     from google.adk.events.request_input import RequestInput
@@ -25,30 +27,17 @@ if TYPE_CHECKING:
         _ToolNode as ToolNode,  # pyright: ignore[reportPrivateUsage]
     )
 else:
-    try:
-        from google.adk.agents.context import Context
-        from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
-        from google.adk.events.request_input import RequestInput
-        from google.adk.tools._node_tool import NodeTool
-        from google.adk.workflow import FunctionNode, JoinNode, Workflow
-        from google.adk.workflow._base_node import START, BaseNode
-        from google.adk.workflow._graph import Edge, Graph
-        from google.adk.workflow._parallel_worker import _ParallelWorker as ParallelWorker
-        from google.adk.workflow._tool_node import _ToolNode as ToolNode
-    except ImportError as error:
-        if not (error.name or "").startswith("google.adk."):
-            raise
 
-        def _lacking(name: str) -> type:
-            return type(name, (), {"__doc__": "This version has none."})
+    def _lacking(name: str) -> type:
+        return type(name, (), {"__doc__": "This version has none."})
 
-        Context, FinishTaskTool = _lacking("Context"), _lacking("FinishTaskTool")
-        RequestInput, NodeTool = _lacking("RequestInput"), _lacking("NodeTool")
-        FunctionNode, JoinNode = _lacking("FunctionNode"), _lacking("JoinNode")
-        Workflow, BaseNode = _lacking("Workflow"), _lacking("BaseNode")
-        Edge, Graph = _lacking("Edge"), _lacking("Graph")
-        ParallelWorker, ToolNode = _lacking("ParallelWorker"), _lacking("ToolNode")
-        START = None
+    Context, FinishTaskTool = _lacking("Context"), _lacking("FinishTaskTool")
+    RequestInput, NodeTool = _lacking("RequestInput"), _lacking("NodeTool")
+    FunctionNode, JoinNode = _lacking("FunctionNode"), _lacking("JoinNode")
+    Workflow, BaseNode = _lacking("Workflow"), _lacking("BaseNode")
+    Edge, Graph = _lacking("Edge"), _lacking("Graph")
+    ParallelWorker, ToolNode = _lacking("ParallelWorker"), _lacking("ToolNode")
+    START = None
 
 __all__ = [
     "START",

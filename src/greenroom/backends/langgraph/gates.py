@@ -54,9 +54,13 @@ def _failure(told: str, real: str) -> Exception:
 
     `real` names what the real tool raised; a tool hears of its own kind of error only.
     """
-    kinds = {ToolException, *ToolException.__subclasses__()}
-    judged = not real or real in {kind.__name__ for kind in kinds}
+    judged = not real or real in _names_of(ToolException)
     return Fault(told.removeprefix(f"{real}: ")) if judged else ToolError(told)
+
+
+def _names_of(kind: type) -> set[str]:
+    """The names of a class and of all that descend from it."""
+    return {kind.__name__}.union(*map(_names_of, kind.__subclasses__()))
 
 
 def gated_model(stage: Stage, model: BaseChatModel) -> BaseChatModel:
