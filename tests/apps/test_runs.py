@@ -422,6 +422,37 @@ def test_what_cannot_be_measured_anew_is_exit_code_2(greenroom, shop, played, au
     assert "could not be measured anew: a, b, c" in result.stderr
 
 
+def test_what_could_not_be_measured_before_either_is_exit_code_2(greenroom, shop, author):
+    author(
+        """
+    @metric
+    def broken(case, ledger):
+        raise ValueError("no idea")
+
+    agent = clerk("Hello.")
+    cases = [Case("a", "Hi", metrics=[broken]), Case("b", "Hi", metrics=[contains("Hello")])]
+    """,
+        "odd.py",
+    )
+    assert greenroom("eval", "run", "odd.py").exit_code == 2
+    result = greenroom("eval", "rescore", shop.runs()[0].id, "odd.py")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (2, "no verdict flips")
+    assert "could not be measured anew: a\n" in result.stderr
+
+
+def test_an_agent_that_broke_then_is_no_failure_to_measure_now(greenroom, shop, author):
+    author(
+        """
+    agent = clerk(RuntimeError("out of order"))
+    cases = [Case("a", "Hi", metrics=[contains("Hello")])]
+    """,
+        "odd.py",
+    )
+    assert greenroom("eval", "run", "odd.py").exit_code == 2
+    result = greenroom("eval", "rescore", shop.runs()[0].id, "odd.py")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     "words, told",
     [

@@ -82,3 +82,14 @@ def test_the_json_of_several_agents_holds_the_reports_of_all(greenroom):
     found = greenroom("eval", "run", "shop.py", "--agent", "shop.py:other", "--json").stdout
     cases = [[r["case_id"] for r in report["results"]] for report in json.loads(found).values()]
     assert cases == 2 * [["case [redacted:api_key]", "[redacted:CRM_PASSWORD]"]]
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_verdicts_that_flip_are_told_without_secrets(greenroom, author, how):
+    greenroom("eval", "run", "shop.py", "--store", "runs")
+    run = json.loads(greenroom("runs", "list", "--store", "runs", "--json").stdout)[0]["id"]
+    author(TALKS.replace("never ", "").replace("contains(KEY)", "contains(KEY * 2)"), "anew.py")
+    result = greenroom("eval", "rescore", run, "anew.py", "--store", "runs", *how)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("flipped: ") == (0 if how else 2)
+    assert_clean(result)

@@ -1,5 +1,6 @@
 """When a critical metric falls short, the others are not measured, and no judge is paid."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from greenroom.cases.config import read_config
 from greenroom.cases.criteria import criterion_data, criterion_from
 from greenroom.cases.scores import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadMetric
-from greenroom.metrics import score
+from greenroom.metrics import as_metric, metric, score
 
 AGENT = step(lambda: "Done.")
 
@@ -57,6 +58,41 @@ async def test_a_critical_metric_that_passes_or_does_not_apply_stops_nobody(outc
     found = await measured(dear, Gate(outcome))
     assert found["dear"].passed
     assert type(found["gate"]) is type(outcome)
+
+
+def refuses(case: Case) -> bool:
+    return False
+
+
+refuses.critical = True
+
+
+class Refusing:
+    """An evaluator that calls itself critical."""
+
+    name = "refuses"
+    critical = True
+
+    def evaluate(self, case: Case) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [refuses, metric(refuses), partial(refuses), Refusing, Refusing(), metric(Refusing)],
+    ids=["function", "@metric", "partial", "class", "object", "@metric class"],
+)
+async def test_functions_and_evaluators_may_call_themselves_critical(gate):
+    asked.clear()
+    found = await measured(dear, gate)
+    assert not found["refuses"].passed
+    assert found["dear"] == NotApplicable("not measured: 'refuses', which is critical, fell short")
+    assert asked == []
+
+
+def test_a_name_given_later_leaves_a_metric_critical():
+    assert as_metric(metric(metric(refuses), name="other")).critical
+    assert not as_metric(dear).critical
 
 
 async def test_a_metric_that_is_not_critical_stops_nobody():

@@ -2,8 +2,9 @@
 
 import json
 import socket
+from contextlib import suppress
 
-from greenroom import Agent, Case, Expect, Report, Score, Scripted, evaluate
+from greenroom import Agent, Case, Expect, Report, Score, Scripted, evaluate, tool
 from greenroom.ledger import Usage
 from greenroom.metrics import contains, judge
 from greenroom.models import ModelReply
@@ -107,3 +108,23 @@ async def test_likeness_asked_for_the_run_is_measured():
     report = await evaluate(HELLO, [case], metrics=["response_match_score"])
     assert report.passed, report
     assert list(report["hello"].scores) == ["response_match_score"]
+
+
+async def test_a_metric_that_swallows_the_refusal_of_a_tool_measured_nothing():
+    paid: list[int] = []
+
+    @tool
+    def pay(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        return "paid"
+
+    def curious(case: Case) -> bool:
+        with suppress(Exception):
+            pay(7)
+        return True
+
+    [result] = await evaluate(HELLO, [CASE], metrics=[curious])
+    assert (result.status, result.scores, paid) == ("error", {}, [])
+    assert result.error
+    assert "a metric called the tool 'pay'" in result.error.message

@@ -1,5 +1,6 @@
 """Other metrics on old ledgers: what flips, what stays, and that nobody acts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,13 @@ async def test_a_metric_that_is_gone_is_named(tmp_path):
     found = await rescore(before.id, store=tmp_path, metrics=[contains("money")])
     assert "contains('Your')" not in found.report["good"].scores
     assert "measured then and not now: contains('Your')" in found.report.notes
+
+
+async def test_what_was_noted_on_a_run_stays_on_it():
+    before = await played(False)
+    noted = [replace(result, notes=("the tool answered late",) * 2) for result in before]
+    found = await rescore(replace(before, results=noted), metrics=[contains("money")])
+    assert [result.notes for result in found.report] == [("the tool answered late",)] * 2
 
 
 async def test_cases_that_are_not_given_are_left_as_they_were(tmp_path):

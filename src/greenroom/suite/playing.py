@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
 from greenroom.ledger.events import Event
+from greenroom.ledger.ledger import Ledger
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.stage import simulate
 from greenroom.store.failpoints import failpoint
@@ -14,6 +15,7 @@ from greenroom.suite.budget import Budget
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.measuring import Measuring
 from greenroom.suite.plays import Play, Take
+from greenroom.suite.resuming import went_back
 
 OnError = Literal["collect", "stop", "skip"]
 CONCURRENCY = 4
@@ -46,18 +48,10 @@ class Settings:
 async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
     case = take.play.case
-    if take.doubt:
-        return broken(case, InDoubt(take.doubt))
     try:
-        ledger = await simulate(
-            case,
-            agent,
-            ledger=take.ledger,
-            allow_tools=settings.allow_tools,
-            allow_unfenced=True,
-            allow_opaque=settings.allow_opaque,
-            on_event=heard_by(take.on_event, take, settings),
-        )
+        ledger = await _simulated(agent, take, settings)
+        while went_back(take, ledger):
+            ledger = await _simulated(agent, take, settings)
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     failpoint("trial.played")
@@ -70,6 +64,20 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     for name, outcome in scores.items() if settings.hooks.hears("on_metric_complete") else ():
         settings.hooks.metric_completed(case, name, outcome)
     return concluded(case, ledger, scores, **kept)
+
+
+async def _simulated(agent: Any, take: Take, settings: Settings) -> Ledger:
+    if take.doubt:
+        raise InDoubt(take.doubt)
+    return await simulate(
+        take.play.case,
+        agent,
+        ledger=take.ledger,
+        allow_tools=settings.allow_tools,
+        allow_unfenced=True,
+        allow_opaque=settings.allow_opaque,
+        on_event=heard_by(take.on_event, take, settings),
+    )
 
 
 def heard_by(

@@ -35,5 +35,7 @@ class Take:
     """Hears how much of the run and of its judging still counts, when some is played again."""
     paid: float = 0.0
     """What the part of it that an earlier process played has cost, in USD."""
+    notes: list[str] = field(default_factory=list[str])
+    """What a reader of the report should know of how it was played."""
     doubt: str = ""
     """Why it cannot be played again: a real tool may have acted in what was cut off."""

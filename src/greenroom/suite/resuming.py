@@ -3,13 +3,16 @@
 from typing import Protocol
 
 from greenroom.backends.backend import Backend
+from greenroom.backends.function.drift import DRIFTED
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
 from greenroom.ledger.events import (
     InvocationStarted,
     ModelCalled,
+    Noted,
     Remembered,
+    RunResumed,
     ToolCalled,
     ToolFailed,
     ToolReturned,
@@ -48,6 +51,21 @@ def taken_up(take: Take, left: Begun, agent: Backend | None) -> str:
     take.doubt = _doubt(case, left.ledger, len(take.ledger))
     lost = len(left.ledger) - len(take.ledger)
     return f"taken up at its last pause; {lost} events after it are played again" if lost else ""
+
+
+def went_back(take: Take, ledger: Ledger) -> bool:
+    """Whether the run came another way than the recorded one, and `take` begins where they part."""
+    if take.ledger is None or take.on_restart is None:
+        return False
+    last = next((e for e in reversed(ledger.events) if isinstance(e, Noted | RunResumed)), None)
+    if not isinstance(last, Noted) or last.name != DRIFTED:
+        return False
+    seq: int = last.data["seq"]
+    take.doubt = _doubt(take.play.case, ledger, seq)
+    take.ledger = Ledger(ledger.events[:seq])
+    take.on_restart(take.ledger, take.judging)
+    take.notes.append(f"{last.data['told']}; from there on it was played anew")
+    return True
 
 
 def _doubt(case: Case, ledger: Ledger, kept: int) -> str:

@@ -214,6 +214,7 @@ class Running:
         take = self.recorder.take(play, self.agent)
         self.settings.hooks.case_started(play.case)
         result = await self._paid_for(take)
+        self.notes += [f"case {play.case.id!r}: {note}" for note in take.notes]
         if self.cancel.reason:
             # What was cut is not what would have happened; it is played again when the run goes on.
             self._leave_out(play, f"not finished: {self.cancel.reason}")

@@ -9,7 +9,9 @@ import os
 import socket
 import sys
 import tempfile
+import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,18 @@ from google.adk.tools.tool_context import ToolContext
 from backends.adk.bypasses import BYPASSES
 from backends.adk.graph_bypasses import GRAPH_BYPASSES
 from backends.adk.scripts import WEATHER, agent, case
-from greenroom import Case, Expect, Lines, Report, Turn, UserAgents, call, with_state_change
+from greenroom import (
+    Case,
+    Expect,
+    Lines,
+    Report,
+    Turn,
+    UserAgents,
+    call,
+    metric,
+    tool,
+    with_state_change,
+)
 from greenroom.cases.scores import Score
 from greenroom.errors import BadAgent
 from greenroom.ledger import questions as q
@@ -72,6 +85,36 @@ async def passed() -> Any:
         "two", turns=[OSLO, THANKS], mocks={"weather": "mild"}, metrics=[called("weather")]
     )
     return await one(clerk, asked)
+
+
+async def expecting_more() -> Any:
+    clerk = agent("clerk", *LINES, tools=[weather])
+    more = Expect(
+        tools=[call("weather", city="Oslo")],
+        reference="mild in Oslo",
+        contains="snow",
+        response="mild in Oslo",
+        state={"session": {"asked": True}},
+    )
+    asked = Case("one", turns=[Turn("weather?", more)], mocks={"weather": "mild"})
+    return await one(clerk, asked)
+
+
+async def unwritten() -> Any:
+    clerk = agent("clerk", *LINES, tools=[weather])
+    query = Turn("weather?", Expect(tools=[call("weather", city={"$in": ["Oslo", "Rome"]})]))
+    asked = Case("one", turns=[query], mocks={"weather": "mild"})
+    return [
+        await one(clerk, asked, {name: 1.0})
+        for name in ("tool_trajectory_avg_score", "safe_to_ignore")
+    ]
+
+
+async def clashing() -> Any:
+    named = metric(lambda case: True, name="response_match_score")
+    cases = [Case("one", turns=[OSLO], metrics=[named]), Case("two", turns=[THANKS])]
+    report = await evaluate_in_adk(agent("clerk", "welcome"), cases)
+    return [told(result) for result in report]
 
 
 async def failed() -> Any:
@@ -129,14 +172,62 @@ async def improvised() -> Any:
     return await one(clerk, asked, {"tool_trajectory_avg_score": 1.0})
 
 
-def phones(metric: Any, actual: Any, expected: Any, scenario: Any) -> EvaluationResult:
-    """A metric that asks somebody on the network."""
-    socket.create_connection(("127.0.0.1", int(os.environ["FAR_SIDE"])), timeout=5).close()
+def content(actual: Any) -> EvaluationResult:
+    """Full marks."""
     status = EvalStatus.PASSED
     each = [PerInvocationResult(actual_invocation=one, eval_status=status) for one in actual]
     return EvaluationResult(
         overall_score=1.0, overall_eval_status=status, per_invocation_results=each
     )
+
+
+def phones(metric: Any, actual: Any, expected: Any, scenario: Any) -> EvaluationResult:
+    """A metric that asks somebody on the network."""
+    socket.create_connection(("127.0.0.1", int(os.environ["FAR_SIDE"])), timeout=5).close()
+    return content(actual)
+
+
+def phones_anyway(metric: Any, actual: Any, expected: Any, scenario: Any) -> EvaluationResult:
+    """A metric that does not mind being refused."""
+    with suppress(OSError):
+        socket.create_connection(("127.0.0.1", 9), timeout=5).close()
+    return content(actual)
+
+
+@tool
+def pay(order: int) -> str:
+    """Pay."""
+    os.environ["PAID"] = str(order)
+    return "paid"
+
+
+def pays_anyway(metric: Any, actual: Any, expected: Any, scenario: Any) -> EvaluationResult:
+    """A metric that acts, and does not mind being refused."""
+    with suppress(Exception):
+        pay(7)
+    return content(actual)
+
+
+def blocks(metric: Any, actual: Any, expected: Any, scenario: Any) -> EvaluationResult:
+    """A metric that lets nobody else go on."""
+    for _ in range(1200):
+        time.sleep(0.1)
+    return content(actual)
+
+
+def custom(name: str) -> EvalConfig:
+    code = {"code_config": {"name": f"backends.adk.served_set.{name}"}}
+    return EvalConfig.model_validate({"criteria": {name: 1.0}, "custom_metrics": {name: code}})
+
+
+async def acting_anyway() -> Any:
+    clerk = agent("clerk", "done")
+    found = [await one(clerk, case(), custom(name)) for name in ("phones_anyway", "pays_anyway")]
+    return [*found, os.environ.get("PAID")]
+
+
+async def blocking() -> Any:
+    return await one(agent("clerk", "done"), case(), custom("blocks"), seconds_per_metric=0.2)
 
 
 async def phoning() -> Any:
@@ -148,13 +239,9 @@ async def phoning() -> Any:
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     os.environ["FAR_SIDE"] = str(server.sockets[0].getsockname()[1])
-    code = {"code_config": {"name": "backends.adk.served_set.phones"}}
-    config = EvalConfig.model_validate(
-        {"criteria": {"phones": 1.0}, "custom_metrics": {"phones": code}}
-    )
     clerk, found = agent("clerk", "done"), []
     for hosts in ([], ["127.0.0.1"]):
-        result = await one(clerk, case(), config, judge_hosts=hosts)
+        result = await one(clerk, case(), custom("phones"), judge_hosts=hosts)
         await asyncio.sleep(0.1)
         found.append([result["scores"]["phones"], result["error"], len(reached)])
     server.close()
@@ -223,6 +310,9 @@ async def bypasses() -> Any:
 
 QUESTIONS = (
     passed,
+    expecting_more,
+    unwritten,
+    clashing,
     failed,
     unmocked,
     broken_metric,
@@ -232,6 +322,8 @@ QUESTIONS = (
     questioned,
     improvised,
     phoning,
+    acting_anyway,
+    blocking,
     forbidden_agents,
     state,
     plugged,

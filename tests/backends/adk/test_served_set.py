@@ -36,6 +36,32 @@ def test_their_metrics_judge_beside_the_cases_own(answers: dict[str, Any]):
     assert answers["failed"]["scores"]["tool_trajectory_avg_score"] == [0.0, False]
 
 
+def test_what_they_have_no_field_for_is_measured_beside_what_they_judge(answers: dict[str, Any]):
+    found = answers["expecting_more"]
+    assert found["status"] == "failed", found
+    assert found["scores"] == {
+        "expected_response": [1.0, True],
+        "expected_contains": [0.0, False],
+        "expected_state": [0.0, False],
+        "tool_trajectory_avg_score": [1.0, True],
+        "response_match_score": [1.0, True],
+    }
+
+
+def test_a_query_is_none_for_them_to_compare(answers: dict[str, Any]):
+    judged, ours = answers["unwritten"]
+    assert (judged["status"], judged["scores"], judged["calls"]) == ("error", {}, [])
+    assert "BadInput: case 'one' expects" in judged["error"]
+    assert ours["scores"] == {"expected_tools": [1.0, True], "safe_to_ignore": "Unmeasured"}
+
+
+def test_a_case_whose_metric_is_named_like_a_criterion_is_not_played(answers: dict[str, Any]):
+    named, other = answers["clashing"]
+    assert (named["status"], named["turns"]) == ("error", 0)
+    assert "'response_match_score' is a metric of ours and a criterion" in named["error"]
+    assert other["status"] == "passed"
+
+
 def test_what_they_only_count_is_told_and_decides_nothing(answers: dict[str, Any]):
     assert "google-adk counted tool_call_count_v1 = 0.5" in answers["passed"]["notes"]
     assert "tool_call_count_v1" not in answers["passed"]["scores"]
@@ -59,7 +85,7 @@ def test_a_metric_that_could_not_run_is_no_pass(
 ):
     found = answers[name]
     others = [one for one in found["scores"] if one != metric]
-    assert [found["scores"][one] for one in others] == [[1.0, True]]
+    assert {tuple(found["scores"][one]) for one in others} == {(1.0, True)}
     assert (found["status"], found["scores"][metric]) == ("error", "Unmeasured")
     assert why in found["error"]
 
@@ -84,16 +110,32 @@ def test_a_user_who_says_more_than_was_expected_leaves_nothing_to_compare_with(
     assert (found["turns"], found["said"]) == (2, ["mild in Oslo", "welcome"])
     assert (found["status"], found["scores"]) == (
         "error",
-        {"tool_trajectory_avg_score": "Unmeasured"},
+        {"expected_reference": [1.0, True], "tool_trajectory_avg_score": "Unmeasured"},
     )
 
 
 def test_their_metrics_reach_nobody_but_the_hosts_that_were_named(answers: dict[str, Any]):
     (score, error, reached), named = answers["phoning"]
     assert (score, reached) == ("Unmeasured", 0)
-    assert "phones: the fence refused it 127.0.0.1" in error
+    assert "phones: a metric tried to reach the outside: " in error
+    assert "127.0.0.1" in error
     assert "judge_hosts=" in error
     assert named == [[1.0, True], "", 1]
+
+
+def test_a_metric_that_swallows_its_refusal_measured_nothing(answers: dict[str, Any]):
+    phoned, paid, order = answers["acting_anyway"]
+    assert phoned["status"] == paid["status"] == "error"
+    assert phoned["scores"]["phones_anyway"] == paid["scores"]["pays_anyway"] == "Unmeasured"
+    assert "a metric tried to reach the outside" in phoned["error"]
+    assert "a metric called the tool 'pay'" in paid["error"]
+    assert order is None
+
+
+def test_a_metric_that_blocks_is_cut(answers: dict[str, Any]):
+    found = answers["blocking"]
+    assert (found["status"], found["scores"]["blocks"]) == ("error", "Unmeasured")
+    assert "the metrics were not done within 0.4 s" in found["error"]
 
 
 def test_state_goes_in_and_comes_out(answers: dict[str, Any]):

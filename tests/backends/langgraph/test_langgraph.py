@@ -261,8 +261,22 @@ async def test_a_tools_failure_before_a_pause_is_the_same_after_it(error: Any, o
     assert "gone" in heard[0]
 
 
+class Missing(ToolException):
+    """A tool's own kind of error."""
+
+
+class CityMissing(Missing):
+    """One that is narrower still."""
+
+
 @pytest.mark.parametrize(
-    "error,told", [(ToolException("gone"), "handled gone, done"), (KeyError("gone"), "raised")]
+    "error,told",
+    [
+        (ToolException("gone"), "handled gone, done"),
+        (Missing("gone"), "handled gone, done"),
+        (CityMissing("gone"), "handled gone, done"),
+        (KeyError("gone"), "raised"),
+    ],
 )
 async def test_a_tool_hears_of_its_own_kind_of_error_before_and_after_a_pause(
     error: Exception, told: str

@@ -19,8 +19,9 @@ from greenroom import errors
 from greenroom.agents.tool import Tool
 from greenroom.backends.backend import Yield
 from greenroom.backends.foreign import Invocation, jsonable
+from greenroom.backends.function.drift import check_call, check_question, digest_of
 from greenroom.ledger.events import ModelFailed, ModelReplied, ToolReturned
-from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.bodies import answered_by
@@ -111,7 +112,7 @@ class Switchboard:
         call_id = world.new_id(self.path, "call", call.index)
         tool = call.tool
         args = cast("dict[str, Json]", plain(jsonable(call.given), f"arguments of {tool.name!r}"))
-        self._check_same(call_id, tool.name, args)
+        check_call(self.invocation, self.path, call_id, tool.name, args)
         if call_id in trail.answers:
             self.invocation.take_result(call_id, trail.answers[call_id].value)
         end = trail.results.get(call_id)
@@ -146,11 +147,13 @@ class Switchboard:
         number = self._before + index
         match self._asked_before(number):
             case ModelReplied() as known:
+                check_question(self.invocation, self.path, request, number)
                 return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
             case ModelFailed() as failure:
                 raise self._failed_before(failure)
             case _:
-                return await self._ask_model(replace(request, n=number), body)
+                asked = replace(request, n=number, digest=digest_of(request))
+                return await self._ask_model(asked, body)
 
     async def _ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
         try:
@@ -177,18 +180,6 @@ class Switchboard:
                 errors.FailedBefore(failure.error, failure.error_type, kind.phase)
             )
         return RecordedFailure(failure.error, failure.error_type)
-
-    def _check_same(self, call_id: str, tool: str, args: dict[str, Json]) -> None:
-        """Begun anew, a function must come the same way, or old answers would be misplaced."""
-        known = self.invocation.trail.called.get(call_id)
-        if known is not None and (known.tool != tool or not same(dict(known.args), args)):
-            raise self.invocation.keep(
-                errors.BadLedger(
-                    f"begun anew at {self.path!r}, the function called {tool!r} with {args!r} where "
-                    f"it had called {known.tool!r} with {dict(known.args)!r}. Let what it does "
-                    f"follow from what it is given, or start the run again."
-                )
-            )
 
 
 def _by_name(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""A function that comes another way after a cut: what was recorded counts up to there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom import Case, EvalSet, Expect, evaluate, tool
+from greenroom.ledger import ModelReplied, ToolCalled
+from greenroom.store import Store
+from store.asked import Asked
+from store.errands import statuses
+from store.timeless import timeless
+
+WORDS = {"second": "What then?"}
+"""What the function reads from elsewhere, so that its own text does not tell that it has changed."""
+PAID: list[int] = []
+
+
+@tool
+def pay(amount: int) -> dict[str, Any]:
+    """Pay for real."""
+    PAID.append(amount)
+    return {"paid": amount}
+
+
+def asking(model: Asked) -> Any:
+    async def clerk(message: str, ctx: Any) -> str:
+        first = await ctx.ask(model, f"First: {message}")
+        second = await ctx.ask(model, WORDS["second"])
+        if WORDS.get("pays"):
+            pay(int(WORDS["pays"]))
+        third = await ctx.ask(model, "And third?")
+        return f"{first.text} {second.text} {third.text}"
+
+    return clerk
+
+
+CASES = EvalSet("drifting", [Case("a", says="Hello.", expect=Expect(contains="first"))])
+ANSWER = "first, second, third"
+
+
+@pytest.fixture(autouse=True)
+def words() -> Any:
+    before = dict(WORDS)
+    PAID.clear()
+    yield
+    WORDS.clear()
+    WORDS.update(before)
+
+
+async def cut(place: Path, at: int, **options: Any) -> Asked:
+    model = Asked(lambda _: ANSWER, cut=at)
+    await evaluate(asking(model), CASES, store=place, cancel=model.cancel, **options)
+    assert model.count == at
+    return model
+
+
+async def test_a_function_that_comes_the_same_way_is_asked_only_what_was_under_way(
+    tmp_path: Path,
+) -> None:
+    await cut(tmp_path, at=3)
+    model = Asked(lambda _: ANSWER)
+    report = await evaluate(asking(model), CASES, store=tmp_path, resume=True)
+    assert (statuses(report), model.count) == (["passed"], 1)
+    assert not [note for note in report.notes if "anew" in note]
+
+
+async def test_from_the_first_other_question_on_it_is_played_anew_and_says_so(
+    tmp_path: Path,
+) -> None:
+    await cut(tmp_path, at=3)
+    WORDS["second"] = "Something else?"
+    model = Asked(lambda _: ANSWER)
+    report = await evaluate(asking(model), CASES, store=tmp_path, resume=True)
+    assert statuses(report) == ["passed"]
+    assert model.count == 2, "the first answer stays, the second question and the third are new"
+    assert "asked something else as its question 2; from there on" in report.notes[0]
+    whole = await evaluate(asking(Asked(lambda _: ANSWER)), CASES, store=tmp_path / "whole")
+    assert timeless(report)["results"] == timeless(whole)["results"]
+    [result] = Store(tmp_path).report(report.id).results
+    assert result.ledger is not None
+    assert len(result.ledger.of(ModelReplied)) == 3
+
+
+async def test_a_real_tool_behind_the_drift_is_not_called_again(tmp_path: Path) -> None:
+    WORDS["pays"] = "3"
+    await cut(tmp_path, at=3, allow_tools=[pay])
+    WORDS["second"] = "Something else?"
+    model = Asked(lambda _: ANSWER)
+    report = await evaluate(asking(model), CASES, store=tmp_path, resume=True, allow_tools=[pay])
+    assert statuses(report) == ["error"]
+    assert report.results[0].error is not None
+    assert report.results[0].error.type == "InDoubt"
+    assert PAID == [3]
+
+
+async def test_another_call_of_a_mocked_tool_is_a_drift_too(tmp_path: Path) -> None:
+    WORDS["pays"] = "3"
+    mocks = {"pay": {"paid": True}}
+    await cut(tmp_path, at=3, mocks=mocks)
+    WORDS["pays"] = "4"
+    model = Asked(lambda _: ANSWER)
+    report = await evaluate(asking(model), CASES, store=tmp_path, resume=True, mocks=mocks)
+    assert (statuses(report), model.count) == (["passed"], 1)
+    assert "called 'pay' with {'amount': 4} where it had called 'pay'" in report.notes[0]
+    [result] = report.results
+    assert result.ledger is not None
+    assert [c.args for c in result.ledger.of(ToolCalled)] == [{"amount": 4}]
