@@ -12,6 +12,7 @@ from greenroom.cases.criteria import criterion_data, criterion_from
 from greenroom.cases.scores import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.metrics import as_metric, metric, score
+from greenroom.metrics.critical import is_critical
 
 AGENT = step(lambda: "Done.")
 
@@ -64,7 +65,7 @@ def refuses(case: Case) -> bool:
     return False
 
 
-refuses.critical = True
+vars(refuses)["critical"] = True
 
 
 class Refusing:
@@ -91,8 +92,8 @@ async def test_functions_and_evaluators_may_call_themselves_critical(gate):
 
 
 def test_a_name_given_later_leaves_a_metric_critical():
-    assert as_metric(metric(metric(refuses), name="other")).critical
-    assert not as_metric(dear).critical
+    assert is_critical(metric(metric(refuses), name="other"))
+    assert not is_critical(as_metric(dear))
 
 
 async def test_a_metric_that_is_not_critical_stops_nobody():

@@ -108,6 +108,10 @@ class ToolFacts:
     """The author's own object, to recognise it when it is called past the World."""
 
 
+DRIFTED = "drifted"
+"""The note of a backend that replays: from which event on a ledger is no longer what happens."""
+
+
 class Backend(Protocol):
     """How an agent comes alive."""
 

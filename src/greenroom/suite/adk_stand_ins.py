@@ -27,6 +27,7 @@ from greenroom.metrics.expectations import expectations
 from greenroom.metrics.scoring import metrics_for
 
 SET = "greenroom"
+CLASH = "is a metric of ours and a criterion of google-adk; give the metric another `name=`."
 
 # Which of their criteria compare a run with which field of `Expect`.
 _JUDGES = {
@@ -96,9 +97,6 @@ def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]
         for name, metric in found.items()
         if implied.get(name) is not metric or judged.isdisjoint(getattr(metric, "covers", ()))
     ]
-
-
-CLASH = "is a metric of ours and a criterion of google-adk; give the metric another `name=`."
 
 
 def _judged(criteria: Collection[str]) -> set[str]:

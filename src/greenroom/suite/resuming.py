@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from greenroom.backends.backend import Backend
-from greenroom.backends.function.drift import DRIFTED
+from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live

@@ -190,7 +190,8 @@ class Running:
 
     async def _work(self, waiting: Iterator[Play]) -> None:
         for play in waiting:
-            await self._room()
+            if self._out is not None:
+                await self._room()
             why = self._stopped() or await self._unaffordable(play)
             if why:
                 self._leave_out(play, f"not run: {why}")

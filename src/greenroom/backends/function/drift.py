@@ -1,14 +1,12 @@
 """A function that is begun anew in another process, and comes another way than it did before."""
 
+from greenroom.backends.backend import DRIFTED
 from greenroom.backends.foreign import Invocation
 from greenroom.errors import BadLedger
 from greenroom.ledger.events import ModelCalled, Noted, RunResumed, ToolCalled
 from greenroom.ledger.plain import Json, same
 from greenroom.models.model import ModelRequest
 from greenroom.world.answers import key_of
-
-DRIFTED = "drifted"
-"""The name of the note that says from which event on a ledger is no longer what happens."""
 
 
 def check_call(
