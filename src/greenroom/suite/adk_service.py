@@ -143,8 +143,8 @@ class _Run:
         """One trial of a case: played by the service, judged by the service and by us."""
         async with gate:
             try:
-                check_judged(case, self.theirs.names)
-                ours = ours_beside(case, self.ours, self.theirs.names)
+                check_judged(case, self.theirs.criteria)
+                ours = ours_beside(case, self.ours, self.theirs.criteria)
                 service = _Service(self.theirs, case)
                 served = ServedBackend(case.agent or self.agent, service.play)
             except (GreenroomError, ValueError) as error:
@@ -171,7 +171,7 @@ class _Theirs:
     service: Any
     registry: Any
     metrics: list[EvalMetric]
-    names: Collection[str]
+    criteria: Mapping[str, Any]
     hosts: Collection[str]
 
     @classmethod
@@ -193,7 +193,7 @@ class _Theirs:
         registry = metric_evaluator_registry.DEFAULT_METRIC_EVALUATOR_REGISTRY.fork()
         metric_evaluator_registry.register_custom_metrics_from_config(config, registry)
         metrics = get_eval_metrics_from_config(config)
-        return cls(service, registry, metrics, list(config.criteria), hosts)
+        return cls(service, registry, metrics, config.criteria, hosts)
 
 
 def _config(criteria: Criteria) -> EvalConfig:
@@ -273,7 +273,7 @@ class _Service:
 
     def all_unmeasured(self, why: str) -> dict[str, Outcome]:
         """Every metric that was asked for, broken for this reason."""
-        return {name: Unmeasured(why) for name in self.theirs.names}
+        return {name: Unmeasured(why) for name in self.theirs.criteria}
 
 
 @record(kw_only=True)
@@ -293,7 +293,7 @@ class _Judging(Measuring):
         return own | await self._by_theirs()
 
     async def _by_theirs(self) -> dict[str, Outcome]:
-        seconds = self.seconds_per_metric * (1 + len(self.service.theirs.names))
+        seconds = self.seconds_per_metric * (1 + len(self.service.theirs.criteria))
         try:
             return await in_time(self._judged, seconds)
         except MetricsHung as error:

@@ -1,7 +1,7 @@
 """What stands in google-adk's evaluation where its own parts would: set, user, registry, verdict."""
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -9,7 +9,12 @@ from typing import Any
 from google.adk.evaluation.conversation_scenarios import ConversationScenario
 from google.adk.evaluation.eval_case import EvalCase, SessionInput
 from google.adk.evaluation.eval_case import Invocation as Exchange
-from google.adk.evaluation.eval_metrics import EvalMetric, EvalMetricResult, EvalStatus
+from google.adk.evaluation.eval_metrics import (
+    BaseCriterion,
+    EvalMetric,
+    EvalMetricResult,
+    EvalStatus,
+)
 from google.adk.evaluation.eval_set import EvalSet as TheirSet
 from google.adk.evaluation.simulation.user_simulator import NextUserMessage, Status
 from google.adk.events import Event
@@ -30,8 +35,9 @@ SET = "greenroom"
 CLASH = "is a metric of ours and a criterion of google-adk; give the metric another `name=`."
 
 # Which of their criteria compare a run with which field of `Expect`.
+_TRAJECTORY = "tool_trajectory_avg_score"
 _JUDGES = {
-    "tool_trajectory_avg_score": "tools",
+    _TRAJECTORY: "tools",
     "response_match_score": "reference",
     "final_response_match_v2": "reference",
 }
@@ -72,18 +78,25 @@ def their_case(case: Case) -> EvalCase:
     )
 
 
-def check_judged(case: Case, criteria: Collection[str]) -> None:
+def check_judged(case: Case, criteria: Mapping[str, Any]) -> None:
     """Refuse a case that these criteria would take at its letter where it says something else."""
-    if "tools" not in _judged(criteria):
+    if not _compares_arguments(criteria.get(_TRAJECTORY)):
         return
     for turn in case.script:
         for wanted in (turn.expect and turn.expect.tools) or ():
             if isinstance(wanted, str) or _asks(wanted):
                 raise BadInput(
                     f"case {case.id!r} expects {wanted!r}, but google-adk compares calls argument by "
-                    f"argument. Write the arguments out, or leave tool_trajectory_avg_score out of "
-                    f"the criteria: then `expected_tools` judges the calls."
+                    f"argument. Write the arguments out, or leave {_TRAJECTORY} out of the "
+                    f"criteria: then `expected_tools` judges the calls."
                 )
+
+
+def _compares_arguments(criterion: Any) -> bool:
+    if isinstance(criterion, BaseCriterion):
+        told = criterion.model_dump(by_alias=True)
+        return not (told.get("ignoreArgs") or told.get("ignore_args"))
+    return criterion is not None
 
 
 def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]) -> list[Metric]:

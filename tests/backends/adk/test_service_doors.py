@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from google.adk.agents import BaseAgent
+from google.adk.evaluation.eval_config import EvalConfig
 from google.adk.evaluation.eval_metrics import EvalMetricResult, EvalStatus
 
 from backends.adk.scripts import agent, case
@@ -104,13 +105,18 @@ def test_what_is_asked_for_is_measured_whatever_the_criteria_judge():
 def test_calls_that_are_not_written_out_are_none_for_google_adk_to_compare(wanted: Any):
     asked = Case("one", "Hi", expect=Expect(tools=[wanted]))
     with pytest.raises(BadInput, match=r"case 'one' expects .*pay"):
-        check_judged(asked, [TOOLS])
-    check_judged(asked, [MATCH])
+        check_judged(asked, {TOOLS: 1.0})
+    check_judged(asked, {MATCH: 1.0})
+    for name in ("ignore_args", "ignoreArgs"):
+        config = EvalConfig.model_validate({"criteria": {TOOLS: {"threshold": 1.0, name: True}}})
+        check_judged(asked, config.criteria)
 
 
 def test_calls_that_are_written_out_are_googles_to_compare_operators_by_the_letter_included():
     quoted = ToolCall("pay", literal({"order": {"$gt": 3}}))
-    check_judged(Case("one", "Hi", expect=Expect(tools=[call("pay", order=7), quoted])), [TOOLS])
+    check_judged(
+        Case("one", "Hi", expect=Expect(tools=[call("pay", order=7), quoted])), {TOOLS: 1.0}
+    )
 
 
 @pytest.mark.parametrize("score", [nan, inf, -inf])
