@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from greenroom import Case, EvalSet, Expect, evaluate, tool
-from greenroom.ledger import ModelReplied, ToolCalled
+from greenroom.ledger import Event, ModelReplied, Noted, ToolCalled
 from greenroom.store import Store
+from greenroom.suite import Cancel
 from store.asked import Asked
 from store.errands import statuses
 from store.timeless import timeless
@@ -107,3 +108,22 @@ async def test_another_call_of_a_mocked_tool_is_a_drift_too(tmp_path: Path) -> N
     [result] = report.results
     assert result.ledger is not None
     assert [c.args for c in result.ledger.of(ToolCalled)] == [{"amount": 4}]
+
+
+async def test_the_reason_for_doubt_outlives_another_cut(tmp_path: Path) -> None:
+    WORDS["pays"] = "3"
+    await cut(tmp_path, at=3, allow_tools=[pay])
+    WORDS["second"] = "Something else?"
+    token = Cancel()
+
+    def cut_again(_: object, event: Event) -> None:
+        if isinstance(event, Noted):
+            token.cancel()
+
+    options: Any = {"store": tmp_path, "resume": True, "allow_tools": [pay]}
+    again = asking(Asked(lambda _: ANSWER))
+    await evaluate(again, CASES, cancel=token, on_event=cut_again, **options)
+    report = await evaluate(asking(Asked(lambda _: ANSWER)), CASES, **options)
+    assert report.results[0].error is not None
+    assert report.results[0].error.type == "InDoubt"
+    assert PAID == [3]

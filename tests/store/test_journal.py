@@ -345,3 +345,25 @@ def test_calls_with_arguments_come_back_as_they_were(tmp_path: Path) -> None:
     [left] = journal.left_over()
     assert left.ledger == ledger
     journal.close(remove=True)
+
+
+@settings(max_examples=40)
+@given(run=RUNS, data=st.data())
+def test_a_trial_cut_while_it_is_written_down_again_is_the_old_one_or_the_new(
+    run: list[tuple[str, Event]], data: st.DataObject
+) -> None:
+    with TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "run")
+        entry = begun(journal)
+        ledger, judging = written(entry, [*run, ("A", replied("the last word"))])
+        kept = data.draw(st.integers(1, len(ledger)))
+        size = file_of(entry).stat().st_size
+        entry.forget()
+        entry.begin(KEY, "d1")
+        entry.take_up(Ledger(ledger.events[:kept]), judging)
+        whole = file_of(entry).read_bytes()
+        file_of(entry).write_bytes(whole[: data.draw(st.integers(size, len(whole)))])
+        [left] = journal.left_over()
+        assert len(left.ledger) in (len(ledger), kept)
+        assert is_prefix(left.ledger, ledger)
+        journal.close(remove=True)

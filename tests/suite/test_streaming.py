@@ -1,6 +1,7 @@
 """Results come one by one, and nobody plays far ahead of whoever takes them."""
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from greenroom import Agent, Case, Expect, Scripted, evaluate
 from greenroom.errors import BadInput
 from greenroom.store import Store
-from greenroom.suite import stream
+from greenroom.suite import Cancel, stream
 
 HELLO = Agent("hello", model=Scripted("Hello."))
 
@@ -63,3 +64,11 @@ async def test_what_is_wrong_is_said_before_the_first_result() -> None:
 async def test_an_option_that_does_not_exist_is_named_with_its_neighbour() -> None:
     with pytest.raises(TypeError, match=r"no option 'concurency'\. Did you mean concurrency"):
         await evaluate(HELLO, cases(1), concurency=2)  # pyright: ignore[reportCallIssue]
+
+
+async def test_a_reader_who_cancels_and_leaves_is_not_kept_waiting() -> None:
+    token = Cancel()
+    async with aclosing(stream(HELLO, cases(60), cancel=token)) as results:
+        async for _ in results:
+            token.cancel()
+            break

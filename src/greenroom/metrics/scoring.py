@@ -175,7 +175,7 @@ async def _measured(
         if task is None or task.cancelling():
             raise
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
-    except Exception as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
         return Unmeasured(
             f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         )

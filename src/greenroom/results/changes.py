@@ -17,7 +17,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import redactor
 from greenroom.results.exact import ALPHA, apart, fisher, fisher_floor, holm
-from greenroom.results.report import Report, Summary
+from greenroom.results.report import UNFINISHED, Report, Summary
 from greenroom.results.result import CaseResult
 
 Verdict = Literal["regressed", "improved", "unchanged", "unclear", "changed", "added", "removed"]
@@ -71,11 +71,12 @@ class CaseChange:
 
 
 def changes(
-    then: Mapping[str, Sequence[CaseResult]],
-    now: Mapping[str, Sequence[CaseResult]],
+    baseline: Report,
+    current: Report,
     threshold: float,
 ) -> list[CaseChange]:
     """What became of each case, in the order of now; then those that are gone."""
+    then, now = baseline.by_case(), current.by_case()
     pairs = {
         case_id: Pair(case_id, then[case_id], now[case_id]) for case_id in now if case_id in then
     }
@@ -83,11 +84,26 @@ def changes(
     found = [
         _case(pairs[case_id], bars, threshold)
         if case_id in pairs
-        else CaseChange(case_id, "added", now=_counts(results))
+        else _one_sided(case_id, "added", baseline, now=_counts(results))
         for case_id, results in now.items()
     ]
     gone = [case_id for case_id in then if case_id not in now]
-    return [*found, *(CaseChange(c, "removed", before=_counts(then[c])) for c in gone)]
+    return [*found, *(_one_sided(c, "removed", current, before=_counts(then[c])) for c in gone)]
+
+
+def _one_sided(
+    case_id: str,
+    verdict: Literal["added", "removed"],
+    other: Report,
+    *,
+    before: Summary | None = None,
+    now: Summary | None = None,
+) -> CaseChange:
+    """A case that the other report has not: a run that is not finished may have yet to play it."""
+    if not other.unfinished:
+        return CaseChange(case_id, verdict, before=before, now=now)
+    side = "before" if verdict == "added" else "now"
+    return CaseChange(case_id, "unclear", f"not played {side}: {UNFINISHED}", before, now)
 
 
 class Pair:
@@ -300,7 +316,7 @@ def _not_compared(pair: Pair) -> str:
 
 def _not_evaluated(side: str, result: CaseResult) -> str:
     if result.error is None:
-        return f"{result.status} {side}"
+        return f"not played {side}" if result.status == "skipped" else f"{result.status} {side}"
     first = next(iter(result.error.message.splitlines()), "") or result.error.type
     return f"{result.status} {side} in phase {result.error.phase}: {first}"
 

@@ -175,7 +175,7 @@ def compare(baseline: Report, current: Report, threshold: float = THRESHOLD) -> 
     """
     if not 0 <= threshold <= 1:
         raise BadInput(f"threshold={threshold!r} is no difference of scores; give 0 to 1.")
-    found = changes(baseline.by_case(), current.by_case(), threshold)
+    found = changes(baseline, current, threshold)
     return Comparison(found, baseline, current, threshold)
 
 

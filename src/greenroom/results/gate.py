@@ -84,7 +84,7 @@ class Gate:
     def _missed(self, report: Report, baseline: Report | None) -> Iterator[Missed]:
         summary = report.summary
         if summary.errors > self.max_errors:
-            yield Missed("errors", _errors(summary.errors, self.max_errors))
+            yield Missed("errors", _errors(report, self.max_errors))
         elif why := self._too_low(report):
             yield Missed("pass_rate", why)
         if baseline is not None and "regression" in self.fail_on:
@@ -141,9 +141,11 @@ def _too_dear(report: Report, most: float) -> str:
     return f"the cost of ${sum(known):.4f} is above {bar}" if sum(known) > most else ""
 
 
-def _errors(count: int, allowed: int) -> str:
+def _errors(report: Report, allowed: int) -> str:
     told = f", {allowed} allowed" if allowed else ""
-    return f"{_cases(count)} ended in an error{told}"
+    is_repeated = len(report) > len(report.by_case())
+    count = _cases(report.summary.errors)
+    return f"{count.replace('case', 'trial') if is_repeated else count} ended in an error{told}"
 
 
 def _cases(count: int) -> str:

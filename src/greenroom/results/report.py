@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from greenroom.results.intervals import Interval
 
 REPORT_FILE = "eval_report.json"
+UNFINISHED = "the run is not finished"
+"""How the note begins that a run in the store has trials left to play."""
 
 
 def new_report_id() -> str:
@@ -96,6 +98,11 @@ class Report:
             count("terminated"),
             count("skipped"),
         )
+
+    @property
+    def unfinished(self) -> str:
+        """The note that not all of it was played; empty if nothing is known to be left."""
+        return next((note for note in self.notes if note.startswith(UNFINISHED)), "")
 
     @property
     def failures(self) -> list[CaseResult]:

@@ -13,6 +13,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.errors import (
+    AgentFailed,
     BadAgent,
     BadCase,
     BadLedger,
@@ -22,6 +23,7 @@ from greenroom.errors import (
     GreenroomError,
     NotFound,
     RunBroke,
+    ToolRefused,
     UserAgentFailed,
 )
 from greenroom.ledger.events import (
@@ -108,6 +110,10 @@ async def simulate(
         # What cannot even be closed must not keep the whole process fenced.
         stage.enclosure.close()
     stage.world.record(_ending(stage, task, deadline.expired))
+    # What was left behind must not act after the verdict.
+    stage.latch.set(
+        ToolRefused(f"the run of case {case.id!r} is over; nothing is called any more.")
+    )
     return stage.ledger
 
 
@@ -233,7 +239,13 @@ async def _enclosed(stage: Stage) -> EndReason:
     with enclose(case.id, on_breach) as enclosure:
         stage.enclosure = enclosure
         enclosure.body_guard = stage.world.check_direct_call
-        return await _play(stage)
+        try:
+            return await _play(stage)
+        except SystemExit as error:
+            # It would end the whole evaluation, and an exit code of 0 would look like a pass.
+            raise AgentFailed(
+                f"the code of the case tried to end the process: {error!r}"
+            ) from error
 
 
 def _breached(case: Case, breach: Breach) -> str:

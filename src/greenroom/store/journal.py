@@ -33,6 +33,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.store.failpoints import failpoint, is_armed
 from greenroom.store.runs import Key
 
@@ -49,7 +50,7 @@ _MOMENT = 0.01
 class Entry:
     """The file of one trial under way, if it has one, and what was written in it."""
 
-    __slots__ = ("_file", "_lines", "_waiting", "failure", "is_frozen", "path")
+    __slots__ = ("_about", "_file", "_lines", "_waiting", "failure", "is_frozen", "path")
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -60,18 +61,22 @@ class Entry:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._lines: dict[bytes, list[bytes]] = {_AGENT: [], _JUDGE: []}
         self._waiting: list[bytes] = []
+        self._about: dict[str, Json] = {}
 
     def begin(self, key: Key, digest: str) -> None:
         """Say whose file this is now."""
-        about = json.dumps({"case_id": key.case_id, "trial": key.trial, "digest": digest})
-        self._waiting.append(_TRIAL + about.encode() + b"\n")
+        self._about = {"case_id": key.case_id, "trial": key.trial, "digest": digest}
+        self._waiting = [_title(self._about)]
         failpoint("journal.opened")
 
     def take_up(self, ledger: Ledger, judging: Ledger) -> bool:
         """Write down again what an earlier process had done; whether it is in the file now."""
         for mark, events in ((_AGENT, ledger), (_JUDGE, judging)):
             for event in events:
-                self._append(mark, event)
+                self._add(mark, event)
+        # Said first how much there is: a part of it would be taken for a shorter run.
+        count = sum(map(len, self._lines.values()))
+        self._waiting[0] = _title({**self._about, "lines": count})
         self._write()
         return self._file is not None and not self.failure
 
@@ -84,11 +89,14 @@ class Entry:
         self._append(_JUDGE, event)
 
     def _append(self, mark: bytes, event: Event) -> None:
+        self._add(mark, event)
+        if _cannot_be_repeated(event):
+            self._write()
+
+    def _add(self, mark: bytes, event: Event) -> None:
         line = encoded(event) + b"\n"
         self._lines[mark].append(line)
         self._waiting += (mark, line)  # not joined yet: a long line is held once
-        if _cannot_be_repeated(event):
-            self._write()
 
     def _write(self) -> None:
         """Put what waits into the file, in one go."""
@@ -135,6 +143,10 @@ class Entry:
         self.is_frozen = True
         if self._file is not None:
             os.close(self._file)
+
+
+def _title(about: dict[str, Json]) -> bytes:
+    return _TRIAL + json.dumps(about).encode() + b"\n"
 
 
 def _cannot_be_repeated(event: Event) -> bool:
@@ -223,14 +235,19 @@ def _left_over(path: Path) -> LeftOver | None:
     """The last trial in a journal file, up to the line at which it was cut."""
     # The last piece is a line without its end, or nothing.
     lines = path.read_bytes().split(b"\n")[:-1]
-    begun = max((at for at, line in enumerate(lines) if line[:1] == _TRIAL), default=0)
-    try:
-        about = json.loads(lines[begun][1:])
-        key = Key(str(about["case_id"]), int(about["trial"]))
-        ledgers = [_events(lines[begun + 1 :], mark, path) for mark in (_AGENT, _JUDGE)]
-        return LeftOver(path, key, str(about["digest"]), *ledgers)
-    except (ValueError, TypeError, LookupError, BadLedger):
-        return None
+    end = len(lines)
+    for begun in (at for at in reversed(range(end)) if lines[at][:1] == _TRIAL):
+        try:
+            about = json.loads(lines[begun][1:])
+            if end - begun - 1 < about.get("lines", 0):
+                end = begun  # cut while it was written down again: what stands before it counts
+                continue
+            key = Key(str(about["case_id"]), int(about["trial"]))
+            ledgers = [_events(lines[begun + 1 : end], mark, path) for mark in (_AGENT, _JUDGE)]
+            return LeftOver(path, key, str(about["digest"]), *ledgers)
+        except (ValueError, TypeError, LookupError, AttributeError, BadLedger):
+            return None
+    return None
 
 
 def _events(lines: list[bytes], mark: bytes, path: Path) -> Ledger:

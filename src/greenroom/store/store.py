@@ -17,7 +17,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.results.data import asked_data, verdict_data
 from greenroom.results.reading import verdict_from
-from greenroom.results.report import Report
+from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
 from greenroom.store.database import Database, transaction
 from greenroom.store.failpoints import failpoint
@@ -218,20 +218,27 @@ class Store:
             f"there is no run {given!r} in {self.place}. `greenroom runs list` shows what is there."
         )
 
-    def latest_open(self, plan: Plan) -> Run:
-        """The latest run of this set that is not finished."""
+    def latest_open(self, plan: Plan, *, errors: bool = False) -> Run:
+        """The latest run of this set that is not finished; with `errors`, or that can retry some."""
         wanted = (plan.evalset_id, plan.name)
         runs = [run for run in self.runs() if (run.plan.evalset_id, run.plan.name) == wanted]
         for run in runs:
-            if run.status == "interrupted":
+            if run.status == "interrupted" or (errors and self.has_errors(run)):
                 return run
         for run in runs:
             if run.status == "running":
                 raise under_way(run.id)
+        wish = "unfinished, or has an error that can be tried again" if errors else "unfinished"
         raise NotFound(
             f"no run of {plan.name or plan.evalset_id or 'this set'!r} in {self.place} is "
-            f"unfinished. `greenroom runs list` shows what is there; leave --resume out to begin one."
+            f"{wish}. `greenroom runs list` shows what is there; leave --resume out to begin one."
         )
+
+    def has_errors(self, run: Run) -> bool:
+        """Whether a run that is not under way has trials that ended in an error and may be retried."""
+        if run.status == "running":
+            return False
+        return len(self.keys(run.id, broken=False)) < len(self.keys(run.id))
 
     def keys(self, run_id: str, *, broken: bool = True) -> dict[Key, str]:
         """The finished trials of a run, each with the digest of its case; those set aside too.
@@ -367,4 +374,4 @@ def _data(plan: Plan) -> dict[str, Any]:
 def _unfinished(run: Run) -> list[str]:
     if run.done >= run.total:
         return []
-    return [f"the run is not finished: {run.done} of {run.total} trials are done"]
+    return [f"{UNFINISHED}: {run.done} of {run.total} trials are done"]

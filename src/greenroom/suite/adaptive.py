@@ -5,7 +5,7 @@ set's pass rate reaches the bar. The order in which trials end does not matter, 
 cut asks for the same trials again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from greenroom.cases.case import Case
@@ -75,6 +75,20 @@ class Spending:
         more = len(self.left_out) - _NAMED
         names = ", ".join(self.left_out[:_NAMED]) + (f" and {more} more" if more > 0 else "")
         return f"; without {names}, which kept breaking" if names else ""
+
+
+def spending(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -> Spending:
+    """What an adaptive run of these cases came to, told from its results alone."""
+    known = {(result.case_id, result.trial): result for result in results}
+    adaptive = Adaptive(cases, bar)
+    while due := adaptive.due():
+        found = [known.get((play.case.id, play.trial)) for play in due]
+        for result in found:
+            if result is not None:
+                adaptive.take(result)
+        if None in found:
+            break  # nobody went on from here
+    return adaptive.spending
 
 
 class Adaptive:

@@ -41,7 +41,7 @@ class Budget:
     async def begin(self, whose: Hashable) -> str:
         """Set money aside for a case; why not, if there is not enough."""
         while True:
-            why = self._refusal()
+            why = self.refusal
             if not why and (self._dearest is not None or not self._under_way):
                 self._under_way[whose] = 0.0
                 return ""
@@ -102,12 +102,15 @@ class Budget:
         models = ", ".join(sorted(self.unpriced))
         return [f"the budget did not count {models}: the price is unknown"]
 
-    def _refusal(self) -> str:
+    @property
+    def refusal(self) -> str:
+        """Why no further case could begin now; empty if one could."""
         if self.unpriced_refused:
             models = ", ".join(sorted(self.unpriced))
             return (
-                f"the price of {models} is unknown, so nobody can keep a budget; name its price in "
-                f"pyproject.toml, or allow unknown prices"
+                f"the price of {models} is unknown, so nobody can keep a budget; name it in "
+                f"pyproject.toml below [tool.greenroom.prices], or allow unknown prices "
+                f"(--unknown-prices allow, unknown_prices='allow')"
             )
         dearest = self._dearest or 0.0
         aside = sum(max(live, dearest) for live in self._under_way.values())

@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Unpack
 
+from greenroom.errors import RunBroke
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import enclosed_executor
@@ -73,7 +74,18 @@ def _run(agent: Any, cases: Cases, options: Options) -> Report:
             # What swallows its cancellation would keep the loop, and the caller, waiting forever.
             await sweep(asyncio.all_tasks() - {asyncio.current_task()})  # pyright: ignore[reportArgumentType]
 
-    return asyncio.run(main())
+    try:
+        return asyncio.run(main())
+    except SystemExit as error:
+        raise ended_by(error) from error
+
+
+def ended_by(error: SystemExit) -> RunBroke:
+    """What to say when code of an agent, a mock or a metric ended the event loop."""
+    return RunBroke(
+        f"code that was played tried to end the process ({error!r}), so the run has no report. "
+        f"Take the exit out of the agent, mock or metric that calls it."
+    )
 
 
 def _in_thread(work: Callable[[], Report]) -> Report:

@@ -41,6 +41,10 @@ class _Ear:
     name: str
 
 
+class _Hung(Exception):
+    """A hook took longer than it may."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Hooks:
     """Who is told of what. A hook that raises, hangs or is async is noted and changes nothing.
@@ -123,6 +127,8 @@ class Hooks:
         try:
             returned = self._in_time(ear.hook, *what)
         except Expired:
+            raise
+        except _Hung:
             self.note(
                 f"the hook {ear.name!r} did not return within {self.seconds:g} s, and was cut"
             )
@@ -138,5 +144,10 @@ class Hooks:
         task = asyncio.current_task()
         if task is None:  # told from a callback of the loop
             return cast(object, hook(*what))
-        with watched(task, self.seconds):
-            return cast(object, hook(*what))
+        with watched(task, self.seconds) as deadline:
+            try:
+                return cast(object, hook(*what))
+            except Expired:
+                if deadline.expired:
+                    raise _Hung from None
+                raise  # somebody else's time is up, while the hook was at work

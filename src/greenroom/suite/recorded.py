@@ -203,7 +203,7 @@ async def resumed(
 ) -> Recorded:
     """Go on with a run of the store, the latest unfinished one if none is named."""
     digests = _digests(evalset)
-    before = _to_resume(store, wanted, plan, digests, options.get("accept_changes", False))
+    before = _to_resume(store, wanted, plan, digests, options)
     told = _out_of_date(store, before, digests)
     writer, journal = Writer(store, replacing=True), None
     try:
@@ -226,14 +226,15 @@ def _digests(evalset: EvalSet) -> dict[str, str]:
 
 
 def _to_resume(
-    store: Store, wanted: str, plan: Plan, digests: Mapping[str, str], accept_changes: bool
+    store: Store, wanted: str, plan: Plan, digests: Mapping[str, str], options: Options
 ) -> Run:
-    run = store.run(wanted) if wanted else store.latest_open(plan)
+    retry = options.get("retry_errors", False)
+    run = store.run(wanted) if wanted else store.latest_open(plan, errors=retry)
     changes = run.plan.changes(plan)
     finished = {key.case_id for key in store.keys(run.id)}
     if finished and finished.isdisjoint(digests):
         changes.append("none of its finished cases is among these")
-    if changes and not accept_changes:
+    if changes and not options.get("accept_changes", False):
         raise BadInput(
             f"run {run.id!r} cannot simply go on: {'; '.join(changes)} since it began. Its report "
             f"would mix the two. Start a new run, or accept the changes (accept_changes=True, "
@@ -266,7 +267,8 @@ def _places(store: Store, run: Run, plan: Plan, digests: Mapping[str, str]) -> d
 
 def _begin_again(entry: Entry, key: Key, digest: str, ledger: Ledger, judging: Ledger) -> None:
     """Write a trial down anew, up to where it is taken up."""
-    entry.clear()
+    # After what is there: only the last beginning in a file counts, and it is whole or not there.
+    entry.forget()
     entry.begin(key, digest)
     entry.take_up(ledger, judging)
 

@@ -1,5 +1,6 @@
 """Who writes a run down as it goes, if anybody does."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -109,10 +110,17 @@ async def recording(options: Options, plan: Plan, evalset: EvalSet, notes: list[
             return await begun(place, plan, evalset)
         return await resumed(place, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
-        if store is not None or resume is not False:
+        if _is_named(store) or resume is not False:
             raise
         notes.append(f"the run is not remembered: {error}")
         return Unrecorded()
+
+
+def _is_named(given: "Store | str | Path | bool | None") -> bool:
+    """Whether somebody chose this store, here or for the whole machine: then it must work."""
+    from greenroom.store.store import PLACE_VARIABLE
+
+    return given is not None or bool(os.environ.get(PLACE_VARIABLE))
 
 
 def _place(given: "Store | str | Path | bool | None") -> "Store | None":

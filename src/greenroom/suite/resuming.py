@@ -62,7 +62,8 @@ def went_back(take: Take, ledger: Ledger) -> bool:
     seq: int = last.data["seq"]
     take.doubt = _doubt(take.play.case, ledger, seq)
     take.ledger = Ledger(ledger.events[:seq])
-    take.on_restart(take.ledger, take.judging)
+    if not take.doubt:  # else whoever resumes after another cut must find the same reason for it
+        take.on_restart(take.ledger, take.judging)
     take.notes.append(f"{last.data['told']}; from there on it was played anew")
     return True
 

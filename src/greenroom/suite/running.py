@@ -56,6 +56,8 @@ class Running:
 
     _out: "asyncio.Queue[CaseResult | None] | None" = None
     _taken: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_left: bool = False
+    """Whether nobody takes results any more."""
 
     async def stream(self) -> AsyncGenerator[CaseResult]:
         """The results as they are done, which are not kept here."""
@@ -69,17 +71,19 @@ class Running:
                 yield result
             await whole
         finally:
+            self._is_left = True
+            self._taken.set()
             whole.cancel()
             await asyncio.gather(whole, return_exceptions=True)
 
     async def _room(self) -> None:
         """Wait while whoever takes the results is far behind."""
-        while self._out is not None and self._out.qsize() > _AHEAD:
+        while self._out is not None and self._out.qsize() > _AHEAD and not self._is_left:
             self._taken.clear()
             await self._taken.wait()
 
     def _take(self, position: int, result: CaseResult) -> None:
-        if self._out is not None:
+        if self._out is not None and not self._is_left:
             self._out.put_nowait(result)
         if self._out is None or self.adaptive is not None:
             self.done[position] = result

@@ -78,6 +78,9 @@ class _Errand(Generic[T]):
         except StopIteration as error:
             # A future cannot carry it: it would end the coroutine that awaits.
             return partial(self._settle, error=RuntimeError(f"the function raised {error!r}"))
+        except SystemExit as error:
+            # Nobody's function ends the process; a future would carry it to the loop, and end that.
+            return partial(self._settle, error=RuntimeError(f"the function raised {error!r}"))
         except BaseException as error:  # noqa: BLE001 - whoever awaits decides
             return partial(self._settle, error=error)
         return partial(self._settle, result)

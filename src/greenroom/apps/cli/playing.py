@@ -18,6 +18,7 @@ from greenroom.simulation.fence import enclosed_executor
 from greenroom.simulation.watchdog import sweep
 from greenroom.suite import evaluate, load_agent
 from greenroom.suite.cancelling import Cancel
+from greenroom.suite.evaluation import ended_by
 from greenroom.suite.suggesting import mocked_everywhere, suggested_mocks, unmocked_tools
 
 T = TypeVar("T")
@@ -58,6 +59,8 @@ def play(
     with watching, Signals(cancel, overdue) as signals:
         try:
             report = asyncio.run(evaluated())
+        except SystemExit as error:
+            raise ended_by(error) from error
         except asyncio.CancelledError:
             if not signals.code:
                 raise RunBroke("the run was cancelled by code of its own.") from None
@@ -122,6 +125,8 @@ def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(main())
+    except SystemExit as error:
+        raise ended_by(error) from error
     except KeyboardInterrupt:
         raise Interrupted(INTERRUPTED) from None
     except (_Terminated, asyncio.CancelledError):

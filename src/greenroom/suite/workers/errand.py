@@ -16,6 +16,7 @@ from greenroom.results.reading import verdict_from
 from greenroom.results.result import CaseResult, broken, unmeasured
 from greenroom.suite.playing import Settings, heard_by
 from greenroom.suite.plays import Take
+from greenroom.suite.resuming import went_back
 from greenroom.world.recording import described
 
 GRACE = 1.0
@@ -64,7 +65,7 @@ class Errand:
     """How often in a row it was found overdue."""
     _sent: float = 0.0
     _since: float | None = None
-    """When its playing or measuring began in this worker; None before anything was heard."""
+    """When its playing or measuring began in this worker; None while it waits for its turn."""
     _spent: float = 0.0
     """Seconds it was played in earlier workers, also where that left no trace in the ledger."""
     _ears: dict[bool, Callable[[Event], None] | None] = field(init=False)
@@ -82,10 +83,9 @@ class Errand:
     # In a worker
 
     def order(self) -> dict[str, Any]:
-        """What the next worker is told; the clock runs from here."""
+        """What the next worker is told."""
         self.over = asyncio.get_running_loop().create_future()
-        self._sent, self.missed = monotonic(), 0
-        self._since = self._sent if self.is_played else None
+        self._sent, self._since, self.missed = monotonic(), None, 0
         play = self.take.play
         return {
             "position": play.position,
@@ -95,6 +95,10 @@ class Errand:
             "judging": self.judging.dumps(),
         }
 
+    def begin(self) -> None:
+        """The worker has turned to it; its clock runs from here."""
+        self._since = monotonic()
+
     def hear(self, line: str, *, judging: bool) -> None:
         """Take an event from the worker; BadLedger if it does not follow what is known."""
         ledger = self.judging if judging else self.ledger
@@ -102,8 +106,8 @@ class Errand:
             # What a worker was cut off from sending it sends once more.
             if event.seq >= len(ledger):
                 self._write(ledger, event, event.at, self._ears[judging])
-        if self._since is None or (not judging and self.is_played):
-            self._since = monotonic()
+        if not judging and self.is_played:
+            self.begin()  # with the measuring
 
     def _write(
         self, ledger: Ledger, event: Event, at: float, ear: Callable[[Event], None] | None
@@ -124,7 +128,7 @@ class Errand:
 
     @property
     def has_begun(self) -> bool:
-        """Whether its worker has been heard to work on it."""
+        """Whether its worker has turned to it."""
         return self._since is not None
 
     def is_overdue(self, now: float) -> bool:
@@ -158,14 +162,29 @@ class Errand:
         """Begin the next time where `take` does; tell the journal if that is not the end."""
         ledger = Ledger() if take.ledger is None else take.ledger
         is_shorter = len(ledger) < len(self.ledger) or len(take.judging) < len(self.judging)
-        if is_shorter or not was_blocked:
+        if is_shorter:
+            self._restart(ledger, take.judging)
+        elif not was_blocked:
             self._spent = seconds(ledger)
         elif self._since is not None and not self.is_played:
             self._spent += monotonic() - self._since
-        if is_shorter:
-            self.ledger, self.judging = ledger, take.judging
-            if self.take.on_restart is not None:
-                self.take.on_restart(ledger, take.judging)
+
+    def went_back(self) -> bool:
+        """Whether the run came another way than before, and can be played anew from there."""
+        take = Take(
+            self.take.play,
+            self.ledger,
+            self.judging,
+            on_restart=self._restart,
+            notes=self.take.notes,
+        )
+        return went_back(take, self.ledger) and not take.doubt
+
+    def _restart(self, ledger: Ledger, judging: Ledger) -> None:
+        self.ledger, self.judging = ledger, judging
+        self._spent = seconds(ledger)
+        if self.take.on_restart is not None:
+            self.take.on_restart(ledger, judging)
 
     def end(self, event: RunEnded) -> None:
         """End the run in the ledger, because its worker no longer can."""

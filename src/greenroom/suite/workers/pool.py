@@ -106,13 +106,15 @@ class Pool:
             ending = await worker.play(errand)
             await self._let_go(worker)
             if isinstance(ending, Done):
+                self._note(ending.told["notes"])
+                if errand.went_back():
+                    continue
                 return self._concluded(errand, ending)
             error = self._missing(errand, ending)
             if error is not None:
                 return errand.broke(error)
 
     def _concluded(self, errand: Errand, ending: Done) -> CaseResult:
-        self._note(ending.told["notes"])
         try:
             return errand.concluded(ending.told)
         except BadInput as error:
@@ -149,12 +151,15 @@ class Pool:
             # Nobody knows whose fault it was; alone it can be told.
             return await self._hired()
         async with self._hiring:
-            while (
-                len(alive := [worker for worker in self._workers if not worker.is_gone]) < self.size
-            ):
-                self._workers = [*alive, await self._hired()]
-            self._workers = alive
-            return min(alive, key=lambda worker: len(worker.errands))
+            while len(self._alive()) < self.size:
+                hired = await self._hired()
+                # Another may have come back meanwhile.
+                self._workers = [*self._alive(), hired]
+            self._workers = self._alive()
+            return min(self._workers, key=lambda worker: len(worker.errands))
+
+    def _alive(self) -> list[Worker]:
+        return [worker for worker in self._workers if not worker.is_gone]
 
     async def _hired(self) -> Worker:
         """A worker that has found the same as this process; one that dies before is replaced once."""
@@ -189,11 +194,11 @@ class Pool:
 
     async def _let_go(self, worker: Worker) -> None:
         """Put away a worker that is gone, or one too many."""
-        if worker in self._workers and not worker.is_gone:
-            return
-        if not worker.is_gone and len(self._workers) < self.size:
-            self._workers.append(worker)
+        others = [other for other in self._alive() if other is not worker]
+        if not worker.is_gone and len(others) < self.size:
+            self._workers = [*others, worker]
         elif not worker.errands:
+            self._workers = others
             self._known.discard(worker)
             await worker.leave()
 

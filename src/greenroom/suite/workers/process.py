@@ -14,6 +14,7 @@ from greenroom.simulation.fence import passage
 from greenroom.suite.workers.errand import Cut, Died, Done, Ending, Errand
 from greenroom.suite.workers.wire import (
     AGENT,
+    BEGUN,
     DONE,
     FAILED,
     JUDGE,
@@ -107,6 +108,8 @@ class Worker:
             self._begin(mark == READY, json.loads(text))
         elif (errand := self.errands.get(position)) is None:
             return
+        elif mark == BEGUN:
+            errand.begin()
         elif mark == DONE:
             errand.settle(Done(json.loads(text)))
         else:

@@ -4,6 +4,7 @@ Objects are not sent. One that stands in a module is named by where it stands; c
 are data are written down; what is neither is refused by its name.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,7 +138,15 @@ def _data_of(case: Case) -> Json:
             f"the case has a part that is code, {part}, and code is not sent to worker processes. "
             f"Give the cases as a file, or as 'module:name' of a list of cases."
         )
-    return case_data(case)
+    data = case_data(case)
+    try:
+        json.dumps(data)
+    except (TypeError, ValueError) as error:
+        raise BadInput(
+            f"case {case.id!r} cannot be sent to worker processes, because a part of it is no JSON: "
+            f"{error}. Give the cases as 'module:name' of a list of cases."
+        ) from None
+    return data
 
 
 def _metric(metric: MetricLike) -> Json:

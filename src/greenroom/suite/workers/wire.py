@@ -2,6 +2,7 @@
 
 R {...}          ready: what was found, to be compared
 F {...}          failed: why nothing can be played
+B7               begun: trial 7 is being worked on
 A7 {...}         an event of trial 7's run, as ledgers are written
 J7 {...}         an event of its measuring
 D7 {...}         done: its verdict, and what a reader should know
@@ -15,9 +16,11 @@ from typing import Any, Final
 
 READY: Final = "R"
 FAILED: Final = "F"
+BEGUN: Final = "B"
 AGENT: Final = "A"
 JUDGE: Final = "J"
 DONE: Final = "D"
+_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, DONE)
 
 LONGEST: Final = 64 * 1024 * 1024
 """Bytes in one line; a worker that says more at once is broken."""
@@ -31,7 +34,7 @@ def packed(message: Any) -> bytes:
 def unpacked(line: bytes) -> tuple[str, int, str]:
     """Mark, position and text of a worker's line; ValueError if it is none."""
     head, space, text = line.decode().partition(" ")
-    if not space or head[:1] not in (READY, FAILED, AGENT, JUDGE, DONE):
+    if not space or head[:1] not in _MARKS:
         raise ValueError(f"{line[:80]!r} is no line of a worker")
     return head[:1], int(head[1:] or -1), text
 

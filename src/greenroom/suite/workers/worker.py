@@ -16,12 +16,12 @@ from greenroom.cases.criteria import criterion_from
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
-from greenroom.errors import GreenroomError
+from greenroom.errors import BadLedger, GreenroomError
 from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_data
-from greenroom.results.result import broken
+from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.fence import blind_spots, enclosed_executor, not_held, strays
 from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
@@ -34,8 +34,9 @@ from greenroom.suite.plays import Play, Take
 from greenroom.suite.references import as_evalset, load_agent, load_value
 from greenroom.suite.workers.finding import load_as
 from greenroom.suite.workers.identity import identity_of
-from greenroom.suite.workers.wire import AGENT, DONE, FAILED, JUDGE, READY, Outbox
+from greenroom.suite.workers.wire import AGENT, BEGUN, DONE, FAILED, JUDGE, READY, Outbox
 from greenroom.world.answers import AnswerCache
+from greenroom.world.threads import Expired
 
 Briefing = dict[str, Any]
 
@@ -100,21 +101,23 @@ class Bench:
     async def play(self, order: dict[str, Any], outbox: Outbox) -> None:
         """Play a trial, or go on with it, and tell the parent of all that happens."""
         position, case = order["position"], self.cases[order["case_id"]]
+        outbox.send(BEGUN, position, b"")
+        try:
+            result = await self._played(Play(position, case, order["trial"]), order, outbox)
+            outbox.tell(DONE, position, _done(result, self.notes()))
+        except (Exception, asyncio.CancelledError, Expired) as error:  # noqa: BLE001 - the trial's error
+            outbox.tell(DONE, position, _done(broken(case, error), []))
+
+    async def _played(self, play: Play, order: dict[str, Any], outbox: Outbox) -> CaseResult:
+        position = play.position
         ledger, judging = _ledger(order["ledger"]), _ledger(order["judging"])
         told = _telling(ledger, outbox, AGENT, position), _telling(judging, outbox, JUDGE, position)
-        take = Take(Play(position, case, order["trial"]), ledger, judging, *told)
+        take = Take(play, ledger, judging, *told, on_restart=_left_to_the_parent)
         try:
-            result = await play_case(self.backend, take, self.settings)
-        except Exception as error:  # noqa: BLE001 - told to the parent as this trial's error
-            result = broken(case, error)
-        for tell in told:
-            tell(None)
-        done = {
-            "verdict": verdict_data(result),
-            "kept": result.kept is not None,
-            "notes": self.notes(),
-        }
-        outbox.tell(DONE, position, done)
+            return await play_case(self.backend, take, self.settings)
+        finally:
+            for tell in told:
+                tell(None)
 
     def notes(self) -> list[str]:
         """What the fence could not hold or had to refuse in this process, since last asked."""
@@ -124,6 +127,17 @@ class Bench:
             *(f"the fence cannot see connections of {name}" for name in blind_spots()),
             *(f"the fence refused a thread outside any case: {stray}" for stray in refused),
         ]
+
+
+def _done(result: CaseResult, notes: list[str]) -> dict[str, Any]:
+    """What the parent is told in the end; it knows the tags, which may be anything."""
+    verdict: dict[str, Any] = {**verdict_data(result), "tags": []}
+    return {"verdict": verdict, "kept": result.kept is not None, "notes": notes}
+
+
+def _left_to_the_parent(_: Ledger, __: Ledger) -> None:
+    """A run that came another way is not measured: the parent, who has it all, plays it anew."""
+    raise BadLedger("the run came another way than the recorded one.")
 
 
 def _ledger(text: str) -> Ledger:

@@ -1,0 +1,111 @@
+"""Code that is played cannot end the process: an exit code of 0 would look like a pass."""
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Case, Expect, Ledger, Scripted, call, evaluate, rehearse, step, tool
+from greenroom.errors import RunBroke
+from greenroom.ledger import RunEnded, ToolFailed
+
+HI = Case("a", says="Hi.", expect=Expect(response="Hello."))
+
+
+def leaves(message: str) -> str:
+    sys.exit(0)
+
+
+async def leaves_async(message: str) -> str:
+    sys.exit(0)
+
+
+def exits(ctx: object) -> str:
+    sys.exit(0)
+
+
+async def exits_async(ctx: object) -> str:
+    sys.exit(0)
+
+
+@tool
+def look() -> str:
+    """Look."""
+    sys.exit(0)
+
+
+AGENTS: dict[str, Any] = {
+    "a function": leaves,
+    "an async function": leaves_async,
+    "a step": step(exits),
+    "an async step": step(exits_async),
+    "a model": Agent("a", model=Scripted(lambda _: sys.exit(0))),  # pyright: ignore[reportUnknownLambdaType]
+}
+
+
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
+def test_an_agent_that_exits_is_an_error_of_its_case(agent: Any) -> None:
+    report = rehearse(
+        agent,
+        [HI, Case("b", says="Hi.", agent=Agent("b", model=Scripted("Hello.")), expect=HI.expect)],
+    )
+    assert [result.status for result in report] == ["error", "passed"]
+    assert report.results[0].error is not None
+    assert "SystemExit" in report.results[0].error.message
+
+
+def test_a_tool_or_mock_that_exits_is_an_error_of_its_case() -> None:
+    agent = Agent("a", model=Scripted(call("look"), "Hello."), tools=[look])
+    allowed = Case("a", says="Hi.", allow_tools=[look], expect=HI.expect)
+    mocked = Case("b", says="Hi.", mocks={"look": lambda: sys.exit(0)}, expect=HI.expect)  # pyright: ignore[reportUnknownLambdaType]
+    report = rehearse(agent, [allowed, mocked])
+    assert [result.status for result in report] == ["passed", "error"]
+    assert report.results[0].ledger is not None
+    [failed] = report.results[0].ledger.of(ToolFailed)
+    assert "SystemExit" in failed.error, "the agent is told, as of any other failure"
+
+
+def test_a_metric_that_exits_measures_nothing() -> None:
+    def leaves_too(ledger: Ledger) -> float:
+        sys.exit(0)
+
+    agent = Agent("a", model=Scripted("Hello."))
+    report = rehearse(agent, [HI], metrics=[leaves_too])
+    assert report.results[0].status == "error"
+
+
+def test_what_ends_the_loop_itself_is_no_report_but_an_error() -> None:
+    def starts(case: Case) -> None:
+        raise SystemExit(0)
+
+    agent = Agent("a", model=Scripted("Hello."))
+    with pytest.raises(RunBroke, match=r"tried to end the process \(SystemExit\(0\)\)"):
+        rehearse(agent, [HI], on_case_start=starts)
+
+
+async def test_no_real_tool_acts_after_the_run_is_over() -> None:
+    acted: list[int] = []
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pay."""
+        acted.append(amount)
+        return "paid"
+
+    left: list[asyncio.Task[Any]] = []
+
+    async def clerk(message: str) -> str:
+        async def later() -> None:
+            await asyncio.sleep(0.1)
+            await pay(7)
+
+        left.append(asyncio.ensure_future(later()))
+        return "Hello."
+
+    report = await evaluate(clerk, [HI], allow_tools=[pay], store=False)
+    await asyncio.gather(*left, return_exceptions=True)
+    assert report.passed
+    assert acted == []
+    assert report.results[0].ledger is not None
+    assert isinstance(report.results[0].ledger.last, RunEnded)
