@@ -281,7 +281,7 @@ async def test_a_set_says_how_often_its_cases_are_played_unless_told_otherwise()
 
 @pytest.mark.parametrize("trials", [0, -1, 1.5, True, "2"])
 async def test_trials_that_are_no_count_are_refused(trials: Any) -> None:
-    with pytest.raises(BadCase, match="trials"):
+    with pytest.raises(BadInput, match="trials"):
         await evaluate(ECHO, [case("a")], metrics=[OK], trials=trials)
 
 

@@ -72,8 +72,10 @@ class Graph:
 
     @cached_property
     def digest(self) -> str:
-        """Changes whenever the snapshot does."""
-        text = json.dumps(self.snapshot, sort_keys=True)
+        """Changes whenever the snapshot does, or what scripted models answer."""
+        agents = [node.flow for node in self.nodes() if isinstance(node.flow, Agent)]
+        scripts = [str(getattr(agent.model, "identity", "")) for agent in agents]
+        text = json.dumps([self.snapshot, scripts], sort_keys=True)
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
 

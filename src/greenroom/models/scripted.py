@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from greenroom.errors import BadAgent, ScriptExhausted
+from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
@@ -84,6 +85,12 @@ class Scripted:
             case value:
                 text = json.dumps(plain(value, "a scripted answer"), ensure_ascii=False)
                 return ModelReply(text, (), self._usage, 0.0, "scripted", self.name)
+
+    @property
+    def identity(self) -> str:
+        """Changes with what it answers, as far as that can be told: functions by their source."""
+        answers = (*self._answers, self._then)
+        return repr([code_identity(a) if callable(a) else repr(a) for a in answers])
 
     def __repr__(self) -> str:
         lines = [repr(answer) for answer in self._answers]

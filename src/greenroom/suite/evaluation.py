@@ -10,8 +10,13 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import enclosed_executor
 from greenroom.simulation.watchdog import sweep
+from greenroom.suite.cancelling import Cancel
 from greenroom.suite.options import Options
 from greenroom.suite.preparing import Cases, prepared
+
+# Seconds: between two looks whether somebody wants to stop, and until a run that stops is left.
+_LOOK = 0.1
+_PATIENCE = 5.0
 
 
 async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
@@ -62,7 +67,9 @@ def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
         asyncio.get_running_loop()
     except RuntimeError:
         return _run(agent, cases, options)
-    return _in_thread(lambda: _run(agent, cases, options))
+    cancel = options.setdefault("cancel", None) or Cancel()
+    options["cancel"] = cancel
+    return _in_thread(lambda: _run(agent, cases, options), cancel)
 
 
 def _run(agent: Any, cases: Cases, options: Options) -> Report:
@@ -88,8 +95,11 @@ def ended_by(error: SystemExit) -> RunBroke:
     )
 
 
-def _in_thread(work: Callable[[], Report]) -> Report:
-    """Run `work` beside a loop that is already running in this thread, as in a notebook."""
+def _in_thread(work: Callable[[], Report], cancel: Cancel) -> Report:
+    """Run `work` beside a loop that is already running in this thread, as in a notebook.
+
+    Ctrl-C stops it, whether it comes as KeyboardInterrupt or as a cancellation of the task.
+    """
     box: list[Report | BaseException] = []
 
     def target() -> None:
@@ -100,7 +110,16 @@ def _in_thread(work: Callable[[], Report]) -> Report:
 
     thread = threading.Thread(target=target, name="greenroom-rehearse")
     thread.start()
-    thread.join()
+    task = asyncio.current_task()
+    try:
+        while thread.is_alive() and not (task is not None and task.cancelling()):
+            thread.join(_LOOK)
+    finally:
+        if thread.is_alive():
+            cancel.cancel("interrupted")
+            thread.join(_PATIENCE)
+    if not box:
+        raise KeyboardInterrupt
     if isinstance(box[0], BaseException):
         raise box[0]
     return box[0]

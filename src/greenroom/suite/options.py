@@ -1,11 +1,13 @@
 """What an evaluation may be told; the same for `evaluate`, `rehearse` and `stream`."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from greenroom.cases.parts import MetricLike
-from greenroom.suite.budget import Budget
+from greenroom.errors import BadInput
+from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.hooks import OnCase, OnEvent, OnMetric, OnResult
 from greenroom.suite.playing import OnError
@@ -34,6 +36,7 @@ class Options(TypedDict, total=False):
     allow_unfenced: bool  # False
     allow_opaque: bool  # False
     budget: float | Budget | None  # None: as much as it takes
+    unknown_prices: UnknownPrices  # "refuse": a budget that counts only some of it is none
 
     # How it goes on
     concurrency: int  # 4
@@ -57,3 +60,62 @@ class Options(TypedDict, total=False):
 
 KNOWN = frozenset(Options.__annotations__)
 HOOKS = ("on_case_start", "on_case_complete", "on_metric_complete", "on_event")
+
+
+def check(options: Options) -> None:
+    """Refuse what no evaluation can be told, before anything is begun."""
+    given = cast("Mapping[str, Any]", options)
+    for name in given:
+        if name not in KNOWN:
+            near = get_close_matches(name, KNOWN, 1)
+            hint = (
+                f" Did you mean {near[0]}?" if near else f" There are {', '.join(sorted(KNOWN))}."
+            )
+            raise TypeError(f"an evaluation has no option {name!r}.{hint}")
+    for name, (is_right, wanted) in _RULES.items():
+        if name in given and not is_right(given[name]):
+            raise BadInput(f"{name}={given[name]!r} should be {wanted}.")
+    if given.get("retry_errors") and given.get("resume", False) is False:
+        raise BadInput("retry_errors=True is for resume=: a new run has no errors to play again.")
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_hook(value: object) -> bool:
+    return value is None or callable(value)
+
+
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "trials": (
+        lambda value: value is None or value == "auto" or _is_whole(value),
+        "a whole number of 1 or more, or 'auto'",
+    ),
+    "min_pass_rate": (
+        lambda value: type(value) in (int, float) and 0 <= value <= 1,
+        "a share from 0 to 1",
+    ),
+    "concurrency": (_is_whole, "a whole number of 1 or more"),
+    "budget": (
+        lambda value: value is None or isinstance(value, Budget) or type(value) in (int, float),
+        "an amount of USD, or a Budget",
+    ),
+    "cancel": (
+        lambda value: value is None or isinstance(value, Cancel),
+        "a greenroom.suite.Cancel",
+    ),
+    "plugins": (
+        lambda value: isinstance(value, Iterable) and not isinstance(value, str),
+        "a list of objects with hooks as methods",
+    ),
+    "store": (
+        lambda value: (
+            value is None or isinstance(value, bool | str | Path) or hasattr(value, "runs")
+        ),
+        "a folder, a Store, or False",
+    ),
+    "resume": (lambda value: isinstance(value, bool | str), "the id of a run, or True"),
+    **dict.fromkeys(HOOKS, (_is_hook, "a function")),
+}
+"""What the value of an option must be; those that are not here are looked at where they are used."""

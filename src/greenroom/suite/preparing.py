@@ -1,9 +1,8 @@
 """An evaluation before its first case: everything found, checked and put together."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from greenroom.suite.equipping import all_metrics, as_config, equipped
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.identity import plan_of
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
-from greenroom.suite.options import HOOKS, KNOWN, Options
+from greenroom.suite.options import HOOKS, Options, check
 from greenroom.suite.playing import CONCURRENCY, Settings
 from greenroom.suite.recording import recording
 from greenroom.suite.references import as_evalset, load_agent
@@ -37,7 +36,7 @@ Cases = EvalSet | Case | Iterable[Case] | str | Path
 
 async def prepared(agent: Any, cases: Cases, options: Options) -> Running:
     """An evaluation that is ready to begin; whatever is wrong with it is said now."""
-    _check_names(options)
+    check(options)
     found = as_evalset(cases)
     config = as_config(options.get("config"))
     evalset = _with_trials(equipped(found, options.get("mocks", {}), config), options)
@@ -55,16 +54,6 @@ async def prepared(agent: Any, cases: Cases, options: Options) -> Running:
     return Running(backend, evalset, settings, recorder, cancel, notes, pool, adaptive)
 
 
-def _check_names(options: Mapping[str, Any]) -> None:
-    for name in options:
-        if name not in KNOWN:
-            near = get_close_matches(name, KNOWN, 1)
-            hint = (
-                f" Did you mean {near[0]}?" if near else f" There are {', '.join(sorted(KNOWN))}."
-            )
-            raise TypeError(f"an evaluation has no option {name!r}.{hint}")
-
-
 def _with_trials(evalset: EvalSet, options: Options) -> EvalSet:
     trials = options.get("trials")
     if trials is None:
@@ -79,7 +68,7 @@ def _adaptive(evalset: EvalSet, options: Options) -> Adaptive | None:
 
 
 def _settings(evalset: EvalSet, config: "EvalConfig | None", options: Options) -> Settings:
-    cache, budget = options.get("cache"), options.get("budget")
+    cache = options.get("cache")
     hooks: dict[str, Any] = {name: options.get(name) for name in HOOKS}
     return Settings(
         measuring=Measuring(
@@ -89,13 +78,27 @@ def _settings(evalset: EvalSet, config: "EvalConfig | None", options: Options) -
         ),
         allow_tools=options.get("allow_tools", ()),
         allow_opaque=options.get("allow_opaque", False),
-        concurrency=options.get("concurrency", CONCURRENCY),
+        concurrency=_concurrency(options),
         on_error=options.get("on_error", "collect"),
         fail_fast=options.get("fail_fast", False) or (config is not None and config.fail_fast),
         keep_ledgers=options.get("keep_ledgers", True),
-        budget=Budget(budget) if isinstance(budget, int | float) else budget,
+        budget=_budget(options),
         hooks=Hooks(plugins=tuple(options.get("plugins", ())), **hooks),
     )
+
+
+def _concurrency(options: Options) -> int:
+    """As many as are asked for; in worker processes one each, for there they are likely to block."""
+    workers = options.get("workers")
+    count = workers if workers is None or isinstance(workers, int) else workers.count
+    return options.get("concurrency", CONCURRENCY if count is None else count)
+
+
+def _budget(options: Options) -> Budget | None:
+    given = options.get("budget")
+    if given is None or isinstance(given, Budget):
+        return given
+    return Budget(given, options.get("unknown_prices", "refuse"))
 
 
 def _make_ready(evalset: EvalSet, settings: Settings) -> None:

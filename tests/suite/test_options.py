@@ -1,0 +1,102 @@
+"""What an evaluation cannot be told is said before anything is begun."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Case, Expect, Scripted, rehearse
+from greenroom.errors import BadInput
+from greenroom.models import ModelReply
+from greenroom.store import Store
+
+AGENT = Agent("hello", model=Scripted("Hello."))
+CASE = Case("a", says="Hi.", expect=Expect(response="Hello."))
+
+
+@pytest.mark.parametrize(
+    "option, value, wanted",
+    [
+        ("budget", "1", "an amount of USD"),
+        ("cancel", object(), r"a greenroom\.suite\.Cancel"),
+        ("plugins", object(), "a list of objects"),
+        ("store", 5, "a folder, a Store, or False"),
+        ("trials", "many", "a whole number of 1 or more, or 'auto'"),
+        ("trials", 0, "a whole number of 1 or more, or 'auto'"),
+        ("concurrency", 0, "a whole number of 1 or more"),
+        ("min_pass_rate", 2, "a share from 0 to 1"),
+        ("on_event", 5, "a function"),
+        ("resume", 7, "the id of a run, or True"),
+        ("retry_errors", True, "is for resume="),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(option: str, value: Any, wanted: str) -> None:
+    begun: list[Case] = []
+    options: Any = {option: value}
+    with pytest.raises(BadInput, match=rf"{option}=.*{wanted}"):
+        rehearse(AGENT, [CASE], on_case_start=begun.append, **options)
+    assert begun == []
+
+
+def test_unknown_prices_are_allowed_by_name() -> None:
+    agent = Agent("a", model=Scripted(ModelReply("Hello.", cost=None)))
+    refused = rehearse(agent, [CASE], trials=2, budget=1.0, concurrency=1)
+    assert [result.status for result in refused] == ["passed", "skipped"]
+    allowed = rehearse(agent, [CASE], trials=2, budget=1.0, unknown_prices="allow")
+    assert [result.status for result in allowed] == ["passed", "passed"]
+
+
+def test_a_run_does_not_go_on_with_other_words_of_a_scripted_model(tmp_path: Path) -> None:
+    first = rehearse(AGENT, [CASE], store=tmp_path)
+    other = Agent("hello", model=Scripted("Hello!"))
+    with pytest.raises(BadInput, match="the agent has changed"):
+        rehearse(other, [CASE], store=tmp_path, resume=first.id)
+
+
+@pytest.mark.parametrize("runner", ["asyncio.run(cell())", "bare(cell())"])
+def test_ctrl_c_stops_a_run_that_stands_beside_a_running_loop(tmp_path: Path, runner: str) -> None:
+    script = f"""
+    import asyncio, signal, sys, threading
+    from greenroom import Agent, Case, Expect, Scripted, rehearse
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    agent = Agent("slow", model=Scripted("Hello.", latency=0.5))
+    cases = [Case(f"c{{n}}", says="Hi.", expect=Expect(response="Hello.")) for n in range(200)]
+
+    def told(result):
+        print("done", flush=True)
+
+    async def cell():
+        rehearse(agent, cases, store={str(tmp_path)!r}, concurrency=1, on_case_complete=told)
+        await asyncio.sleep(0)
+
+    def bare(work):
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(work)
+
+    {runner}
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    child.wait(60)
+    child.stdout.close()
+    [run] = Store(tmp_path).runs()
+    assert run.status == "interrupted"
+    assert 0 < run.done < 100
+
+
+async def test_a_run_inside_a_running_loop_gives_its_report() -> None:
+    report = rehearse(AGENT, [CASE])
+    await asyncio.sleep(0)
+    assert report.passed
