@@ -362,7 +362,7 @@ def test_looking_at_wilsons_interval_after_every_round_is_wrong_much_too_often()
 def test_the_interval_over_cases_does_not_allow_it_either():
     dice, runs = random.Random(31), 500
     found = [naively(alike(0.8, 10, dice), 0.8, dice, of_cases) for _ in range(runs)]
-    assert sum(verdict != "open" for verdict in found) / runs > 0.08
+    assert sum(verdict != "open" for verdict in found) / runs > 0.06
 
 
 @pytest.mark.torture

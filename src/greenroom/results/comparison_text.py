@@ -37,9 +37,9 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield certainty(comparison)
     if unknown := sum(not case.known for case in comparison.compared):
         yield f"whether {_cases(unknown)} ask for the same as before is unknown"
-    for side, report in (("before", comparison.baseline), ("now", comparison.current)):
+    for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
         if report.unfinished:
-            yield f"note on {side}: {report.unfinished}"
+            yield f"note on the {side}: {report.unfinished}"
 
 
 def _spent(comparison: Comparison) -> Iterator[str]:

@@ -4,11 +4,11 @@ Trials of one case resemble each other, so a hundred trials of ten cases tell le
 cases. What the cases' own pass rates show decides how much less.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil, floor, sqrt
 
 from greenroom.ledger.records import record
-from greenroom.results.quantiles import Z, student
+from greenroom.results.quantiles import Z
 
 _EVEN = 2
 """Sides that differ by no more percentage points are said as one."""
@@ -47,11 +47,11 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{min(rounded, short_of_all) if share < 1 else rounded:.{digits}f} %"
 
 
-def wilson(share: float, count: float, reach: float = Z) -> Interval:
+def wilson(share: float, count: float) -> Interval:
     """Wilson's interval for a share of `count` that know nothing of each other."""
-    room = reach * reach / count
+    room = Z * Z / count
     middle = (share + room / 2) / (1 + room)
-    half = reach / (1 + room) * sqrt(share * (1 - share) / count + room / (4 * count))
+    half = Z / (1 + room) * sqrt(share * (1 - share) / count + room / (4 * count))
     # At the edges the formula is exact, the machine's arithmetic is not.
     low = 0.0 if share == 0 else max(0.0, middle - half)
     high = 1.0 if share == 1 else min(1.0, middle + half)
@@ -66,31 +66,41 @@ def of_trials(passed: int, evaluated: int) -> Interval | None:
 def of_cases(tallies: Iterable[Tally]) -> Interval | None:
     """The interval of the pass rate over many cases; None with fewer than two evaluated ones.
 
-    With one trial of each case it is Wilson's. With more it is Wilson's at the number of independent
-    trials that would be as sure, reaching as far as Student's t does for so few cases.
+    It is Wilson's at the number of independent trials that would be as sure. Where the trials of every
+    case agree, or there is one of each, that is the number of cases.
     """
     found = [tally for tally in tallies if tally[1] > 0]
     if len(found) < 2:
         return None
     passed, evaluated = (sum(column) for column in zip(*found, strict=True))
-    share = passed / evaluated
-    if evaluated == len(found):
-        return wilson(share, evaluated)
-    return wilson(share, _effective(found, share), student(len(found) - 1))
+    return wilson(passed / evaluated, _effective(found, passed))
 
 
-def _effective(tallies: list[Tally], share: float) -> float:
-    """How many independent trials would be as sure as these."""
-    cases, evaluated = len(tallies), sum(count for _, count in tallies)
-    if share in (0.0, 1.0):
-        # Where all trials agree nothing shows how alike those of a case are: they count once.
-        return cases
-    variance = cluster_variance(tallies)
-    plain = share * (1 - share)
-    return evaluated if variance * evaluated <= plain else plain / variance
+def _effective(tallies: list[Tally], passed: int) -> float:
+    """How many independent trials would be as sure as these: no fewer than cases, played alike."""
+    evaluated = sum(count for _, count in tallies)
+    if passed in (0, evaluated):
+        return len(tallies)
+    # Outcomes are yes or no, so cases cannot lie further apart than if all trials of each agreed.
+    fewest = evaluated**2 / sum(count**2 for _, count in tallies)
+    return max(fewest, min(_estimated(tallies), evaluated))
 
 
-def cluster_variance(tallies: list[Tally]) -> float:
+def _estimated(tallies: list[Tally]) -> float:
+    """The same, as the cases' own pass rates show it.
+
+    One case more that always passes and one that never does are seen with them. Without these, few cases
+    that happen to lie close would pass for many, and one failed trial among many passed ones for proof
+    that trials do not resemble each other.
+    """
+    usual = sum(count for _, count in tallies) / len(tallies)
+    seen = [*tallies, (usual, usual), (0, usual)]
+    share = sum(passed for passed, _ in seen) / sum(count for _, count in seen)
+    alone = share * (1 - share) / cluster_variance(seen)
+    return alone * len(tallies) / len(seen)
+
+
+def cluster_variance(tallies: Sequence[tuple[float, float]]) -> float:
     """The variance of the pass rate if cases, not trials, were drawn; corrected for few cases."""
     cases, evaluated = len(tallies), sum(count for _, count in tallies)
     share = sum(passed for passed, _ in tallies) / evaluated
