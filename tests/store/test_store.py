@@ -271,8 +271,9 @@ async def test_without_a_variable_it_is_in_the_folder_one_works_in(
 async def test_a_usual_place_that_cannot_be_written_is_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "file" / "there"))
+    (tmp_path / ".greenroom").touch()
+    monkeypatch.delenv("GREENROOM_STORE")
+    monkeypatch.chdir(tmp_path)
     report = await evaluate(ECHO, Case("a", "Hi"), metrics=[OK])
     assert report.passed
     [note] = [note for note in report.notes if "the run is not remembered" in note]
@@ -286,6 +287,15 @@ async def test_a_place_that_was_asked_for_must_do(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="cannot keep runs in"):
         await evaluate(agent, Case("a", "Hi"), metrics=[OK], store=tmp_path / "file" / "there")
     assert asked == []
+
+
+async def test_a_place_that_a_variable_names_must_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "file" / "there"))
+    with pytest.raises(StoreFailed, match="cannot keep runs in"):
+        await evaluate(ECHO, Case("a", "Hi"), metrics=[OK])
 
 
 async def test_nothing_is_written_if_nobody_wants_it(

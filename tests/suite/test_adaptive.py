@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from greenroom import Case
 from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Status
 from greenroom.results.result import Problem, skipped
-from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
+from greenroom.suite.adaptive import MAX_TRIALS, Adaptive, spending
 from greenroom.suite.plays import Play
 
 Ends = Callable[[Play], Status]
@@ -64,6 +65,21 @@ def test_a_round_is_due_again_until_all_of_it_is_played():
     first, second, third = adaptive.due()
     adaptive.take(result(second, "passed"))
     assert adaptive.due() == [first, third]
+
+
+@given(
+    st.lists(st.sampled_from(["passed", "failed", "error"]), min_size=1, max_size=60),
+    st.integers(1, 6),
+    st.integers(0, 200),
+)
+def test_what_a_run_came_to_can_be_told_from_its_results_alone(ends, count, most):
+    adaptive, results, dealt = Adaptive(cases(count), 0.7), [], cycle(ends)
+    while len(results) < most and (due := adaptive.due()):
+        for play in due:
+            results.append(result(play, next(dealt)))
+            adaptive.take(results[-1])
+    in_order = sorted(results, key=lambda one: (one.case_id, one.trial))
+    assert spending(cases(count), 0.7, in_order) == adaptive.spending
 
 
 def test_a_clear_set_stops_early_and_says_what_it_saved():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,17 @@ from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadInput, WorkerDied
 from greenroom.ledger import Ledger, RunEnded, RunResumed, ended
 from greenroom.results.blame import Blame
+from greenroom.results.result import CaseResult
+from greenroom.simulation.stage import simulate
 from greenroom.suite import load_agent
 from greenroom.suite.cancelling import Cancel
+from greenroom.suite.measuring import Measuring
+from greenroom.suite.playing import Settings
+from greenroom.suite.plays import Play, Take
 from greenroom.suite.references import load_value
-from greenroom.suite.workers.wire import packed, unpacked
+from greenroom.suite.workers.errand import Errand
+from greenroom.suite.workers.wire import Outbox, packed, unpacked
+from greenroom.suite.workers.worker import Bench
 from store.timeless import timeless
 
 SHOP = """
@@ -120,6 +128,8 @@ SHOP = """
         for n in range(3)
     ]
 
+    TAGGED = [Case("one", says="Go on.", expect=Expect(contains=[""]), tags=(Path("x"),))]
+
     @metric(threshold=1.0)
     def polite(response: str):
         return 1.0 if "?" in response else 0.0
@@ -172,7 +182,7 @@ def shown(blame: Blame | None) -> Any:
 
 def children() -> list[str]:
     """The commands that this process has started and that have not ended."""
-    shown = ["ps", "-A", "-o", "ppid=,args="]
+    shown = ["ps", "-A", "-ww", "-o", "ppid=,args="]
     listed = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if line.split()[0] == str(os.getpid())]
 
@@ -324,6 +334,18 @@ async def test_what_a_worker_cannot_find_again_is_refused_by_name(
         await evaluate(**options, workers=1)
 
 
+async def test_a_case_that_is_no_json_is_refused_by_name(shop: Callable[[str], str]) -> None:
+    tagged: Any = (Path("x"),)
+    with pytest.raises(BadInput, match="case 'one' cannot be sent"):
+        await evaluate(shop("agent"), [one(tags=tagged)], workers=1)
+
+
+async def test_tags_may_be_anything_in_workers_too(shop: Callable[[str], str]) -> None:
+    [result] = (await evaluate(shop("pids"), shop("TAGGED"), workers=1)).results
+    assert (result.status, result.error) == ("passed", None)
+    assert list(result.tags) == [Path("x")]
+
+
 @pytest.mark.parametrize("workers", [0, -1, True, 1.5, 10**6])
 async def test_a_number_of_workers_that_is_none_is_refused(
     shop: Callable[[str], str], workers: Any
@@ -471,7 +493,97 @@ async def test_what_is_played_again_is_written_down_once(
     assert done_again == ("x" if agent == "dying_once" else "xx")
 
 
+CROWDED = """
+    import os
+    import time
+    from pathlib import Path
+
+    from greenroom import step
+
+    HERE = Path(__file__).parent
+
+    def wait_for(name):
+        until = time.monotonic() + 30
+        while not (HERE / name).exists() and time.monotonic() < until:
+            time.sleep(0.01)
+
+    with (HERE / "imports").open("a") as file:
+        file.write("x")
+    # This process, two workers, one for each of three trials alone, and then two in their place.
+    if len((HERE / "imports").read_text()) == 8:
+        (HERE / "hiring").touch()
+        wait_for("back")
+
+    def plays(ctx):
+        said = ctx.input
+        if said == "wait":
+            (HERE / "waiting").touch()
+            wait_for("hiring")
+        elif (HERE / said).exists():
+            (HERE / f"{said} again").touch()
+            for each in ("waiting", "die again", "perish again"):
+                wait_for(each)
+            os._exit(3)
+        elif said != "play":
+            (HERE / said).touch()
+            os._exit(3)
+        return "played"
+
+    agent = step(plays)
+"""
+
+
+async def test_a_worker_that_comes_back_while_another_is_hired_is_not_forgotten(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "crowded.py"
+    file.write_text(textwrap.dedent(CROWDED))
+    said = ["die", "perish", "wait", *["play"] * 4]
+    left: list[int] = []
+
+    def hear(result: CaseResult) -> None:
+        if result.case_id == "case 2":
+            (tmp_path / "back").touch()
+        left.append(sum("workers.worker" in line for line in children()))
+
+    report = await evaluate(
+        f"{file}:agent",
+        [Case(f"case {n}", says=s, expect=Expect(contains=["played"])) for n, s in enumerate(said)],
+        workers=2,
+        concurrency=3,
+        store=False,
+        on_case_complete=hear,
+    )
+    assert [r.status for r in report.results] == ["error"] * 2 + ["passed"] * 5
+    assert left[-1] == 2
+
+
 # Blocked
+
+
+async def test_a_trial_that_waits_for_its_turn_is_not_overdue() -> None:
+    ledger = await simulate(one(), Agent("clerk", model=Scripted("Yes.")))
+    errand = Errand(Take(Play(0, one()), ledger), Settings(measuring=Measuring()))
+    errand.order()
+    assert errand.is_played
+    assert not errand.is_overdue(inf)
+    assert errand.is_stuck(inf)
+    errand.begin()
+    assert errand.is_overdue(inf)
+    assert not errand.is_stuck(inf)
+
+
+async def test_a_trial_that_a_worker_cannot_even_begin_is_told_as_an_error() -> None:
+    inbox, outbox = os.pipe()
+    bench = Bench(None, {"one": one()}, Settings(measuring=Measuring()))
+    order = {"position": 7, "case_id": "one", "trial": 1, "ledger": "no\nledger\n", "judging": ""}
+    with os.fdopen(inbox, "rb") as lines, os.fdopen(outbox, "wb"):
+        await bench.play(order, Outbox(outbox))
+        begun, done = unpacked(lines.readline()), unpacked(lines.readline())
+    assert begun[:2] == ("B", 7)
+    assert done[:2] == ("D", 7)
+    verdict = json.loads(done[2])["verdict"]
+    assert (verdict["status"], verdict["error"]["type"]) == ("error", "BadLedger")
 
 
 async def test_a_trial_that_blocks_its_worker_in_c_is_ended_at_its_limit(

@@ -108,7 +108,7 @@ class ToolFacts:
     """The author's own object, to recognise it when it is called past the World."""
 
 
-DRIFTED = "drifted"
+DRIFTED = "greenroom:drifted"
 """The note of a backend that replays: from which event on a ledger is no longer what happens."""
 
 

@@ -110,7 +110,7 @@ class Budget:
             return (
                 f"the price of {models} is unknown, so nobody can keep a budget; name it in "
                 f"pyproject.toml below [tool.greenroom.prices], or allow unknown prices "
-                f"(--unknown-prices allow, unknown_prices='allow')"
+                f"(--unknown-prices allow, Budget(..., unknown_prices='allow'))"
             )
         dearest = self._dearest or 0.0
         aside = sum(max(live, dearest) for live in self._under_way.values())

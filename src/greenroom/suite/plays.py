@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from greenroom.cases.case import Case
 from greenroom.ledger.events import Event
@@ -37,5 +38,7 @@ class Take:
     """What the part of it that an earlier process played has cost, in USD."""
     notes: list[str] = field(default_factory=list[str])
     """What a reader of the report should know of how it was played."""
+    goes_back_to: float = inf
+    """The event from which on it was last found to be another run than the recorded one."""
     doubt: str = ""
     """Why it cannot be played again: a real tool may have acted in what was cut off."""

@@ -89,8 +89,8 @@ def _settings(evalset: EvalSet, config: "EvalConfig | None", options: Options) -
 
 def _concurrency(options: Options) -> int:
     """As many as are asked for; in worker processes one each, for there they are likely to block."""
-    workers = options.get("workers")
-    count = workers if workers is None or isinstance(workers, int) else workers.count
+    workers: Any = options.get("workers")
+    count: int | None = getattr(workers, "count", workers)  # what is neither is refused later
     return options.get("concurrency", CONCURRENCY if count is None else count)
 
 

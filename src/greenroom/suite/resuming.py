@@ -17,6 +17,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import ended, started
 from greenroom.suite.plays import Take
 
@@ -59,12 +60,16 @@ def went_back(take: Take, ledger: Ledger) -> bool:
     last = next((e for e in reversed(ledger.events) if isinstance(e, Noted | RunResumed)), None)
     if not isinstance(last, Noted) or last.name != DRIFTED:
         return False
-    seq: int = last.data["seq"]
+    seq = last.data.get("seq") if is_object(last.data) else None
+    # Each time further back, or somebody else's note could lead round in circles.
+    if type(seq) is not int or not 0 < seq < take.goes_back_to:
+        return False
+    take.goes_back_to = seq
     take.doubt = _doubt(take.play.case, ledger, seq)
     take.ledger = Ledger(ledger.events[:seq])
     if not take.doubt:  # else whoever resumes after another cut must find the same reason for it
         take.on_restart(take.ledger, take.judging)
-    take.notes.append(f"{last.data['told']}; from there on it was played anew")
+    take.notes.append(f"{last.data.get('told')}; from there on it was played anew")
     return True
 
 

@@ -177,8 +177,11 @@ class Errand:
             self.judging,
             on_restart=self._restart,
             notes=self.take.notes,
+            goes_back_to=self.take.goes_back_to,
         )
-        return went_back(take, self.ledger) and not take.doubt
+        is_back = went_back(take, self.ledger)
+        self.take.goes_back_to = take.goes_back_to
+        return is_back and not take.doubt
 
     def _restart(self, ledger: Ledger, judging: Ledger) -> None:
         self.ledger, self.judging = ledger, judging
