@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from greenroom import EvalSet, Report
+from greenroom.store import Store
 
 CASES = """
 good = Case("good", "Hi", mocks={"refund": "ok"}, metrics=[contains("money")])
@@ -88,20 +89,33 @@ def test_failures_are_saved_as_an_eval_set_to_go_on_with(author, greenroom):
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["-f", "json=shop.py/no.json"],
-        ["-f", "json=folder"],
-        ["--save-failures", "shop.py/no.yaml"],
-    ],
+    [["-f", "json=folder.yaml"], ["--save-failures", "folder.yaml"]],
 )
 def test_a_file_that_cannot_be_written_takes_nothing_with_it(shop, greenroom, words):
-    Path("folder").mkdir()
+    Path("folder.yaml").mkdir()
     result = greenroom("eval", "run", "shop.py", "--json", *words, "-f", "junit=b.xml")
     assert result.exit_code == 3
     assert "<testsuites" in Path("b.xml").read_text()
     assert [r["status"] for r in json.loads(result.stdout)["results"]] == ["passed", "failed"]
     assert words[-1].split("=")[-1] in result.stderr
     assert "the pass rate of 50.0 % is below the minimum" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-f", "html=shop.py/x.html"],
+        ["-f", "json=shop.py/deep/er/x.json"],
+        ["-f", "json", "-f", "junit", "-o", "shop.py/reports"],
+        ["--save-failures", "shop.py/no.yaml"],
+    ],
+)
+def test_a_place_below_a_file_is_refused_before_anything_is_played(shop, greenroom, words):
+    result = greenroom("eval", "run", "shop.py", *words)
+    assert result.exit_code == 3
+    assert "shop.py' is a file, and no folder" in result.stderr
+    assert result.stdout == ""
+    assert not Store(".greenroom").runs()
 
 
 def test_an_agents_file_that_cannot_be_written_leaves_the_other_agents(author, greenroom):

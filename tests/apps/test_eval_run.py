@@ -82,6 +82,43 @@ def test_more_errors_than_allowed_exit_2_and_say_so(author, greenroom):
     assert "2 cases ended in an error, 1 allowed" in result.stderr
 
 
+def test_trials_that_broke_are_not_called_cases(author, greenroom):
+    author(BROKEN)
+    result = greenroom("eval", "run", "shop.py", "--trials", "3")
+    assert result.exit_code == 2
+    assert "3 trials ended in an error" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["eval", "run", "shop.py"], ["eval", "watch", "shop.py"]])
+def test_one_after_another_and_side_by_side_contradict_each_other(author, greenroom, command):
+    author(PASSING)
+    result = greenroom(*command, "--sequential", "--max-concurrency", "3")
+    assert result.exit_code == 3
+    assert "--sequential and --max-concurrency 3 contradict each other" in result.stderr
+
+
+def test_one_after_another_may_be_said_twice(author, greenroom):
+    author(PASSING)
+    words = ["--sequential", "--max-concurrency", "1"]
+    assert greenroom("eval", "run", "shop.py", *words).exit_code == 0
+
+
+@pytest.mark.parametrize("given", ["three", "0", "-1", "1.5", "²", ""])
+def test_what_is_no_number_of_trials_is_named_with_what_would_be(author, greenroom, given):
+    author(PASSING)
+    result = greenroom("eval", "run", "shop.py", f"--trials={given}")
+    assert result.exit_code == 3
+    assert f"{given!r} is no number of trials; give 1 or more, or auto" in result.stderr
+
+
+def test_confidence_in_a_perfect_pass_rate_is_refused_before_anything_is_played(author, greenroom):
+    author(PASSING)
+    result = greenroom("eval", "run", "shop.py", "--confident")
+    assert result.exit_code == 3
+    assert "--confident needs a --min-pass-rate below 1" in result.stderr
+    assert result.stdout == ""
+
+
 def test_a_case_that_broke_is_explained_with_its_phase_and_what_to_type(author, greenroom):
     author(BROKEN)
     shown = greenroom("eval", "run", "shop.py").stdout

@@ -1,6 +1,8 @@
 """`greenroom runs`, `eval compare` and `eval rescore` on runs that were written down."""
 
 import json
+import re
+import shlex
 import time
 from pathlib import Path
 
@@ -85,11 +87,40 @@ def test_the_usual_place_is_a_folder_that_git_does_not_see(greenroom, shop, monk
 
 
 def test_a_place_that_nobody_asked_for_and_cannot_be_had_is_a_note(greenroom, shop, monkeypatch):
-    Path("taken").write_text("no folder")
-    monkeypatch.setenv("GREENROOM_STORE", "taken")
+    Path(".greenroom").write_text("no folder")
+    monkeypatch.delenv("GREENROOM_STORE")
     result = greenroom("eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0.5")
     assert result.exit_code == 0, result.output
     assert "note: the run is not remembered" in result.stdout
+
+
+def test_a_place_that_a_variable_names_must_do(greenroom, shop, monkeypatch):
+    Path("taken").write_text("no folder")
+    monkeypatch.setenv("GREENROOM_STORE", "taken")
+    result = greenroom("eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0.5")
+    assert result.exit_code == 3
+    assert "cannot keep runs in" in result.stderr
+    assert "passed" not in result.stdout
+
+
+@pytest.mark.parametrize("words", [["list"], ["show", "2026"], ["delete", "2026", "--yes"]])
+@pytest.mark.parametrize("place", ["taken", "taken/below"])
+def test_a_file_where_runs_should_be_is_named(greenroom, shop, monkeypatch, place, words):
+    Path("taken").write_text("no folder")
+    monkeypatch.setenv("GREENROOM_STORE", place)
+    result = greenroom("runs", *words)
+    assert result.exit_code == 3
+    assert "there is no store" in result.stderr
+    assert "taken' is a file" in result.stderr
+
+
+def test_a_store_that_cannot_be_read_is_bad_input(greenroom, shop):
+    shop.place.mkdir()
+    shop.database.path.write_bytes(b"no database at all, but long enough to be taken for one" * 40)
+    for words in (["eval", "run", "shop.py", "cases.json"], ["runs", "list"]):
+        result = greenroom(*words)
+        assert result.exit_code == 3, result.output
+        assert "cannot be used" in result.stderr
 
 
 def test_the_demo_writes_no_run(greenroom, shop):
@@ -165,6 +196,68 @@ def test_a_run_of_other_cases_is_not_emptied_by_mistake(greenroom, shop, played)
     assert shop.run(run).done == 3
 
 
+def test_a_finished_run_has_nothing_left_to_play(greenroom, shop, played):
+    run = played()
+    words = ["eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0.5"]
+    result = greenroom(*words, "--resume", run)
+    assert result.exit_code == 0, result.output
+    assert "nothing was left to play" in result.stderr
+    assert "3 cases: 2 passed, 1 failed" in result.stdout
+
+
+FLAKY = """
+from pathlib import Path
+
+def steady(order):
+    if not Path("well").exists():
+        raise RuntimeError("not today")
+    return "ok"
+
+cases = EvalSet("errands", [
+    Case("good", says="Hi", mocks={"refund": "ok"}, metrics=[contains("money")]),
+    Case("shaky", says="Hi", mocks={"refund": steady}, metrics=[contains("money")]),
+])
+"""
+
+
+def test_errors_are_played_again_by_the_command_that_is_offered(greenroom, author, shop):
+    author(FLAKY)
+    broke = greenroom("eval", "run", "shop.py")
+    assert broke.exit_code == 2
+    [run] = shop.runs()
+    printed = re.search(r"to play errors again: greenroom (.*)", broke.stderr)
+    assert printed, broke.output
+    assert printed[1].endswith(f"--resume {run.id} --retry-errors")
+    Path("well").touch()
+    again = greenroom(*shlex.split(printed[1]))
+    assert again.exit_code == 0, again.output
+    assert "2 cases: 2 passed" in again.stdout
+    assert "to play errors again" not in again.stderr
+
+
+def test_errors_that_are_forgiven_are_not_offered(greenroom, author, shop):
+    author(FLAKY)
+    result = greenroom("eval", "run", "shop.py", "--max-errors", "1")
+    assert result.exit_code == 0
+    assert "to play errors again" not in result.stderr
+
+
+def test_the_latest_run_with_errors_is_tried_again_without_its_id(greenroom, author, shop):
+    author(FLAKY)
+    greenroom("eval", "run", "shop.py")
+    plain = greenroom("eval", "run", "shop.py", "--resume")
+    assert plain.exit_code == 3
+    assert "is unfinished." in plain.stderr
+    Path("well").touch()
+    again = greenroom("eval", "run", "shop.py", "--resume", "--retry-errors")
+    assert again.exit_code == 0, again.output
+    [run] = shop.runs()
+    assert run.counts == {"passed": 2}
+    none = greenroom("eval", "run", "shop.py", "--resume", "--retry-errors")
+    assert none.exit_code == 3
+    assert "is unfinished, or has an error that can be tried again" in none.stderr
+
+
 # Money
 
 
@@ -176,7 +269,14 @@ def test_a_budget_stops_before_the_money_is_spent_and_the_report_is_whole(greenr
     assert [r.status for r in report] == ["passed", "passed", "skipped"]
     assert report.cost == 0.5
     assert "the budget of $0.6 would not suffice" in result.stdout
-    assert "1 of 3 trials are left; to go on: greenroom eval run shop.py" in result.stderr
+    [run] = shop.runs()
+    printed = re.search(r"1 of 3 trials is left; to go on, raise the budget: (.*)", result.stderr)
+    assert printed, result.stderr
+    assert "--budget USD" in printed[1]
+    assert printed[1].endswith(f"--resume {run.id}")
+    again = greenroom(*shlex.split(printed[1].replace("USD", "2"))[1:])
+    assert "skipped" not in again.stdout
+    assert shop.run(run.id).done == 3
 
 
 def test_what_was_spent_before_counts_when_a_run_goes_on(greenroom, shop):
@@ -206,7 +306,13 @@ def test_unknown_prices_are_refused_unless_they_are_allowed(greenroom, author, s
     run = ["eval", "run", "shop.py", "cases.json", "--budget", "1", "--sequential"]
     refused = greenroom(*run)
     assert "3 cases: 1 passed, 2 skipped" in refused.stdout
-    assert "the price of mystery is unknown" in refused.stdout
+    told = " ".join(refused.stdout.split())
+    assert "the price of mystery is unknown" in told
+    assert "[tool.greenroom.prices]" in told
+    assert "--unknown-prices allow" in told
+    printed = re.search(r"to go on without knowing all prices: greenroom (.*)", refused.stderr)
+    assert printed, refused.stderr
+    assert "skipped" not in greenroom(*shlex.split(printed[1])).stdout
     allowed = greenroom(*run, "--unknown-prices", "allow")
     assert "skipped" not in allowed.stdout
 
@@ -230,6 +336,21 @@ def test_what_fails_is_what_was_named(greenroom, shop, played):
     assert greenroom(*run, "--fail-on", "skipped").exit_code == 0
 
 
+def test_a_minimum_that_trials_leave_open_is_not_reached(greenroom, shop):
+    words = ["eval", "run", "shop.py", "cases.json", "--trials", "auto", "--min-pass-rate", "0.6"]
+    result = greenroom(*words)
+    assert result.exit_code == 1, result.output
+    assert "--trials auto did not show that the minimum is reached" in result.stderr
+    assert "leaves open whether it reaches the minimum of 60 %" in result.stderr
+
+
+def test_a_round_that_the_budget_cuts_shows_nothing(greenroom, shop):
+    words = ["eval", "run", "shop.py", "cases.json", "--trials", "auto", "--min-pass-rate", "0.5"]
+    result = greenroom(*words, "--budget", "0.3")
+    assert result.exit_code == 1, result.output
+    assert "no round was finished" in result.stderr
+
+
 # Looking back
 
 
@@ -246,6 +367,14 @@ def test_the_list_tells_how_far_each_run_got_and_what_it_cost(greenroom, shop, p
         (second, "interrupted", 2, 3)
     ]
     assert (found[0]["pass_rate"], found[0]["cost"]) == (1.0, 0.5)
+
+
+def test_costs_in_the_list_have_as_many_digits(greenroom, author, shop, played):
+    played()
+    author(CASES.replace("0.25", "12.5"), "dear.py")
+    played(agent="dear.py")
+    rows = greenroom("runs", "list").stdout.splitlines()[2:]
+    assert [line.split()[-1] for line in rows] == ["$37.5000", "$0.7500"]
 
 
 def test_a_cost_that_nobody_knows_is_no_number(greenroom, author, shop, played):
@@ -359,6 +488,20 @@ def test_runs_are_compared_with_each_other_and_with_files(greenroom, shop, playe
     assert found["counts"]["regressed"] == 2
     unknown = greenroom("eval", "compare", good, "20")
     assert unknown.exit_code == 3
+
+
+def test_cases_that_a_run_did_not_get_to_are_not_called_removed(greenroom, shop, played):
+    whole, part = played(), played("--budget", "0.6", "-f", "json=part.json")
+    result = greenroom("eval", "compare", whole, part)
+    assert result.exit_code == 0, result.output
+    assert "removed" not in result.stdout
+    assert "unclear    c  not played now: the run is not finished" in result.stdout
+    assert "note on the report: the run is not finished: 2 of 3 trials are done" in result.stdout
+    turned = greenroom("eval", "compare", part, whole).stdout
+    assert "added" not in turned
+    assert "not played before" in turned
+    assert "note on the baseline: the run is not finished" in turned
+    assert "c  not played now" in greenroom("eval", "compare", whole, "part.json").stdout
 
 
 def test_a_file_that_is_not_there_is_no_run_either(greenroom, shop, played):

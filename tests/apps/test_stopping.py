@@ -177,8 +177,11 @@ def test_the_second_signal_ends_even_code_that_catches_everything(author, tmp_pa
         process.send_signal(sent)
         shown = process.communicate()[0].decode()
     assert process.returncode == code
-    assert shown.splitlines()[-1] in ("greenroom: interrupted", "greenroom: terminated")
     [run] = Store(tmp_path / "runs").runs()
+    told, how = shown.splitlines()[-2:]
+    assert told in ("greenroom: interrupted", "greenroom: terminated")
+    assert how.startswith(f"run {run.id}; to go on: greenroom eval run shop.py")
+    assert how.endswith(f"--resume {run.id}")
     assert (run.status, run.done) == ("interrupted", 1)
 
 

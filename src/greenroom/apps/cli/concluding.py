@@ -12,6 +12,8 @@ from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
 from greenroom.results.comparison import compare
+from greenroom.results.gate import Decision, Missed
+from greenroom.suite.adaptive import spending
 
 Reports = Mapping[str, Report]
 """The report of each agent."""
@@ -85,6 +87,7 @@ def _json(order: Order, reports: Reports) -> str:
 
 def decide(
     order: Order,
+    cases: Chosen,
     reports: Reports,
     baseline: Report | None,
     unwritten: list[str],
@@ -95,6 +98,7 @@ def decide(
     code = BAD_INPUT if unwritten else PASSED
     for agent, report in reports.items():
         decision = gate.decide(report, baseline if agent == order.agent else None)
+        decision = _with_doubt(decision, order, cases, report)
         whose = f"{agent}: " if len(reports) > 1 else ""
         told += [f"{whose}{missed.why}" for missed in decision.missed]
         code = max(
@@ -102,3 +106,17 @@ def decide(
         )
     if told:
         raise Stopped("\n".join(told), code)
+
+
+def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report) -> Decision:
+    """The same, and that a run which was to play until it is sure did not become sure.
+
+    Where the pass rate is too low as it is, or nothing was proved, that is said already.
+    """
+    if order.trials != "auto" or {"errors", "pass_rate"} & {m.kind for m in decision.missed}:
+        return decision
+    found = spending(cases.evalset.cases, order.min_pass_rate, report)
+    if found.verdict == "passes":
+        return decision
+    doubt = Missed("pass_rate", f"--trials auto did not show that the minimum is reached: {found}")
+    return Decision((doubt, *decision.missed))

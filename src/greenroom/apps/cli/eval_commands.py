@@ -46,7 +46,7 @@ def _which_cases(command: Any) -> Any:
             callback=options.trials,
             metavar="N|auto",
             help="How often each case is played; 1, or what its set says. `auto` plays until it is "
-            "clear whether --min-pass-rate is reached.",
+            "clear whether --min-pass-rate is reached; exit code 1 unless it clearly is.",
         ),
         click.option(
             "--model",
@@ -101,8 +101,9 @@ def _kept_where(command: Any) -> Any:
             default=None,
             metavar="[RUN]",
             callback=_named_run,
-            help="Go on with this run, or with the latest unfinished one of these cases: what is "
-            "finished is not played again. Say it after AGENT and CASES.",
+            help="Go on with this run, or with the latest unfinished one of these cases (or one with "
+            "errors, if --retry-errors is given): what is finished is not played again. Say it after "
+            "AGENT and CASES.",
         ),
         click.option("--no-store", is_flag=True, help="Write no run down."),
         options.store,
@@ -149,7 +150,8 @@ def _gate(command: Any) -> Any:
         click.option(
             "--confident",
             is_flag=True,
-            help="The low end of the pass rate's 95 % interval must reach the minimum too.",
+            help="The low end of the pass rate's 95 % interval must reach the minimum too, which is "
+            "to be below 1.",
         ),
         click.option(
             "--min-pass-rate",
@@ -220,7 +222,7 @@ def eval_run(max_concurrency: int, parallel: bool, **given: Any) -> int:
     from greenroom.apps.cli.evaluation import run
     from greenroom.apps.cli.orders import Order
 
-    return run(Order(concurrency=max_concurrency if parallel else 1, **_one_place(given)))
+    return run(Order(concurrency=options.at_once(max_concurrency, parallel), **_one_place(given)))
 
 
 def _check_together(given: dict[str, Any]) -> None:
@@ -236,6 +238,10 @@ def _check_together(given: dict[str, Any]) -> None:
         (
             given["trials"] == "auto" and given["min_pass_rate"] == 1,
             "--trials auto needs a --min-pass-rate below 1: no number shows that a case always passes",
+        ),
+        (
+            given["confident"] and given["min_pass_rate"] == 1,
+            "--confident needs a --min-pass-rate below 1: no number shows that a case always passes",
         ),
         (
             "regression" in given["fail_on"] and not given["baseline"],
@@ -282,7 +288,7 @@ def eval_watch(max_concurrency: int, parallel: bool, **given: Any) -> int:
     from greenroom.apps.cli.watching import watch
 
     interval, notify = given.pop("interval"), given.pop("notify")
-    order = Order(concurrency=max_concurrency if parallel else 1, **_one_place(given))
+    order = Order(concurrency=options.at_once(max_concurrency, parallel), **_one_place(given))
     return watch(order, interval, notify)
 
 

@@ -1,6 +1,9 @@
 """`greenroom eval run`: load, play, report, and decide by the gate."""
 
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from time import time
 
 from greenroom.apps.cli import filing
 from greenroom.apps.cli.concluding import decide, left_behind, show_together
@@ -8,18 +11,21 @@ from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, put_out, tell
 from greenroom.apps.cli.orders import Chosen, Order, chosen
 from greenroom.apps.cli.playing import mocks_for, play
 from greenroom.apps.cli.progress import Watching
-from greenroom.errors import NotFound, StoreFailed
+from greenroom.errors import BadInput, NotFound, RunBroke, StoreFailed
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
 from greenroom.store import Run
 from greenroom.suite.adaptive import MAX_TRIALS
+from greenroom.suite.budget import Budget
 
 
 def run(order: Order) -> int:
     """Carry out an order; what is returned is the exit code."""
     with telling(order.verbose):
         plan = filing.planned(order.formats, order.output)
+        if order.save_failures:
+            filing.check_reachable(Path(order.save_failures))
         baseline = filing.earlier(order.baseline, order.store) if order.baseline else None
         cases = chosen(order, order.aside)
         if order.suggest_mocks:
@@ -27,7 +33,7 @@ def run(order: Order) -> int:
         rehearsal = _Rehearsal(order, cases, plan, baseline)
         rehearsal.play()
         unwritten = rehearsal.conclude()
-        decide(order, rehearsal.reports, baseline, unwritten)
+        decide(order, cases, rehearsal.reports, baseline, unwritten)
         return PASSED
 
 
@@ -56,6 +62,8 @@ class _Rehearsal:
         self._settings = order.settings()
         self._stop: Interrupted | None = None
         self._kept: dict[str, Run] = {}
+        self._budgets: dict[str, Budget] = {}
+        self._since = time()
 
     # Playing
 
@@ -84,8 +92,11 @@ class _Rehearsal:
             self._take(agent, self._so_far(watching))
             self._tell_end()
 
+        budget = order.money(self.reports.values())
+        if budget is not None:
+            self._budgets[agent] = budget
         try:
-            return play(
+            report = play(
                 agent,
                 self._cases.evalset,
                 watching,
@@ -93,24 +104,50 @@ class _Rehearsal:
                 model=order.played_by(),
                 tell=order.talks,
                 overdue=overdue,
-                budget=order.money(self.reports.values()),
+                farewell=lambda: self._farewell(agent),
+                budget=budget,
                 workers=order.hands(agent),
                 **self._settings,
             )
         except Interrupted as stop:
             self._stop = stop
             return stop.report
+        except StoreFailed as error:
+            # Before anything was played it is the place that was badly chosen.
+            is_played = bool(watching.done or self.reports)
+            raise (RunBroke if is_played else BadInput)(str(error)) from error
+        if order.resume is not None and not watching.done:
+            order.aside("nothing was left to play")
+        return report
+
+    def _farewell(self, agent: str) -> str:
+        """How to go on with the run under way, for somebody who does not wait for its report."""
+        run = self._under_way()
+        return f"run {run.id}; to go on: {self._order.resumed_by(agent, run.id)}" if run else ""
 
     def _so_far(self, watching: Watching) -> Report:
         """What is finished of a run that does not stop: the store may know more than we were told."""
-        store, name = self._order.keeping, self._cases.evalset.name or self._cases.evalset.id
+        store, run = self._order.keeping, self._under_way()
         with suppress(NotFound, StoreFailed):
-            known = () if store is None else store.runs()
-            found = [run for run in known if run.status == "running" and run.plan.name == name]
-            # Somebody else may play the same set just now.
-            if store is not None and len(found) == 1:
-                return store.report(found[0].id)
+            if store is not None and run is not None:
+                return store.report(run.id)
         return watching.so_far
+
+    def _under_way(self) -> Run | None:
+        """The run that is being played, if there is no doubt which one it is."""
+        store, name = self._order.keeping, self._cases.evalset.name or self._cases.evalset.id
+        known: list[Run] = []
+        with suppress(NotFound, StoreFailed):
+            known = [] if store is None else store.runs()
+        # Somebody else may play the same set just now.
+        is_new = self._order.resume is None
+        found = [
+            run
+            for run in known
+            if (run.status, run.plan.name) == ("running", name)
+            and (run.begun >= self._since or not is_new)
+        ]
+        return found[0] if len(found) == 1 else None
 
     @property
     def _total(self) -> int:
@@ -166,7 +203,8 @@ class _Rehearsal:
             return str(stop)
         results = [result for report in self.reports.values() for result in report]
         done = sum(result.status != "skipped" for result in results)
-        told = f"{stop} after {done} of {self._total * len(self._order.agents)} cases"
+        kind = "cases" if self._total == len(self._cases) else "trials"
+        told = f"{stop} after {done} of {self._total * len(self._order.agents)} {kind}"
         return "\n".join([told, *self._hints()])
 
     def _hints(self) -> list[str]:
@@ -174,9 +212,35 @@ class _Rehearsal:
         found: list[str] = []
         for agent, report in self.reports.items():
             kept = self._kept.get(report.id)
-            if kept is not None and kept.done < kept.total:
-                left = f"{kept.total - kept.done} of {kept.total} trials are left"
-                found.append(f"{left}; to go on: {self._order.resumed_by(agent, kept.id)}")
+            if kept is not None:
+                found += self._to_go_on(agent, kept)
+                found += self._to_try_again(agent, kept, report)
             elif not report.id and self._order.keeping is not None:
                 found.append(f"to go on: {self._order.resumed_by(agent)}")
         return found
+
+    def _to_go_on(self, agent: str, kept: Run) -> list[str]:
+        """The command that plays the rest, as it must be for anything to be played."""
+        left = kept.total - kept.done
+        if left <= 0:
+            return []
+        order, budget = self._order, self._budgets.get(agent)
+        told = f"{left} of {kept.total} trials {'is' if left == 1 else 'are'} left"
+        if budget is None or not budget.refusal:
+            return [f"{told}; to go on: {order.resumed_by(agent, kept.id)}"]
+        if budget.unpriced_refused:
+            allowing = replace(order, unknown_prices="allow")
+            command = allowing.resumed_by(agent, kept.id)
+            return [f"{told}; to go on without knowing all prices: {command}"]
+        command = order.resumed_by(agent, kept.id, budget="USD")
+        return [f"{told}; to go on, raise the budget: {command}"]
+
+    def _to_try_again(self, agent: str, kept: Run, report: Report) -> list[str]:
+        """The command that plays errors again, where they are what kept the gate shut."""
+        store = self._order.keeping
+        with suppress(NotFound, StoreFailed):
+            is_broken = report.summary.errors > self._order.max_errors
+            if store is not None and is_broken and store.has_errors(kept):
+                command = f"{self._order.resumed_by(agent, kept.id)} --retry-errors"
+                return [f"to play errors again: {command}"]
+        return []

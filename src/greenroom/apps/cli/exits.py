@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from greenroom.errors import BadInput, GreenroomError
+from greenroom.errors import BadInput, GreenroomError, StoreFailed
 
 if TYPE_CHECKING:
     from greenroom.results import Report
@@ -75,7 +75,8 @@ def telling(verbose: bool) -> Generator[None]:
         raise
     except Interrupted as stop:
         raise Stopped(str(stop), stop.exit_code) from None
-    except BadInput as error:
+    except (BadInput, StoreFailed) as error:
+        # A store that fails when something was played is told by the report.
         raise _stopped(str(error), BAD_INPUT, verbose) from error
     except GreenroomError as error:
         raise _stopped(str(error), RUN_ERRORS, verbose) from error

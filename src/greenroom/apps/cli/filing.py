@@ -24,7 +24,22 @@ def planned(formats: Sequence[str], output: str) -> Plan:
         asked = [_by_ending(output)]
     if not asked:
         return {}
-    return {place.reporter.name: place.path for place in destinations(asked, output or ".")}
+    places = destinations(asked, output or ".")
+    for place in places:
+        check_reachable(place.path)
+    return {place.reporter.name: place.path for place in places}
+
+
+def check_reachable(path: Path) -> None:
+    """Refuse a path that no file can have, since a file stands where its folder should be."""
+    if file := _file_in_the_way(path):
+        raise BadInput(f"{str(path)!r} cannot be written: {str(file)!r} is a file, and no folder.")
+
+
+def _file_in_the_way(path: Path) -> Path | None:
+    existing = (parent for parent in path.absolute().parents if parent.exists())
+    nearest = next(existing, None)
+    return None if nearest is None or nearest.is_dir() else nearest
 
 
 def _by_ending(output: str) -> str:
@@ -59,6 +74,8 @@ def opened(place: str) -> Store:
     store = kept_in(place)
     if store is None:
         raise BadInput("there is no store: GREENROOM_STORE is off. Name one: --store DIR.")
+    if file := _file_in_the_way(store.database.path):
+        raise BadInput(f"there is no store: {str(file)!r} is a file. Name a folder: --store DIR.")
     return store
 
 

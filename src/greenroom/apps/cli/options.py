@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
@@ -20,9 +21,10 @@ def examples(*lines: str) -> str:
 EXIT_CODES = """\b
 Exit codes, the first that applies:
   130, 143  interrupted by Ctrl-C, or by SIGTERM
-  3         bad usage, or an agent, case or file that cannot be read
+  3         bad usage, or an agent, case, file or store that cannot be used
   2         errors in the run: a case broke, or the fence could not hold
-  1         the pass rate is below the minimum, or something got worse
+  1         the pass rate is below the minimum, or not shown to reach it where
+            --trials auto or --confident asks for that; something got worse
   0         passed
 """
 
@@ -31,8 +33,11 @@ def trials(context: click.Context, parameter: click.Parameter, value: str | None
     """A number of trials, `auto`, or nothing."""
     if value is None or value == "auto":
         return value
-    number: Any = click.IntRange(min=1)
-    return number.convert(value, parameter, context)
+    if not (value.isdecimal() and int(value)):
+        raise click.BadParameter(
+            f"{value!r} is no number of trials; give 1 or more, or auto.", context, parameter
+        )
+    return int(value)
 
 
 def config(command: F) -> F:
@@ -65,6 +70,16 @@ def concurrency(command: F) -> F:
         default=True,
         help="Play cases side by side, as is usual, or one after another.",
     )(command)
+
+
+def at_once(most: int, parallel: bool) -> int:
+    """How many cases are played at once; two answers to that are refused."""
+    said = click.get_current_context().get_parameter_source("max_concurrency")
+    if not parallel and most > 1 and said is ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            f"--sequential and --max-concurrency {most} contradict each other; give one of them."
+        )
+    return most if parallel else 1
 
 
 def tools(command: F) -> F:
@@ -157,7 +172,7 @@ def verbose(command: F) -> F:
         "--print_detailed_results",
         "verbose",
         is_flag=True,
-        help="All details; tracebacks.",
+        help="All details; the traceback of what could not be loaded or broke the command.",
     )(command)
 
 

@@ -94,6 +94,12 @@ class Order:
         """Whether anybody will look at what was said."""
         return not self.quiet or bool(self.formats or self.output)
 
+    def _at_once(self) -> dict[str, int]:
+        """How many trials are under way; in workers one each, unless more are asked for."""
+        if self.workers and self.concurrency == CONCURRENCY:
+            return {}
+        return {"concurrency": self.concurrency}
+
     def settings(self) -> dict[str, Any]:
         """What `evaluate` is told, but for agent and cases."""
         with loading(self.mocks, self.verbose):
@@ -104,7 +110,7 @@ class Order:
             "config": self.config or None,
             "mocks": mocks,
             "allow_tools": self.allow_tools,
-            "concurrency": self.concurrency,
+            **self._at_once(),
             "fail_fast": self.fail_fast,
             "keep_ledgers": self.keeps_ledgers,
             "allow_opaque": self.allow_opaque,
@@ -186,13 +192,17 @@ class Order:
         shown = [flag for flag, is_set in flags.items() if is_set]
         return [*same, *_options(named, {"--filter": self.filters}), *shown]
 
-    def resumed_by(self, agent: str, run_id: str = "") -> str:
-        """The command that goes on with a run of this order, or with its latest one."""
+    def resumed_by(self, agent: str, run_id: str = "", budget: str = "") -> str:
+        """The command that goes on with a run of this order, or with its latest one.
+
+        `budget` is said in place of the one that was given.
+        """
+        given = "" if self.budget is None else f"{self.budget:g}"
         named = {
             "--min-pass-rate": None if self.min_pass_rate == 1 else f"{self.min_pass_rate:g}",
             "--max-errors": self.max_errors,
             "--baseline": self.baseline,
-            "--budget": None if self.budget is None else f"{self.budget:g}",
+            "--budget": budget or given,
             "--unknown-prices": self.unknown_prices,
             "--output": self.output,
             "--save-failures": self.save_failures,

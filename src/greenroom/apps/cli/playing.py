@@ -33,12 +33,14 @@ def play(
     model: Any = None,
     tell: bool = False,
     overdue: Callable[[int], None] = lambda _: None,
+    farewell: Callable[[], str] = lambda: "",
     **options: Any,
 ) -> Report:
     """Evaluate `agent`, or the one that a reference names, on `cases`.
 
     Ctrl-C and SIGTERM stop it: `Interrupted` has the report of what was finished. A run that does
-    not stop in time ends with the process, after `overdue` was told the exit code.
+    not stop in time ends with the process, after `overdue` was told the exit code. Who asks twice
+    hears `farewell`, and nothing else.
     """
     cancel = Cancel()
 
@@ -56,7 +58,7 @@ def play(
             await sweep(asyncio.all_tasks() - {asyncio.current_task()})  # pyright: ignore[reportArgumentType]
 
     report: Report | None = None
-    with watching, Signals(cancel, overdue) as signals:
+    with watching, Signals(cancel, overdue, farewell) as signals:
         try:
             report = asyncio.run(evaluated())
         except SystemExit as error:

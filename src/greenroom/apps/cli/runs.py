@@ -87,9 +87,16 @@ def _table(found: Sequence[Run], spent: Mapping[str, float | None]) -> Table:
             styled(run.status, _STYLES[run.status]),
             f"{run.done}/{run.total}",
             "–" if rate is None else percent(rate),
-            "unknown" if cost is None else dollars(cost),
+            _price(cost),
         )
     return table
+
+
+def _price(cost: float | None) -> str:
+    """Amounts that stand below each other have as many digits; what is not free is not $0."""
+    if cost is None:
+        return "unknown"
+    return f"${cost:,.4f}" if cost >= 0.0001 or not cost else dollars(cost)
 
 
 def _counts(run: Run) -> Summary:

@@ -12,7 +12,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any, Final, Self
 
-from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED
+from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, harmless
 from greenroom.suite.cancelling import Cancel
 
 _CODES: Final = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
@@ -28,13 +28,17 @@ class Signals:
     """Hears signals on a thread of its own, so that code which blocks the event loop hides none.
 
     The first signal cancels. If that is no use, `overdue` tells what there is, and the process ends.
+    The second ends it at once, with what `farewell` knows of how to go on.
     """
 
-    def __init__(self, cancel: Cancel, overdue: Callable[[int], None]) -> None:
+    def __init__(
+        self, cancel: Cancel, overdue: Callable[[int], None], farewell: Callable[[], str]
+    ) -> None:
         self.code = 0
         """The exit code of the signal that came; 0 while none has."""
         self._cancel = cancel
         self._overdue = overdue
+        self._farewell = farewell
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -82,15 +86,25 @@ class Signals:
         """End the process, however deep its main thread is stuck."""
         if asked_twice:
             _say(f"greenroom: {_WORDS[self.code]}\n")
+            _in_time(self._say_farewell)
         else:
-            telling = Thread(target=self._overdue, args=(self.code,), daemon=True)
-            telling.start()
-            telling.join(_LAST_WORDS)
+            _in_time(lambda: self._overdue(self.code))
             with suppress(Exception):
                 sys.stdout.flush()
         if sys.stdout.isatty():
             os.write(1, _SHOW_CURSOR)
         os._exit(self.code)
+
+    def _say_farewell(self) -> None:
+        if told := self._farewell():
+            _say(f"{harmless(told)}\n")
+
+
+def _in_time(tell: Callable[[], None]) -> None:
+    """Nobody waits for last words that do not come."""
+    telling = Thread(target=tell, daemon=True)
+    telling.start()
+    telling.join(_LAST_WORDS)
 
 
 def _next(heard: int, until: float) -> int | None:

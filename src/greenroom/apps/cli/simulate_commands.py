@@ -104,4 +104,4 @@ def simulate_batch(max_concurrency: int, parallel: bool, **given: Any) -> int:
     """Play every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""
     from greenroom.apps.cli.simulations import run_many
 
-    return run_many(concurrency=max_concurrency if parallel else 1, **given)
+    return run_many(concurrency=options.at_once(max_concurrency, parallel), **given)
