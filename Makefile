@@ -27,10 +27,11 @@ test-all: test
 torture: .venv/.dev
 	@$(BIN)/pytest -q -m torture
 
-# Which lines no test has run; fails below nine in ten.
+# Which lines no test has run; fails below nine in ten. Tests of deadlines and of what is imported do
+# not hold while every line is traced, so it is `make test` that says whether tests pass.
 coverage: .venv/.dev
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile
+	@$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile --ignore tests/resume || true
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report --skip-covered --sort cover --fail-under 90
 
