@@ -1,6 +1,7 @@
 """One store, many writers: nobody waits in vain, and nothing is lost."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -50,6 +51,21 @@ def test_rehearsals_in_threads_share_a_store(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         check(Store(tmp_path), list(pool.map(run, range(6))))
+
+
+def test_a_store_that_another_is_just_making_is_waited_for(tmp_path: Path) -> None:
+    """SQLite says "locked" at once to whoever turns a file to WAL that another writes."""
+    store = Store(tmp_path)
+    store.database.path.touch()
+    other = sqlite3.connect(store.database.path, isolation_level=None)
+    other.execute("begin immediate")
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(store.runs)
+        with pytest.raises(TimeoutError):
+            opened.result(timeout=0.2)
+        other.execute("commit")
+        assert opened.result() == []
+    other.close()
 
 
 PLAY = """

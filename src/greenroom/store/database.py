@@ -5,11 +5,13 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 
 from greenroom.errors import StoreFailed
 
 VERSION = 1
 _PATIENCE = 30.0
+_AGAIN = 0.005
 _SCHEMA = """
 create table if not exists runs (
     id text primary key,
@@ -65,13 +67,24 @@ class Database:
             raise StoreFailed(f"cannot keep runs in {self.path.parent}: {error}.") from error
         connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
         try:
-            connection.execute("pragma journal_mode = wal")
-            connection.execute("pragma synchronous = full")
-            self._check_version(connection)
+            self._set_up(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        """SQLite refuses at once, without its usual patience, while another turns the file to WAL."""
+        deadline = monotonic() + _PATIENCE
+        while True:
+            try:
+                connection.execute("pragma journal_mode = wal")
+                connection.execute("pragma synchronous = full")
+                return self._check_version(connection)
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error) or monotonic() > deadline:
+                    raise
+            sleep(_AGAIN)
 
     def _make_folder(self) -> None:
         """The folder is private: ledgers hold what was said word for word."""
@@ -98,14 +111,17 @@ class Database:
 
     def failure(self, error: sqlite3.Error) -> StoreFailed:
         """What to say of an error of SQLite's."""
-        match str(error):
-            case "database is locked":
-                hint = f"another process has held it for more than {_PATIENCE:g} s; try again"
-            case "database or disk is full":
-                hint = "free some space, then continue the run"
-            case _:
-                hint = "look at the file, or keep runs elsewhere"
+        if _is_locked(error):
+            hint = f"another process has held it for more than {_PATIENCE:g} s; try again"
+        elif str(error) == "database or disk is full":
+            hint = "free some space, then continue the run"
+        else:
+            hint = "look at the file, or keep runs elsewhere"
         return StoreFailed(f"the store {self.path} cannot be used: {error}; {hint}.")
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return str(error) == "database is locked"
 
 
 @contextmanager
