@@ -101,6 +101,17 @@ async def simulate(
     if left <= 0:
         stage.world.record(RunEnded(reason="max_seconds"))
         return stage.ledger
+    try:
+        await _play_out(stage, left)
+    finally:
+        # What was left behind must not act after the verdict, nor after somebody broke it off.
+        over = f"the run of case {case.id!r} is over; nothing is called any more."
+        stage.latch.set(ToolRefused(over))
+    return stage.ledger
+
+
+async def _play_out(stage: Stage, left: float) -> None:
+    """Play to the end, or for as many seconds as are left, and write down how it ended."""
     deadline = Deadline(left)
     stage.world.deadline = monotonic() + left
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
@@ -110,11 +121,6 @@ async def simulate(
         # What cannot even be closed must not keep the whole process fenced.
         stage.enclosure.close()
     stage.world.record(_ending(stage, task, deadline.expired))
-    # What was left behind must not act after the verdict.
-    stage.latch.set(
-        ToolRefused(f"the run of case {case.id!r} is over; nothing is called any more.")
-    )
-    return stage.ledger
 
 
 def check_fence() -> None:

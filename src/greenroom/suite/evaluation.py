@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, Unpack
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar, Unpack
 
 from greenroom.errors import RunBroke
 from greenroom.results.report import Report
@@ -13,6 +14,8 @@ from greenroom.simulation.watchdog import sweep
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.options import Options
 from greenroom.suite.preparing import Cases, prepared
+
+T = TypeVar("T")
 
 # Seconds: between two looks whether somebody wants to stop, and until a run that stops is left.
 _LOOK = 0.1
@@ -52,13 +55,10 @@ async def stream(
     Nothing is kept once it was handed out, and nobody plays far ahead of whoever takes the results.
     Leaving the loop ends the run; one that is written down can be resumed.
     """
-    running = await prepared(agent, cases, options)
-    results = running.stream()
-    try:
+    results = (await prepared(agent, cases, options)).stream()
+    async with aclosing(results):
         async for result in results:
             yield result
-    finally:
-        await results.aclose()
 
 
 def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
@@ -66,17 +66,19 @@ def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run(agent, cases, options)
-    cancel = options.setdefault("cancel", None) or Cancel()
+        return on_own_loop(lambda: evaluate(agent, cases, **options))
+    cancel = options.get("cancel") or Cancel()
     options["cancel"] = cancel
-    return _in_thread(lambda: _run(agent, cases, options), cancel)
+    return _in_thread(lambda: on_own_loop(lambda: evaluate(agent, cases, **options)), cancel)
 
 
-def _run(agent: Any, cases: Cases, options: Options) -> Report:
-    async def main() -> Report:
+def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
+    """What `work` comes to, on a loop of its own whose threads stay inside the fence."""
+
+    async def main() -> T:
         asyncio.get_running_loop().set_default_executor(enclosed_executor())
         try:
-            return await evaluate(agent, cases, **options)
+            return await work()
         finally:
             # What swallows its cancellation would keep the loop, and the caller, waiting forever.
             await sweep(asyncio.all_tasks() - {asyncio.current_task()})  # pyright: ignore[reportArgumentType]
@@ -84,15 +86,10 @@ def _run(agent: Any, cases: Cases, options: Options) -> Report:
     try:
         return asyncio.run(main())
     except SystemExit as error:
-        raise ended_by(error) from error
-
-
-def ended_by(error: SystemExit) -> RunBroke:
-    """What to say when code of an agent, a mock or a metric ended the event loop."""
-    return RunBroke(
-        f"code that was played tried to end the process ({error!r}), so the run has no report. "
-        f"Take the exit out of the agent, mock or metric that calls it."
-    )
+        raise RunBroke(
+            f"code that was played tried to end the process ({error!r}), so the run has no report. "
+            f"Take the exit out of the agent, mock or metric that calls it."
+        ) from error
 
 
 def _in_thread(work: Callable[[], Report], cancel: Cancel) -> Report:

@@ -203,16 +203,19 @@ async def resumed(
 ) -> Recorded:
     """Go on with a run of the store, the latest unfinished one if none is named."""
     digests = _digests(evalset)
-    before = _to_resume(store, wanted, plan, digests, options)
-    told = _out_of_date(store, before, digests)
+    retry = options.get("retry_errors", False)
+    before = store.run(wanted) if wanted else store.latest_open(plan, errors=retry)
     writer, journal = Writer(store, replacing=True), None
     try:
         journal = store.journal(before.id)
-        places = _places(store, before, plan, digests)
+        done = store.keys(before.id)  # no other process adds to them from here on
+        if not options.get("accept_changes", False):
+            _refuse_changes(before, plan, done, digests)
+        places = _places(done, plan, digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
-        known = store.keys(run.id, broken=not options.get("retry_errors", False))
-        left = _longest(journal.left_over(), store.keys(run.id))
+        known = store.keys(run.id, broken=False) if retry else done
+        left, told = _longest(journal.left_over(), done), _out_of_date(done, digests)
         return Recorded(store, writer, run, journal, digests, known, left, told)
     except BaseException:
         if journal is not None:
@@ -225,27 +228,24 @@ def _digests(evalset: EvalSet) -> dict[str, str]:
     return {case.id: case_digest(case) for case in evalset}
 
 
-def _to_resume(
-    store: Store, wanted: str, plan: Plan, digests: Mapping[str, str], options: Options
-) -> Run:
-    retry = options.get("retry_errors", False)
-    run = store.run(wanted) if wanted else store.latest_open(plan, errors=retry)
+def _refuse_changes(
+    run: Run, plan: Plan, done: Mapping[Key, str], digests: Mapping[str, str]
+) -> None:
+    """Refuse to go on with what is another undertaking by now."""
     changes = run.plan.changes(plan)
-    finished = {key.case_id for key in store.keys(run.id)}
-    if finished and finished.isdisjoint(digests):
+    if done and digests.keys().isdisjoint(key.case_id for key in done):
         changes.append("none of its finished cases is among these")
-    if changes and not options.get("accept_changes", False):
+    if changes:
         raise BadInput(
             f"run {run.id!r} cannot simply go on: {'; '.join(changes)} since it began. Its report "
             f"would mix the two. Start a new run, or accept the changes (accept_changes=True, "
             f"--accept-changes): what is finished stays as it is."
         )
-    return run
 
 
-def _out_of_date(store: Store, run: Run, digests: Mapping[str, str]) -> list[str]:
+def _out_of_date(done: Mapping[Key, str], digests: Mapping[str, str]) -> list[str]:
     """Which finished cases are others by now, or are no more, in words."""
-    known = {key.case_id: digest for key, digest in store.keys(run.id).items()}
+    known = {key.case_id: digest for key, digest in done.items()}
     return [
         f"case {case_id!r} has changed since the run began, and is played anew"
         if case_id in digests
@@ -255,12 +255,12 @@ def _out_of_date(store: Store, run: Run, digests: Mapping[str, str]) -> list[str
     ]
 
 
-def _places(store: Store, run: Run, plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
+def _places(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
     """Where finished trials belong now, without those of cases that are no more, or are others."""
     first = {case_id: number * plan.trials for number, case_id in enumerate(digests)}
     return {
         key: first[key.case_id] + key.trial - 1
-        for key, digest in store.keys(run.id).items()
+        for key, digest in done.items()
         if digests.get(key.case_id) == digest and key.trial <= plan.trials
     }
 

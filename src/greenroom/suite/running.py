@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter, time
@@ -20,6 +20,7 @@ from greenroom.suite.budget import known_cost
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.hooks import Hooks
+from greenroom.suite.outlet import Outlet
 from greenroom.suite.playing import Settings, play_case
 from greenroom.suite.plays import Play, Take
 from greenroom.suite.recording import Recorder
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from greenroom.suite.workers.pool import Pool
 
 _LEFT_OUT = "left out because of its error"
-_AHEAD = 16
-"""How many results may wait for whoever takes them one by one."""
 
 
 @dataclass(slots=True)
@@ -47,6 +46,8 @@ class Running:
     """Who plays in other processes; without one, this process plays."""
     adaptive: Adaptive | None = None
     """Who says which trials are worth their price; without one, all are."""
+    outlet: Outlet | None = None
+    """Who takes the results one by one; without one, they are kept for the report."""
     done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
     stopped: str = ""
     undone: int = 0
@@ -54,38 +55,18 @@ class Running:
     _telling: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
-    _out: "asyncio.Queue[CaseResult | None] | None" = None
-    _taken: asyncio.Event = field(default_factory=asyncio.Event)
-    _is_left: bool = False
-    """Whether nobody takes results any more."""
-
     async def stream(self) -> AsyncGenerator[CaseResult]:
         """The results as they are done, which are not kept here."""
-        out: asyncio.Queue[CaseResult | None] = asyncio.Queue()
-        self._out = out
-        whole = asyncio.ensure_future(self.report())
-        whole.add_done_callback(lambda _: out.put_nowait(None))
-        try:
-            while (result := await out.get()) is not None:
-                self._taken.set()
+        self.outlet = Outlet()
+        results = self.outlet.results(asyncio.ensure_future(self.report()))
+        async with aclosing(results):
+            async for result in results:
                 yield result
-            await whole
-        finally:
-            self._is_left = True
-            self._taken.set()
-            whole.cancel()
-            await asyncio.gather(whole, return_exceptions=True)
-
-    async def _room(self) -> None:
-        """Wait while whoever takes the results is far behind."""
-        while self._out is not None and self._out.qsize() > _AHEAD and not self._is_left:
-            self._taken.clear()
-            await self._taken.wait()
 
     def _take(self, position: int, result: CaseResult) -> None:
-        if self._out is not None and not self._is_left:
-            self._out.put_nowait(result)
-        if self._out is None or self.adaptive is not None:
+        if self.outlet is not None:
+            self.outlet.put(result)
+        if self.outlet is None or self.adaptive is not None:
             self.done[position] = result
 
     async def report(self) -> Report:
@@ -129,17 +110,17 @@ class Running:
         plays = self._plays()
         due = [play for play in plays if not self.recorder.is_done(play)]
         self.undone = 0 if self.adaptive else len(due)
+        # Thousands of earlier results take their time; who does not depend on them need not wait.
+        is_first = bool(self.adaptive or self.settings.budget)
         self.cancel.listen(self._cut)
         try:
             with Collecting(), vigil(self.cancel):
-                if self.adaptive or self.settings.budget:
+                if is_first:
                     self._take_earlier(plays)
                 async with self._company(due):
                     await (self._by_rounds(self.adaptive) if self.adaptive else self._work_off(due))
-                if not (self.adaptive or self.settings.budget):
-                    self._take_earlier(
-                        plays
-                    )  # thousands take their time, and new ones need not wait
+                if not is_first:
+                    self._take_earlier(plays)
                 await self.recorder.flush()
                 await asyncio.gather(*self._telling)
         finally:
@@ -194,8 +175,8 @@ class Running:
 
     async def _work(self, waiting: Iterator[Play]) -> None:
         for play in waiting:
-            if self._out is not None:
-                await self._room()
+            if self.outlet is not None:
+                await self.outlet.room()
             why = self._stopped() or await self._unaffordable(play)
             if why:
                 self._leave_out(play, f"not run: {why}")
@@ -254,7 +235,7 @@ class Running:
             return skipped(take.play.case, self.cancel.reason)
         if result.status == "error" and self.settings.on_error == "skip":
             result = replace(result, status="skipped", notes=(*result.notes, _LEFT_OUT))
-        return result if take.play.trial == 1 else replace(result, trial=take.play.trial)
+        return _numbered(result, take.play)
 
     async def _result(self, take: Take) -> CaseResult:
         if self.pool is not None and not take.doubt:
@@ -268,10 +249,7 @@ class Running:
             self.stopped = f"case {result.case_id!r} did not pass"
 
     def _leave_out(self, play: Play, why: str) -> None:
-        result = skipped(play.case, why)
-        self._complete(
-            play.position, result if play.trial == 1 else replace(result, trial=play.trial)
-        )
+        self._complete(play.position, _numbered(skipped(play.case, why), play))
 
     def _complete(self, position: int, result: CaseResult) -> None:
         self._take(position, result)
@@ -290,6 +268,10 @@ class Running:
         cut_all(self._loop, self.cancel)
         if self.pool is not None:
             self._loop.call_soon_threadsafe(self.pool.cut)
+
+
+def _numbered(result: CaseResult, play: Play) -> CaseResult:
+    return result if play.trial == 1 else replace(result, trial=play.trial)
 
 
 async def _told(hooks: Hooks, result: CaseResult) -> None:

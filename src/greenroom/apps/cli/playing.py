@@ -14,11 +14,9 @@ from greenroom.backends.registry import explained
 from greenroom.cases import EvalSet
 from greenroom.errors import RunBroke
 from greenroom.results import Report
-from greenroom.simulation.fence import enclosed_executor
-from greenroom.simulation.watchdog import sweep
 from greenroom.suite import evaluate, load_agent
 from greenroom.suite.cancelling import Cancel
-from greenroom.suite.evaluation import ended_by
+from greenroom.suite.evaluation import on_own_loop
 from greenroom.suite.suggesting import mocked_everywhere, suggested_mocks, unmocked_tools
 
 T = TypeVar("T")
@@ -45,24 +43,17 @@ def play(
     cancel = Cancel()
 
     async def evaluated() -> Report:
-        asyncio.get_running_loop().set_default_executor(enclosed_executor())
-        try:
-            with _cancelled_by(cancel):
-                playing = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
-            if tell:
-                _tell_unmocked(playing, cases, options)
-            told = {"on_case_complete": watching.take, "cancel": cancel}
-            return await evaluate(playing, cases, **told, **options)
-        finally:
-            # What swallows its cancellation would keep the loop waiting forever.
-            await sweep(asyncio.all_tasks() - {asyncio.current_task()})  # pyright: ignore[reportArgumentType]
+        with _cancelled_by(cancel):
+            playing = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
+        if tell:
+            _tell_unmocked(playing, cases, options)
+        told = {"on_case_complete": watching.take, "cancel": cancel}
+        return await evaluate(playing, cases, **told, **options)
 
     report: Report | None = None
     with watching, Signals(cancel, overdue, farewell) as signals:
         try:
-            report = asyncio.run(evaluated())
-        except SystemExit as error:
-            raise ended_by(error) from error
+            report = on_own_loop(evaluated)
         except asyncio.CancelledError:
             if not signals.code:
                 raise RunBroke("the run was cancelled by code of its own.") from None
@@ -121,14 +112,11 @@ def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
     """What `work` comes to, on a loop whose threads stay inside the fence; Interrupted if cut."""
 
     async def main() -> T:
-        asyncio.get_running_loop().set_default_executor(enclosed_executor())
         with _sigterm_cancels():
             return await work()
 
     try:
-        return asyncio.run(main())
-    except SystemExit as error:
-        raise ended_by(error) from error
+        return on_own_loop(main)
     except KeyboardInterrupt:
         raise Interrupted(INTERRUPTED) from None
     except (_Terminated, asyncio.CancelledError):
