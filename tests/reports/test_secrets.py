@@ -5,6 +5,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -122,7 +123,7 @@ def odd(response: str) -> Score:
     return Score(0.0, details={"what": Odd()})
 
 
-def played() -> Report:
+def played(**options: Any) -> Report:
     """Secrets in 20 places and more: said, asked, mocked, called, returned, judged, broken, noted."""
     c = CANARIES
     script = [call("login", password=c["environment"], url=c["url"]), f"Done with {c['key']}"]
@@ -146,7 +147,8 @@ def played() -> Report:
         Case("unmocked", says=c["url"], metrics=[leaky]),
         Case("odd mock", says="x", mocks={"login": lambda **_: 1 / 0}, metrics=[leaky]),
     ]
-    return rehearse(agent, EvalSet(f"set-{c['named']}", cases, name=f"Set {c['key']}"))
+    evalset = EvalSet(f"set-{c['named']}", cases, name=f"Set {c['key']}")
+    return rehearse(agent, evalset, **options)
 
 
 @pytest.mark.parametrize("name", reporter_names())
@@ -197,6 +199,16 @@ def test_no_failure_that_is_told_in_plain_text_keeps_one(whole):
     for report in (played(), *map(strange, CANARIES.values())):
         for result in report:
             assert_clean(failure_text(result, again=f"play {CANARIES['key']}", whole=whole))
+
+
+def test_the_store_keeps_none(tmp_path):
+    place = tmp_path / "store"
+    report = played(store=place)
+    assert len(report) == 4
+    files = [path for path in place.rglob("*") if path.is_file()]
+    for path in files:
+        assert_clean(path.read_bytes().decode("utf-8", "replace"))
+    assert any(b"[redacted:" in path.read_bytes() for path in files)
 
 
 def test_a_secret_is_gone_before_a_text_is_cut_in_the_midst_of_it():

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from greenroom.errors import GreenroomError, StoreFailed
+from greenroom.ledger.redaction import Redactor
 from greenroom.store import Store
+from greenroom.store.cleaning import Cleaner
 from greenroom.store.runs import Key, Plan, Row
 from greenroom.store.writer import Writer
 
@@ -40,7 +42,7 @@ class Told:
 
 @asynccontextmanager
 async def writing(store: Store) -> AsyncGenerator[tuple[Writer, str]]:
-    writer = Writer(store)
+    writer = Writer(store, Cleaner(Redactor()))
     run = await writer.do(lambda connection: store.begin(Plan(name="s"), connection))
     yield writer, run.id
     await writer.close()
@@ -74,7 +76,7 @@ async def test_who_is_told_finds_the_trial_on_disk(tmp_path: Path) -> None:
 
 async def test_closing_waits_for_what_was_given(tmp_path: Path) -> None:
     store, told = Store(tmp_path), Told()
-    writer = Writer(store)
+    writer = Writer(store, Cleaner(Redactor()))
     run = await writer.do(lambda connection: store.begin(Plan(), connection))
     for trial in range(1, 51):
         writer.add(run.id, lambda trial=trial: row("a", trial), told.of(str(trial)))
@@ -146,7 +148,7 @@ async def test_an_errand_that_fails_says_so_to_whoever_waits(
 
 async def test_who_stops_waiting_does_not_take_the_work_along(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    writer = Writer(store)
+    writer = Writer(store, Cleaner(Redactor()))
     begun = asyncio.ensure_future(writer.do(lambda c: store.begin(Plan(name="s"), c)))
     await asyncio.sleep(0)
     begun.cancel()
@@ -157,7 +159,7 @@ async def test_who_stops_waiting_does_not_take_the_work_along(tmp_path: Path) ->
 async def test_a_store_that_cannot_be_opened_is_told_to_everybody(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     told = Told()
-    writer = Writer(Store(tmp_path / "file"))
+    writer = Writer(Store(tmp_path / "file"), Cleaner(Redactor()))
     writer.add("run", row, told.of("a"))
     with pytest.raises(StoreFailed, match="cannot keep runs in"):
         await writer.do(lambda _: None)

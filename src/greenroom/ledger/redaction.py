@@ -6,7 +6,6 @@ is broken by it, and what holds no secret is handed back as it is.
 
 import os
 import re
-from binascii import a2b_base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
@@ -17,7 +16,15 @@ from urllib.parse import unquote
 
 from greenroom.errors import BadFile
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.secrets import SECRET_FIELD, Kind, kept_secrets, kind_of, well_known
+from greenroom.ledger.secrets import (
+    CODED,
+    SECRET_FIELD,
+    Kind,
+    kept_secrets,
+    kind_of,
+    readings,
+    well_known,
+)
 
 if TYPE_CHECKING:
     from logging import LogRecord
@@ -25,10 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MARK = "[redacted:"
-_CODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX = re.compile(r"[0-9a-fA-F]+")
 _QUOTED = re.compile(r"[\w.~+/=:@%-]{9,}")
-_STANDARD = str.maketrans("-_", "+/")
 _SHORT = 64
 _SAFE = frozenset((int, float, bool, type(None)))
 
@@ -97,20 +101,13 @@ class _Pass:
             if _is_hinted(kind, text):
                 text = kind.look.sub(_marking(kind), text)
         if len(text) >= 24:
-            text = _CODED.sub(self._decoded, text)
+            text = CODED.sub(self._decoded, text)
         return _QUOTED.sub(self._unquoted, text) if "%" in text else text
 
     def _decoded(self, run: re.Match[str]) -> str:
         """A run of base64 that hides a secret is nothing but that."""
-        if _HEX.fullmatch(run[0]):
-            return run[0]  # an id or a digest: base64 hardly ever looks like one
-        letters = run[0].rstrip("=").translate(_STANDARD)
-        for skipped in range(4):
-            # Nobody knows where it began: letters before it look like more of it.
-            rest = letters[skipped:]
-            whole = len(rest) - (len(rest) % 4 == 1)
-            data = a2b_base64(rest[:whole] + "=" * (-whole % 4))
-            if name := self._found(data.decode("latin-1")):
+        for plain in readings(run[0]):
+            if name := self._found(plain):
                 return f"{MARK}{name}]"
         return run[0]
 

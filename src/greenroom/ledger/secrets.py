@@ -7,6 +7,7 @@ escaped for JSON, Python or HTML, and cut short.
 import json
 import re
 from base64 import b64encode
+from binascii import a2b_base64
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from html import escape
@@ -34,6 +35,8 @@ class Kind:
     name: str
     hints: tuple[str, ...]
     look: re.Pattern[str]
+    by_name: bool = False
+    """Whether it is known by the word before it only, one that `TELLING_WORD` finds."""
 
 
 def telling(name: str) -> bool:
@@ -44,9 +47,11 @@ def telling(name: str) -> bool:
 @cache
 def well_known() -> tuple[Kind, ...]:
     """Secrets that show what they are by their look."""
-    return tuple(
-        Kind(name, tuple(hints.split("|")), re.compile(look)) for name, hints, look in _LOOKS
-    )
+    return tuple(_kind(*kind) for kind in _LOOKS) + tuple(_kind(*kind, True) for kind in _NAMED)
+
+
+def _kind(name: str, hints: str, look: str, by_name: bool = False) -> Kind:
+    return Kind(name, tuple(hints.split("|")), re.compile(look), by_name)
 
 
 # A key begins where a word does, or behind a line break written as JSON and Python write it.
@@ -105,6 +110,8 @@ _LOOKS: tuple[tuple[str, str, str], ...] = (
         "://",
         r"(?P<keep>://[^\s/:@\"'<>]*:)(?!\[redacted:)[^\s/\"'<>]+(?=@)",
     ),
+)
+_NAMED: tuple[tuple[str, str, str], ...] = (
     (
         "authorization",
         "uthorization|UTHORIZATION",
@@ -137,6 +144,28 @@ SECRET_FIELD = re.compile(
     rf"(?i).*(?:password|passwd|passphrase)|(?:.*[_-])?(?:{_FIELDS}|private[_-]?key|authorization)"
 )
 """Names of fields whose text is a secret, whatever it looks like."""
+
+TELLING_WORD = re.compile(
+    rf"(?i)passw(?:or)?d|passphrase|{_FIELDS}|private[_-]?key|authorization|bearer"
+)
+"""A part of each word that announces a secret: of such names of fields, and of kinds `by_name`."""
+
+CODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+"""What may be base64, of either alphabet, long enough to hide a secret."""
+
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_STANDARD = str.maketrans("-_", "+/")
+
+
+def readings(coded: str) -> Iterator[str]:
+    """What a run of base64 may say: nobody knows where it began, for letters before it look like it."""
+    if _HEX.fullmatch(coded):
+        return  # an id or a digest: base64 hardly ever looks like one
+    letters = coded.rstrip("=").translate(_STANDARD)
+    for skipped in range(4):
+        rest = letters[skipped:]
+        whole = len(rest) - (len(rest) % 4 == 1)
+        yield a2b_base64(rest[:whole] + "=" * (-whole % 4)).decode("latin-1")
 
 
 def kept_secrets(

@@ -210,6 +210,10 @@ class Journal:
         """Let go of the folder; `remove` it once all is safe in the database."""
         for entry in (*self._free, *self._used):
             entry.close()
+        for entry in self._free:
+            # What is in it is in the database, and there it has lost its secrets.
+            if entry.path is not None:
+                entry.path.unlink(missing_ok=True)
         if remove:
             with suppress(OSError):  # somebody else's file in it is no reason to lose a report
                 for path in (*self.folder.glob(f"*{_SUFFIX}"), self.folder / "lock"):

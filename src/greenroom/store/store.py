@@ -318,13 +318,15 @@ class Shelved:
         return self.store.ledger(self.run_id, self.key)
 
 
-def row_of(result: CaseResult, position: int, digest: str, ledger: bytes, judging: bytes) -> Row:
+def row_of(
+    result: CaseResult, key: Key, position: int, digest: str, ledger: bytes, judging: bytes
+) -> Row:
     """A finished trial as it is kept; the case is in its ledger, if there is one."""
     verdict = verdict_data(result)
     if not ledger:
         verdict["case"] = asked_data(result)
     return Row(
-        key=Key(result.case_id, result.trial),
+        key=key,
         position=position,
         digest=digest,
         status=result.status,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.records import record
+from greenroom.store.cleaning import Cleaner
 from greenroom.store.runs import Row
 from greenroom.store.store import Store
 
@@ -41,8 +42,9 @@ class _Errand:
 class Writer:
     """Writes for one event loop, which never waits for the disk itself."""
 
-    def __init__(self, store: Store, *, replacing: bool = False) -> None:
+    def __init__(self, store: Store, cleaner: Cleaner, *, replacing: bool = False) -> None:
         self._store = store
+        self._cleaner = cleaner
         self._replacing = replacing
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[_Addition | _Errand | None] = SimpleQueue()
@@ -115,7 +117,7 @@ class Writer:
     def _commit(self, group: Sequence[_Addition], connection: sqlite3.Connection) -> None:
         failure: GreenroomError | None = None
         try:
-            rows = [addition.row() for addition in group]
+            rows = self._cleaner.rows([addition.row() for addition in group])
             self._store.add(group[0].run_id, rows, connection, replacing=self._replacing)
         except Exception as error:  # noqa: BLE001 - whoever waits has to be told
             failure = self._named(error)

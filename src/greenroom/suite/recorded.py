@@ -10,7 +10,9 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.redaction import Redactor, redactor
 from greenroom.results.result import CaseResult
+from greenroom.store.cleaning import Cleaner, kept_ids
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Entry, Journal, LeftOver
 from greenroom.store.runs import Key, Plan, Run
@@ -36,7 +38,7 @@ class Recorded:
         writer: Writer,
         run: Run,
         journal: Journal,
-        digests: Mapping[str, str],
+        cases: "Cases",
         known: Mapping[Key, str],
         left: dict[Key, LeftOver],
         notes: Sequence[str] = (),
@@ -47,7 +49,7 @@ class Recorded:
         self._store = store
         self._writer = writer
         self._journal = journal
-        self._digests = digests
+        self._cases = cases
         self._known = known
         self._left = left
         self._entries: dict[int, Entry] = {}
@@ -59,20 +61,21 @@ class Recorded:
 
     def is_done(self, play: Play) -> bool:
         """Whether the store has this trial, of the case as it is now."""
-        return self._was_done(_key(play))
+        return self._was_done(self._cases.key(play))
 
     def _was_done(self, key: Key) -> bool:
         digest = self._known.get(key)
-        return digest is not None and digest == self._digests.get(key.case_id)
+        return digest is not None and digest == self._cases.digests.get(key.case_id)
 
     def take(self, play: Play, agent: Backend | None) -> Take:
         """Begin a trial in the journal, with what an earlier process had written there."""
-        key, digest = _key(play), self._digests[play.case.id]
+        key = self._cases.key(play)
+        digest = self._cases.digests[key.case_id]
         take, left = Take(play), self._left.pop(key, None)
         if left is not None:
             note = taken_up(take, left, agent) if left.digest == digest else ""
             if note:
-                self._notes.append(f"case {play.case.id!r}: {note}")
+                self._notes.append(f"case {key.case_id!r}: {note}")
             take.paid = _cost(take.ledger, take.judging)
         try:
             entry = self._journal.entry()
@@ -95,12 +98,12 @@ class Recorded:
     async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
         """Hand a result to the writer; wait only when it is far behind."""
         failpoint("trial.measured")
-        position = take.play.position
+        key, position = self._cases.key(take.play), take.play.position
         entry = self._entries.pop(position, None)
         if entry is None:
             done(result)  # the disk is full, and this is known already
             return
-        digest = self._digests[take.play.case.id]
+        digest = self._cases.digests[key.case_id]
         ledger, judging = entry.ledger, entry.judging
         entry.forget()
         size = len(ledger) + len(judging)
@@ -115,13 +118,13 @@ class Recorded:
                 done(result)
             else:
                 self._journal.release(entry)
-                done(self._shelved(result))
+                done(self._shelved(result, key))
 
         self._waiting += 1
         self._waiting_bytes += size
         self.failure = self.failure or entry.failure
         self._writer.add(
-            self.run_id, lambda: row_of(result, position, digest, ledger, judging), safe
+            self.run_id, lambda: row_of(result, key, position, digest, ledger, judging), safe
         )
         # Whoever is woken looks again: another may have filled the room that there was.
         while self._is_far_ahead:
@@ -132,11 +135,11 @@ class Recorded:
     def _is_far_ahead(self) -> bool:
         return self._waiting >= _AHEAD or self._waiting_bytes >= _AHEAD_BYTES
 
-    def _shelved(self, result: CaseResult) -> CaseResult:
+    def _shelved(self, result: CaseResult, key: Key) -> CaseResult:
         """The result without its ledger, which is in the store now."""
         if not isinstance(result.kept, Ledger):
             return result
-        shelf = self._store.shelved(self.run_id, Key(result.case_id, result.trial))
+        shelf = self._store.shelved(self.run_id, key)
         return replace(result, kept=shelf, blamed=result.blame)
 
     async def flush(self) -> None:
@@ -161,13 +164,13 @@ class Recorded:
         if not self._known:
             return ()
         found = self._store.results(self.run_id)
-        return ((key, result) for key, result in found if self._was_done(key))
+        return (self._cases.own(key, result) for key, result in found if self._was_done(key))
 
     async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:
         """Wait until all is written, and say in the store how the run ended."""
         status = "finished" if finished else "interrupted"
         whole = self._run.seconds + seconds
-        told = [*notes, *self._notes]
+        told = self._cases.redactor.value([*notes, *self._notes])
         is_written = False
         try:
             await self._writer.do(
@@ -188,11 +191,11 @@ class Recorded:
 
 async def begun(store: Store, plan: Plan, evalset: EvalSet) -> Recorded:
     """Begin a run in the store."""
-    digests = _digests(evalset)
-    writer = Writer(store)
+    hand = redactor()
+    cases, plan, writer = Cases(evalset, hand), hand.value(plan), Writer(store, Cleaner(hand))
     try:
         run = await writer.do(lambda connection: store.begin(plan, connection))
-        return Recorded(store, writer, run, store.journal(run.id), digests, {}, {})
+        return Recorded(store, writer, run, store.journal(run.id), cases, {}, {})
     except BaseException:
         await writer.close()
         raise
@@ -202,21 +205,22 @@ async def resumed(
     store: Store, plan: Plan, evalset: EvalSet, wanted: str, options: Options
 ) -> Recorded:
     """Go on with a run of the store, the latest unfinished one if none is named."""
-    digests = _digests(evalset)
+    hand = redactor()
+    cases, plan = Cases(evalset, hand), hand.value(plan)
     retry = options.get("retry_errors", False)
     before = store.run(wanted) if wanted else store.latest_open(plan, errors=retry)
-    writer, journal = Writer(store, replacing=True), None
+    writer, journal = Writer(store, Cleaner(hand), replacing=True), None
     try:
         journal = store.journal(before.id)
         done = store.keys(before.id)  # no other process adds to them from here on
         if not options.get("accept_changes", False):
-            _refuse_changes(before, plan, done, digests)
-        places = _places(done, plan, digests)
+            _refuse_changes(before, plan, done, cases.digests)
+        places = _places(done, plan, cases.digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
         known = store.keys(run.id, broken=False) if retry else done
-        left, told = _longest(journal.left_over(), done), _out_of_date(done, digests)
-        return Recorded(store, writer, run, journal, digests, known, left, told)
+        left, told = _longest(journal.left_over(), done), _out_of_date(done, cases.digests)
+        return Recorded(store, writer, run, journal, cases, known, left, told)
     except BaseException:
         if journal is not None:
             journal.close(remove=False)
@@ -224,8 +228,25 @@ async def resumed(
         raise
 
 
-def _digests(evalset: EvalSet) -> dict[str, str]:
-    return {case.id: case_digest(case) for case in evalset}
+class Cases:
+    """The cases of a run as the store knows them: by ids and digests."""
+
+    def __init__(self, evalset: EvalSet, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self._kept = kept_ids((case.id for case in evalset), redactor)
+        self._own = {kept: own for own, kept in self._kept.items()}
+        self.digests = {self._kept[case.id]: case_digest(case) for case in evalset}
+
+    def key(self, play: Play) -> Key:
+        """Under what the store has a trial."""
+        return Key(self._kept[play.case.id], play.trial)
+
+    def own(self, key: Key, result: CaseResult) -> tuple[Key, CaseResult]:
+        """A trial of the store by the id that its case has here."""
+        case_id = self._own[key.case_id]
+        if case_id == key.case_id:
+            return key, result
+        return Key(case_id, key.trial), replace(result, case_id=case_id)
 
 
 def _refuse_changes(
@@ -296,7 +317,3 @@ def _cost(*ledgers: Ledger | None) -> float:
 
 def _length(left: LeftOver) -> tuple[int, int]:
     return len(left.ledger), len(left.judging)
-
-
-def _key(play: Play) -> Key:
-    return Key(play.case.id, play.trial)

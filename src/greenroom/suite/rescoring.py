@@ -21,6 +21,7 @@ from greenroom.errors import BadInput, MetricsHung, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.ledger.records import record
+from greenroom.ledger.redaction import is_redacted
 from greenroom.metrics import as_metric
 from greenroom.metrics.scoring import recorded_case
 from greenroom.results.report import Report, new_report_id
@@ -179,6 +180,8 @@ class _Rescoring:
 
     async def _judged(self, before: CaseResult, ledger: Ledger) -> CaseResult:
         case, judging = self._case(before, ledger), Ledger()
+        if is_redacted(list(ledger)):
+            return unmeasured(case, ledger, _lost_secrets())
         try:
             scores = await self.measuring.outcomes(case, ledger, judging)
         except (Refusal, MetricsHung, BadInput) as error:
@@ -200,6 +203,13 @@ class _Rescoring:
         found = {name: outcome for name, outcome in before.scores.items() if name in names}
         self.as_recorded |= found.keys()
         return found
+
+
+def _lost_secrets() -> BadInput:
+    return BadInput(
+        "its ledger lost secrets when it was written down, and measures would not be those of what "
+        "was said. Play the case again."
+    )
 
 
 def _code_in(ledger: Ledger) -> set[str]:

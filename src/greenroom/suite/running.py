@@ -162,8 +162,7 @@ class Running:
         self.notes.append(str(adaptive.spending))
 
     async def _work_off(self, due: Sequence[Play]) -> None:
-        most = max(self.settings.concurrency, 0 if self.pool is None else self.pool.size)
-        width = max(1, min(most, len(due)))
+        width = max(1, min(self.settings.concurrency, len(due)))
         waiting = iter(due)
         workers = [asyncio.ensure_future(self._work(waiting)) for _ in range(width)]
         try:
@@ -211,9 +210,10 @@ class Running:
 
     async def _paid_for(self, take: Take) -> CaseResult:
         """What was played, with its price taken from the budget."""
-        budget, purse = self.settings.budget, self.settings.purse(take.play)
+        budget = self.settings.budget
         if budget is None:
             return await self._played(take)
+        purse = self.settings.purse(take.play)
         budget.carry(purse, take.paid)
         try:
             result = await self._played(take)

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.redaction import without_secrets
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.around import Around
 from greenroom.world.recording import answer_model
@@ -182,7 +183,8 @@ def _again(reply: ModelReply) -> ModelBody:
 
 
 def _data(reply: ModelReply, key: str) -> Json:
-    return {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}
+    text = without_secrets(reply.text)  # judges quote what they read
+    return {"format": _FORMAT, "key": key, "text": text, "model": reply.model}
 
 
 def _reply(data: Any, key: str) -> ModelReply | None:

@@ -35,7 +35,7 @@ def _which_cases(command: Any) -> Any:
             "--workers",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Play in N processes: for agents that block or compute.",
+            help="Play in N processes, one case each: for agents that block or compute.",
         ),
         options.concurrency,
         click.option(
@@ -207,7 +207,7 @@ def _gate(command: Any) -> Any:
 @options.as_json
 @click.option("--first", multiple=True, hidden=True)
 @click.option("--leave-report", type=FILE, default="", hidden=True)
-def eval_run(max_concurrency: int, parallel: bool, **given: Any) -> int:
+def eval_run(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
     """Rehearse AGENT on CASES and report what came of it.
 
     AGENT is a path with an optional name in it: agent.py, agent.py:my_agent, a folder, or a dotted
@@ -278,7 +278,7 @@ def _one_place(given: dict[str, Any]) -> dict[str, Any]:
     help="How long to gather changes before playing again.",
 )
 @click.option("--notify", is_flag=True, help="Tell the desktop, or ring the bell, when it is over.")
-def eval_watch(max_concurrency: int, parallel: bool, **given: Any) -> int:
+def eval_watch(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
     """Play the cases again whenever the agent, the cases or the config change.
 
     Each time in a fresh process, those first that failed or changed. The last verdict stays on the

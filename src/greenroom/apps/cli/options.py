@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
@@ -59,10 +58,9 @@ def concurrency(command: F) -> F:
     command = click.option(
         "--max-concurrency",
         type=click.IntRange(min=1),
-        default=4,
-        show_default=True,
+        default=None,
         metavar="N",
-        help="How many cases are played at once.",
+        help="How many cases are played at once. Usually 4.",
     )(command)
     return click.option(
         "--parallel/--sequential",
@@ -72,10 +70,9 @@ def concurrency(command: F) -> F:
     )(command)
 
 
-def at_once(most: int, parallel: bool) -> int:
-    """How many cases are played at once; two answers to that are refused."""
-    said = click.get_current_context().get_parameter_source("max_concurrency")
-    if not parallel and most > 1 and said is ParameterSource.COMMANDLINE:
+def at_once(most: int | None, parallel: bool) -> int | None:
+    """How many cases are to be played at once, if anybody said; two answers to that are refused."""
+    if not parallel and most is not None and most > 1:
         raise click.UsageError(
             f"--sequential and --max-concurrency {most} contradict each other; give one of them."
         )

@@ -15,7 +15,6 @@ from greenroom.results.gate import FailOn, Gate
 from greenroom.store import Store
 from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.gathering import Gathered, gather, gather_beside, load_mocks, load_model
-from greenroom.suite.playing import CONCURRENCY
 from greenroom.suite.references import load_module, split_reference
 from greenroom.suite.workers import Workers
 from greenroom.world.answers import AnswerCache
@@ -37,7 +36,8 @@ class Order:
     seed: int = 0
     model: str = ""
     trials: int | Literal["auto"] | None = None
-    concurrency: int = CONCURRENCY
+    concurrency: int | None = None
+    """How many trials are under way at once, if anybody said."""
     workers: int | None = None
     fail_fast: bool = False
     mocks: str = ""
@@ -94,12 +94,6 @@ class Order:
         """Whether anybody will look at what was said."""
         return not self.quiet or bool(self.formats or self.output)
 
-    def _at_once(self) -> dict[str, int]:
-        """How many trials are under way; in workers one each, unless more are asked for."""
-        if self.workers and self.concurrency == CONCURRENCY:
-            return {}
-        return {"concurrency": self.concurrency}
-
     def settings(self) -> dict[str, Any]:
         """What `evaluate` is told, but for agent and cases."""
         with loading(self.mocks, self.verbose):
@@ -110,7 +104,7 @@ class Order:
             "config": self.config or None,
             "mocks": mocks,
             "allow_tools": self.allow_tools,
-            **self._at_once(),
+            **({"concurrency": self.concurrency} if self.concurrency else {}),
             "fail_fast": self.fail_fast,
             "keep_ledgers": self.keeps_ledgers,
             "allow_opaque": self.allow_opaque,
@@ -179,7 +173,7 @@ class Order:
             "--sample": self.sample,
             "--seed": self.seed,
             "--trials": self.trials,
-            "--max-concurrency": None if self.concurrency == CONCURRENCY else self.concurrency,
+            "--max-concurrency": self.concurrency,
             "--workers": self.workers,
         }
         flags = {
