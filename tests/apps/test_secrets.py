@@ -90,6 +90,7 @@ def test_verdicts_that_flip_are_told_without_secrets(greenroom, author, how):
     run = json.loads(greenroom("runs", "list", "--store", "runs", "--json").stdout)[0]["id"]
     author(TALKS.replace("never ", "").replace("contains(KEY)", "contains(KEY * 2)"), "anew.py")
     result = greenroom("eval", "rescore", run, "anew.py", "--store", "runs", *how)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 2, result.output
     assert result.stdout.count("flipped: ") == (0 if how else 2)
+    assert "lost secrets when it was written down" in result.stdout
     assert_clean(result)

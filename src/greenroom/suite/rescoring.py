@@ -21,7 +21,7 @@ from greenroom.errors import BadInput, MetricsHung, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.ledger.records import record
-from greenroom.ledger.redaction import is_redacted
+from greenroom.ledger.redaction import is_redacted, redactor
 from greenroom.metrics import as_metric
 from greenroom.metrics.scoring import recorded_case
 from greenroom.results.report import Report, new_report_id
@@ -29,6 +29,7 @@ from greenroom.results.result import CaseResult, Status, concluded, unmeasured
 from greenroom.results.text import shown
 from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
+from greenroom.store.cleaning import kept_ids
 from greenroom.store.store import Store, default_store
 from greenroom.suite.equipping import as_config, equipped
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
@@ -98,8 +99,14 @@ async def rescore(
         cache=AnswerCache(cache) if isinstance(cache, str | Path) else cache,
     )
     forgive(measuring.metrics)
-    by_id = None if known is None else {case.id: case for case in evalset}
+    by_id = None if known is None else _by_id(evalset)
     return await _Rescoring(report, measuring, by_id).rescored(concurrency)
+
+
+def _by_id(evalset: EvalSet) -> dict[str, Case]:
+    """The cases by their ids, and by those under which the store knows them."""
+    kept = kept_ids((case.id for case in evalset), redactor())
+    return {name: case for case in evalset for name in (kept[case.id], case.id)}
 
 
 def _stored(given: Store | str | Path | None) -> Store:
