@@ -202,6 +202,12 @@ class MetricsHung(RunBroke):
     phase: ClassVar[Phase] = "metric"
 
 
+class SecretsLost(RunBroke):
+    """What was said can be measured no more: secrets were taken out when it was written down."""
+
+    phase: ClassVar[Phase] = "metric"
+
+
 class WorkerDied(RunBroke):
     """A worker process is no more, or never came to be; the message names signal or exit code."""
 

@@ -17,7 +17,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.liveness import is_code
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Outcome, Score
-from greenroom.errors import BadInput, MetricsHung, Refusal
+from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.ledger.records import record
@@ -212,8 +212,8 @@ class _Rescoring:
         return found
 
 
-def _lost_secrets() -> BadInput:
-    return BadInput(
+def _lost_secrets() -> SecretsLost:
+    return SecretsLost(
         "its ledger lost secrets when it was written down, and measures would not be those of what "
         "was said. Play the case again."
     )
