@@ -47,6 +47,30 @@ async def test_every_turn_with_a_reference_is_judged_by_its_own():
     assert found.details["attempts"] == 2
 
 
+async def test_several_turns_are_compared_in_one_question_if_asked_for():
+    answers = [
+        {"id": "turn_1", "reasoning": "Same.", "is_correct": True},
+        {"id": "turn_3", "reasoning": "It says Nice.", "is_correct": False},
+    ]
+    model, metric = match({"answers": answers}, batch=10)
+    found = await measured(metric, run(*WHOLE, case=TALK))
+    assert (found.value, found.passed, found.reason) == (0.5, False, "turn 3: It says Nice.")
+    assert model.calls == 1
+    shown = evidence_in(model.requests[0])
+    assert {turn: texts["response"] for turn, texts in shown.items()} == {
+        "turn_1": "Which one?",
+        "turn_3": "In Lyon.",
+    }
+
+
+async def test_a_turn_that_the_answer_leaves_out_is_asked_about_by_itself():
+    first = {"answers": [{"id": "turn_3", "reasoning": "Same.", "is_correct": True}]}
+    model, metric = match(first, no("is_correct", "Not so."), batch=10)
+    found = await measured(metric, run(*WHOLE, case=TALK))
+    assert (found.value, found.reason, model.calls) == (0.5, "turn 1: Not so.", 2)
+    assert evidence_in(model.requests[1])["reference"] == "Which order?"
+
+
 async def test_a_turn_never_reached_is_not_asked_about_and_not_met():
     model, metric = match(yes("is_correct"))
     found = await measured(metric, run(*WHOLE[:2], case=TALK))

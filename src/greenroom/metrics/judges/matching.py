@@ -11,7 +11,7 @@ from greenroom.ledger.questions import messages
 from greenroom.ledger.records import record
 from greenroom.metrics.facts import reference, reference_of
 from greenroom.metrics.judges.bench import Hearing, Question
-from greenroom.metrics.judges.forms import Boolean, Verdict
+from greenroom.metrics.judges.forms import Boolean, Sheet, Verdict
 from greenroom.metrics.judges.judged import Judged, item_details, titled, verdict_score
 from greenroom.metrics.judges.options import (
     JUDGE,
@@ -33,6 +33,7 @@ Say true if the response tells the user the same facts as the reference:
 - More information than in the reference is fine, as long as it is right.
 - Say false if a fact of the reference is missing or different, or if the response contradicts \
 itself or the reference anywhere."""
+_SEVERAL = "There are several turns, told apart by their ids. Compare each of them by itself."
 
 
 @record(kw_only=True, repr=False)
@@ -61,13 +62,19 @@ class Matching(Judged):
 
     def _poll(self, reached: Sequence[PlayedTurn], expected: int) -> Poll:
         def question(item: Item, _: int) -> Question[Verdict]:
-            return Question(self.words, item.evidence, Boolean("is_correct"))
+            return Question(self.words, item.evidence, form)
 
+        def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
+            shown = {item.id: item.evidence for item in items}
+            return Question(f"{self.words}\n\n{_SEVERAL}", shown, Sheet(tuple(shown), form))
+
+        form = Boolean("is_correct")
         items = [Item(_id(turn), evidence=_shown(turn), bar=self.threshold) for turn in reached]
         return Poll(
             items=items,
             question=question,
             decide=lambda values: reaches(_mean(values, expected), self.threshold),
+            sheet=sheet,
         )
 
     def _score(self, turns: Sequence[PlayedTurn], votes: Votes, hearing: Hearing) -> Score:
