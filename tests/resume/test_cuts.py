@@ -115,7 +115,7 @@ def cut_at(whole: Ledger, k: int) -> Ledger:
     return Ledger.loads("".join(lines))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
 @given(SPECS)
 def test_a_run_cut_at_any_event_comes_to_the_same_end(spec: Spec) -> None:
     whole = played(spec)
