@@ -13,6 +13,7 @@ from pydantic_ai import Agent, ModelRetry, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability, NativeTool, ProcessEventStream
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.native_tools import WebSearchTool
 from pydantic_ai.toolsets import (
     FunctionToolset,
@@ -229,6 +230,66 @@ async def test_a_listener_to_the_stream_still_hears_it(desk: Desk):
     result = await result_of(agent, case(mocks={"weather": "fine"}))
     assert (result.status, desk.marks) == ("passed", [])
     assert {"PartStartEvent", "FunctionToolResultEvent"} <= set(heard)
+
+
+@pytest.mark.parametrize("mocks,status", [({"weather": "fine"}, "passed"), ({}, "error")])
+async def test_an_agent_that_is_listened_to_or_traced_is_gated_all_the_same(
+    desk: Desk, mocks: dict[str, Any], status: str
+):
+    heard: list[str] = []
+    agent = clerk(desk, WEATHER, "done")
+    agent.instrument = InstrumentationSettings()
+
+    @agent.on_event
+    async def listen(ctx: Any, event: Any) -> None:
+        heard.append(type(event).__name__)
+
+    result = await result_of(agent, case(mocks=mocks))
+    assert (result.status, desk.marks) == (status, [])
+    assert len(ledger_of(result).of(ModelCalled)) == len(asked(agent))
+    assert "FunctionToolCallEvent" in heard
+
+
+async def test_a_model_put_in_the_agents_place_from_outside_is_asked_through_the_world(desk: Desk):
+    agent = clerk(desk, "never asked")
+    other = FunctionModel(Script((WEATHER, "done")), model_name="other")
+    with agent.override(model=other):
+        result = await result_of(agent, case(mocks={"weather": "fine"}))
+    assert (result.status, desk.marks, asked(agent)) == ("passed", [], [])
+    assert [event.model for event in ledger_of(result).of(ModelCalled)] == ["other", "other"]
+
+
+async def test_a_run_that_an_allowed_tool_begins_is_no_part_of_the_rehearsed_one(desk: Desk):
+    agent = clerk(desk, ("delegate", {}), "done", tools=[])
+
+    @agent.tool_plain
+    async def delegate() -> str:
+        """Delegate."""
+        inner = FunctionModel(Script(("inner",)), model_name="inner")
+        return (await agent.run("go on", model=inner)).output
+
+    result = await result_of(agent, case(allow_tools=["delegate"]))
+    assert result.status == "passed"
+    assert [c.result for c in q.tool_calls(ledger_of(result))] == ["inner"]
+    assert [event.model for event in ledger_of(result).of(ModelCalled)] == ["script", "script"]
+
+
+class Deaf(Agent[Any, Any]):
+    """As a version of the framework would be that does not let capabilities be replaced."""
+
+    def _base_run_capability(self) -> Any:
+        return self.root_capability, False
+
+
+async def test_a_run_that_is_not_built_around_the_gate_is_refused_before_its_first_request(
+    desk: Desk,
+):
+    script = Script((WEATHER, "done"))
+    agent = Deaf(FunctionModel(script), tools=[desk.tools()["weather"]])
+    result = await result_of(agent, case(mocks={"weather": "fine"}))
+    assert (result.status, script.asked, desk.marks) == ("error", [], [])
+    assert result.error is not None
+    assert "past the gate" in result.error.message
 
 
 async def test_dependencies_are_made_for_each_run(desk: Desk):

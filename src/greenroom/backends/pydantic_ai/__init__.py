@@ -1,7 +1,7 @@
-"""pydantic-ai agents, advanced on a World through a capability given to each run.
+"""pydantic-ai agents, advanced on a World through a gate that is put into each run.
 
-The agent object is only ever run, never changed: the capability is innermost for this one run, so
-the user's own capabilities, hooks and wrapping toolsets run above it.
+The agent object is only ever run, never changed: the gate is innermost for this one run, so the
+user's own capabilities, hooks and wrapping toolsets run above it.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.run import AgentRunResult
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
-from greenroom.backends.foreign import Invocation, Played, approval, digest_of, jsonable
+from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
 from greenroom.backends.pydantic_ai.facts import (
     check_agent,
     described_agent,
@@ -28,6 +28,7 @@ from greenroom.backends.pydantic_ai.facts import (
     tool_facts,
 )
 from greenroom.backends.pydantic_ai.gates import Gate
+from greenroom.backends.pydantic_ai.seats import Around, Innermost, Seat, Taken, Witness, seat_of
 from greenroom.errors import AgentFailed
 from greenroom.ledger.events import NodeEnded, NodeStarted, ToolReturned
 from greenroom.ledger.ledger import Ledger
@@ -79,6 +80,10 @@ class PydanticAIBackend:
         """The tools and output functions, or None if a toolset tells only when it runs."""
         return tool_facts(self.agent)
 
+    @cached_property
+    def _seat(self) -> Seat | None:
+        return seat_of(self.agent)
+
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Go on with the open invocation, or begin the next one with what the user said last."""
         invocation = Invocation(ledger, world, MEMORY)
@@ -109,22 +114,30 @@ class PydanticAIBackend:
         messages: list[ModelMessage],
         answers: DeferredToolResults | None,
     ) -> AgentRunResult[Any]:
-        given: dict[str, Any] = {"user_prompt": invocation.given}
-        if answers is not None:
-            given = {"deferred_tool_results": answers}
+        given: dict[str, Any] = {
+            "message_history": messages,
+            "deps": self._deps() if self._deps else None,
+            "infer_name": False,
+        }
         if (spec := output_type(self.agent)) is not None:
             given["output_type"] = spec
-        return await self.agent.run(
-            **given,
-            message_history=messages,
-            deps=self._deps() if self._deps else None,
-            capabilities=[gate],
-            infer_name=False,
-        )
+        if answers is not None:
+            # Tools that were approved run before any request, so before there is a witness.
+            given |= {"deferred_tool_results": answers, "capabilities": [Innermost(gate)]}
+            return await self.agent.run(**given)
+        return await self._fresh_result(gate, given | {"user_prompt": invocation.given})
+
+    async def _fresh_result(self, gate: Gate, given: dict[str, Any]) -> AgentRunResult[Any]:
+        seat = self._seat
+        if seat is None or seat.get() is not None:
+            return await self.agent.run(**given, capabilities=[Innermost(gate)])
+        with held(seat, Taken(Around(self.agent.root_capability, gate))):
+            return await self.agent.run(**given, usage_limits=Witness(gate=gate))
 
 
 def _history(invocation: Invocation) -> list[ModelMessage]:
-    return ModelMessagesTypeAdapter.validate_python(invocation.history())
+    known = invocation.history()
+    return ModelMessagesTypeAdapter.validate_python(known) if known else []
 
 
 def _dumped(messages: list[ModelMessage]) -> list[Json]:

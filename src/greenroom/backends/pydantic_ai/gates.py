@@ -1,4 +1,4 @@
-"""The capability that stands innermost in a run: models, tools and output functions ask the World."""
+"""The gate of a run: its models, tools and output functions ask the World."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.exceptions import CallDeferred, ToolFailed
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturn
 from pydantic_ai.models import (
@@ -36,28 +35,34 @@ from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 
-@dataclass(eq=False)
-class Gate(AbstractCapability[Any]):
+class Gate:
     """Leads everything one run would do through the World of its invocation."""
 
-    invocation: Invocation
-    agent: str
-    path: str
+    __slots__ = ("_model", "agent", "invocation", "path", "stands")
 
-    def get_ordering(self) -> CapabilityOrdering:
-        """Innermost: the user's own capabilities run above."""
-        return CapabilityOrdering(position="innermost")
+    def __init__(self, invocation: Invocation, agent: str, path: str) -> None:
+        self.invocation = invocation
+        self.agent = agent
+        self.path = path
+        self.stands = False
+        """Whether the framework has built a run around it."""
+        self._model: GatedModel | None = None
 
-    def get_wrapper_model(self, model: Model) -> Model:
-        """Whatever model serves an attempt, the World is asked first."""
-        return GatedModel(model, self)
+    def model(self, model: Model) -> "GatedModel":
+        """A model that asks the World first; one that does already is left as it is."""
+        if isinstance(model, GatedModel) and model.gate is self:
+            return model
+        if self._model is None or self._model.wrapped is not model:
+            self._model = GatedModel(model, self)
+        return self._model
 
-    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+    def toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """The same tree of toolsets with every leaf gated."""
+        self.stands = True
         return gated(toolset, self)
 
-    async def wrap_output_process(
-        self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: Any
+    async def output(
+        self, ctx: RunContext[Any], output_context: OutputContext, output: Any, handler: Any
     ) -> Any:
         """An output function acts like a tool, so it is asked for like one."""
         if not output_context.has_function:
@@ -182,7 +187,7 @@ class GatedModel(WrapperModel):
 
     def __init__(self, wrapped: Model, gate: Gate) -> None:
         super().__init__(wrapped)
-        self._gate = gate
+        self.gate = gate
 
     async def request(
         self,
@@ -191,14 +196,14 @@ class GatedModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """The World's reply; the real model's own response wherever that is what was replied."""
-        invocation, agent, kept = self._gate.invocation, self._gate.agent, Kept()
+        invocation, agent, kept = self.gate.invocation, self.gate.agent, Kept()
         self._refuse_native(model_request_parameters)
         request = request_of(
             messages,
             model_request_parameters,
             agent=agent,
             node=agent,
-            path=self._gate.path,
+            path=self.gate.path,
             model=self.wrapped.model_name,
             n=invocation.replies(agent),
         )
@@ -229,9 +234,9 @@ class GatedModel(WrapperModel):
     def _refuse_native(self, parameters: ModelRequestParameters) -> None:
         if kinds := native_kinds(parameters.native_tools):
             names = ", ".join(kinds)
-            raise self._gate.invocation.keep(
+            raise self.gate.invocation.keep(
                 ToolRefused(
-                    f"agent {self._gate.agent!r} gives its model {names}, which would run at the "
+                    f"agent {self.gate.agent!r} gives its model {names}, which would run at the "
                     f"model's provider, where no gate can hold it. Rehearse with a function tool."
                 )
             )
