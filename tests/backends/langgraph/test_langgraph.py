@@ -15,10 +15,11 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models.fake import FakeListLLM
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.tools import ToolException, tool
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
@@ -42,6 +43,7 @@ from greenroom import (
 )
 from greenroom.backends import backend_for
 from greenroom.backends.langgraph import LangGraphBackend
+from greenroom.backends.langgraph.memory import Memory
 from greenroom.errors import BadAgent
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import (
@@ -412,6 +414,57 @@ async def test_state_is_kept_between_turns_and_told_to_the_ledger():
     assert kept == [0, 2, 4]
 
 
+async def test_messages_are_the_same_in_the_next_turn_whatever_they_carry():
+    used: Any = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    called: Any = {"name": "weather", "args": {"city": "Oslo", "days": [1, 2.5]}, "id": "c"}
+    told = [
+        AIMessage("", name="", tool_calls=[called], usage_metadata=used),
+        ToolMessage("fine", tool_call_id="c", artifact={"rows": [1, 2]}, status="error"),
+        ToolMessage([{"type": "text", "text": "fine"}], tool_call_id="d"),
+        SystemMessage("be kind", mood="extra"),
+        HumanMessage("hi", additional_kwargs={"shoes": 2}),
+        AIMessage("all done", response_metadata={"model_name": "script"}),
+    ]
+    seen: list[Any] = []
+
+    async def act(state: MessagesState) -> Any:
+        seen.append(state["messages"])
+        return {"messages": told if len(seen) == 1 else [AIMessage("done")]}
+
+    result = await result_of(node(act), case(says="", turns=[Turn("one"), Turn("two")]))
+    assert result.status == "passed", why(result)
+    before, (first, *kept, _) = seen
+    assert [first, *kept] == [*before, *told]
+    assert [type(message) for message in kept] == [type(message) for message in told]
+
+
+def test_a_memory_goes_on_with_the_kind_of_versions_it_finds():
+    memory = Memory()
+    assert [memory.get_next_version(found, None) for found in (None, 1, f"{7:032}.0")] == [
+        1,
+        2,
+        f"{8:032}.0",
+    ]
+
+
+async def test_what_two_nodes_ask_at_once_is_all_answered():
+    async def one(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(str(interrupt({"n": 1})))]}
+
+    async def two(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(str(interrupt({"n": 2})))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("one", one)
+    graph.add_node("two", two)
+    graph.add_edge(START, "one")
+    graph.add_edge(START, "two")
+    answers = UserAgents(tools={"one": "done", "two": "done too"})
+    result = await result_of(graph.compile(), case(user=answers))
+    assert result.status == "passed", why(result)
+    assert {opened.args["n"] for opened in ledger_of(result).of(YieldOpened)} == {1, 2}
+
+
 async def test_a_users_answer_may_change_the_graphs_state():
     class Named(MessagesState):
         name: str
@@ -452,6 +505,43 @@ async def test_what_the_framework_puts_into_a_call_is_not_among_its_arguments():
     facts = LangGraphBackend(agent).tools
     assert facts is not None
     assert facts["look"].parameters == ("city", "days")
+
+
+class Configured(BaseTool):
+    """Wants its run's config, and says so in text only."""
+
+    name: str = "weather"
+    description: str = "The weather."
+    told: list[Any]
+
+    def _run(self, city: "str", config: "RunnableConfig") -> str:
+        self.told.append((city, config.get("metadata", {})["shoes"]))
+        return "fine"
+
+    async def _arun(self, city: "str", config: "RunnableConfig") -> str:
+        return self._run(city, config)
+
+
+class Odd(Configured):
+    """Has an annotation that means nothing."""
+
+    async def _arun(self, city: "str", **more: "Nothing") -> str:  # pyright: ignore[reportUndefinedVariable, reportIncompatibleMethodOverride]  # noqa: F821
+        self.told.append((city, 2))
+        return "fine"
+
+
+@pytest.mark.parametrize("kind", [Configured, Odd])
+async def test_a_tool_that_is_let_run_is_given_what_it_asks_for(kind: Any):
+    tool = kind(told=[])
+    backend = LangGraphBackend(
+        clerk(WEATHER, "done", tools=[tool]), config={"metadata": {"shoes": 2}}
+    )
+    for _ in range(2):
+        result = await result_of(backend, case(allow_tools=["weather"]))
+        assert result.status == "passed", why(result)
+        (call,) = ledger_of(result).of(ToolCalled)
+        assert call.args == {"city": "Oslo"}
+    assert tool.told == [("Oslo", 2)] * 2
 
 
 async def test_a_tool_with_an_artifact_is_mocked_by_its_content():

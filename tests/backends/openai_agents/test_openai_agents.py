@@ -115,6 +115,51 @@ async def test_one_added_while_the_agent_runs_is_refused_before_its_model_is_ask
     assert type(tool).__name__ in why(result)
 
 
+def switched_off(agent: Any, pay: Any) -> None:
+    pay.is_enabled = False
+
+
+def decided_anew(agent: Any, pay: Any) -> None:
+    pay.is_enabled = lambda context, agent: False
+
+
+def taken_away(agent: Any, pay: Any) -> None:
+    agent.tools.remove(pay)
+
+
+def given_others(agent: Any, pay: Any) -> None:
+    agent.tools = [tool for tool in agent.tools if tool is not pay]
+
+
+@pytest.mark.parametrize("change", [switched_off, decided_anew, taken_away, given_others])
+async def test_a_tool_that_is_gone_in_the_next_turn_is_not_offered_there(change: Any, desk: Desk):
+    weather, pay = function_tool(desk.weather), function_tool(desk.pay)
+
+    class Change(AgentHooks[Any]):
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            change(agent, pay)
+
+    agent = clerk(WEATHER, "done", tools=[weather, pay], hooks=Change())
+    backend = OpenAIAgentsBackend(agent)
+    for _ in range(2):
+        pay.is_enabled, agent.tools = True, [weather, pay]
+        ledger = await simulate(case(mocks={"weather": "fine"}), backend)
+        assert [event.tools for event in ledger.of(ModelCalled)] == [
+            ("weather", "pay"),
+            ("weather",),
+        ]
+
+
+async def test_a_tool_that_is_switched_on_after_a_run_is_offered_in_the_next(desk: Desk):
+    pay = function_tool(desk.pay, is_enabled=False)
+    backend = OpenAIAgentsBackend(clerk("done", tools=[pay]))
+    offered: list[Any] = []
+    for pay.is_enabled in (False, True, False):
+        ledger = await simulate(case(), backend)
+        offered += [event.tools for event in ledger.of(ModelCalled)]
+    assert offered == [(), ("pay",), ()]
+
+
 @pytest.mark.parametrize("name", ["extra_body", "extra_args"])
 async def test_tools_hidden_in_the_settings_are_refused(name: str):
     given: Any = {name: {"tools": [{"type": "web_search"}]}}

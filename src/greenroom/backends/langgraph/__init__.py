@@ -7,7 +7,6 @@ their classes do the work, so that middleware, callbacks and error policies run 
 # The framework is half typed, and its seams are its own affair.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
-import copy
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -116,8 +115,8 @@ class LangGraphBackend:
         try:
             with held(STAGE, stage), _untraced():
                 while True:
-                    result = await graph.ainvoke(given, config, context=context, durability="exit")
-                    played = await self._played(stage, memory, result)
+                    state, found = await _at_rest(graph, given, config, context)
+                    played = await self._played(stage, memory, state, found)
                     if isinstance(played, Played):
                         return played
                     given = Command(resume=played)
@@ -130,8 +129,8 @@ class LangGraphBackend:
         if self.graph.store is not None:
             parts["store"] = InMemoryStore()
         # A shallow copy is all that Graph.copy gives, without building the graph anew.
-        twin = copy.copy(self.graph)
-        vars(twin).update(parts)
+        twin = object.__new__(type(self.graph))
+        vars(twin).update(vars(self.graph), **parts)
         return twin
 
     def _run_config(self) -> Any:
@@ -153,21 +152,23 @@ class LangGraphBackend:
             return {**state, **own} if isinstance(own, dict) else own
         return {**state, "messages": [HumanMessage(said)] if said else []}
 
-    async def _played(self, stage: Stage, memory: Memory, result: Any) -> Played | dict[str, Any]:
+    async def _played(
+        self, stage: Stage, memory: Memory, state: Any, found: list[Interrupt[Any]]
+    ) -> Played | dict[str, Any]:
         """How far the graph came; or the answers to its questions, if the World had them all."""
         invocation, world = stage.invocation, stage.invocation.world
         changes = changed_state(self.graph, memory.values, invocation.ledger.fold(world.voice))
         if changes:
             world.record(StateChanged(path=invocation.root, changes=changes))
-        found = _interrupts(result)
         if found:
             pauses, yields = await waits_for(invocation, found, _nodes_of(memory, stage))
             if not yields:
                 return resumption(invocation, pauses)
             more = {"places": dict(stage.places), "pauses": [jsonable(pause) for pause in pauses]}
             return Played(memory.dump(more), yields=tuple(yields))
-        answer = self._output(result) if self._output else answer_in(result, self.graph)
-        output = plain(jsonable(answer), "the graph's output")
+        answer = self._output(state) if self._output else answer_in(state, self.graph)
+        text = type(answer) is str
+        output = answer if text else plain(jsonable(answer), "the graph's output")
         return Played(memory.dump({"places": {}, "pauses": []}), output)
 
 
@@ -176,10 +177,24 @@ def _untraced() -> AbstractContextManager[Any]:
     return tracing_context(enabled=False) if tracing_is_enabled() else nullcontext()
 
 
-def _interrupts(result: Any) -> list[Interrupt[Any]]:
-    if not isinstance(result, dict):
-        return []
-    return list(cast("dict[str, Any]", result).get("__interrupt__", ()))
+async def _at_rest(
+    graph: Pregel[Any, Any, Any, Any], given: Any, config: Any, context: Any
+) -> tuple[Any, list[Interrupt[Any]]]:
+    """The state a graph came to rest with, and what it waits for there."""
+    state: Any = None
+    found: list[Interrupt[Any]] = []
+    # All that `ainvoke` does, without the updates between two states, which nobody reads.
+    async for state in graph.astream(
+        given,
+        config,
+        context=context,
+        stream_mode="values",
+        output_keys=graph.output_channels,
+        durability="exit",
+    ):
+        if isinstance(state, dict) and "__interrupt__" in state:
+            found += state["__interrupt__"]
+    return state, found
 
 
 def _nodes_of(memory: Memory, stage: Stage) -> dict[str, str]:

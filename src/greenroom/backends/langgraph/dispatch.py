@@ -8,7 +8,7 @@ whether the running context belongs to a rehearsal; where it does not, everythin
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportPrivateUsage=false
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 from weakref import WeakSet
@@ -19,9 +19,11 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel, _runner  # pyright: ignore[reportPrivateUsage]
+from langgraph.pregel._executor import AsyncBackgroundExecutor
 
 from greenroom.backends.foreign import held
 from greenroom.backends.langgraph.gates import MARK, Fault, gated_model, gated_tool, origin_of
+from greenroom.backends.langgraph.memory import remembered
 from greenroom.backends.langgraph.stage import IN_MODEL, IN_TOOL_NODE, STAGE, AtWork
 from greenroom.errors import Refusal, ToolRefused
 from greenroom.world.bodies import check_direct_call
@@ -60,13 +62,17 @@ def install() -> None:
         Pregel.invoke = _blocking_seam(Pregel.invoke)
         ToolNode._run_one = _call_seam(ToolNode._run_one)
         ToolNode._arun_one = _async_call_seam(ToolNode._arun_one)
+        AsyncBackgroundExecutor.submit = _errand_seam(AsyncBackgroundExecutor.submit)
         _runner.run_with_retry = _task_seam(_runner.run_with_retry)
         _runner.arun_with_retry = _async_task_seam(_runner.arun_with_retry)
     for base in _ABOVE:
-        for cls in _kinds(base):
-            if cls not in _seen:
-                _seen.add(cls)
-                _watch(cls, base)
+        kinds = [base]
+        for kind in kinds:
+            for cls in kind.__subclasses__():
+                kinds.append(cls)
+                if cls not in _seen:
+                    _seen.add(cls)
+                    _watch(cls, base)
 
 
 def overrides(cls: type) -> str | None:
@@ -86,12 +92,6 @@ def _watch(cls: type, base: type) -> None:
     for name in _ABOVE[base]:
         if name in vars(cls):
             setattr(cls, name, _guard(vars(cls)[name], f"{cls.__name__}, with its own {name}()"))
-
-
-def _kinds(base: type) -> Iterator[type]:
-    for cls in base.__subclasses__():
-        yield cls
-        yield from _kinds(cls)
 
 
 def _is_own(cls: type) -> bool:
@@ -164,6 +164,20 @@ def _async_task_seam(real: Call) -> Call:
             return await real(task, *args, **given)
 
     return seam
+
+
+def _errand_seam(real: Call) -> Call:
+    """Our own memory is told at once: a task for it would cost more than all that it does."""
+
+    @functools.wraps(real)
+    def submit(self: AsyncBackgroundExecutor, work: Call, *args: Any, **given: Any) -> Any:
+        if not remembered(work, args):
+            return real(self, work, *args, **given)
+        done = self.loop.create_future()
+        done.set_result(None)
+        return done
+
+    return submit
 
 
 def _blocking_seam(real: Call) -> Call:

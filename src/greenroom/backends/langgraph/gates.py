@@ -21,6 +21,7 @@ from langgraph.errors import GraphBubbleUp
 
 from greenroom.backends.foreign import Kept, Origin, call_tool, held, jsonable
 from greenroom.backends.langgraph.stage import IN_MODEL, IN_TOOL_NODE, Stage
+from greenroom.backends.langgraph.stand_ins import like, signed
 from greenroom.backends.langgraph.translation import (
     chunk_of,
     identified,
@@ -76,8 +77,8 @@ def gated_model(stage: Stage, model: BaseChatModel) -> BaseChatModel:
         {
             MARK: True,
             "cache": False,
-            "_generate": gate.generate,
-            "_agenerate": gate.agenerate,
+            "_generate": signed(gate.generate, _ASKED),
+            "_agenerate": signed(gate.agenerate, _ASKED),
             "_stream": gate.stream,
             "_astream": gate.astream,
             "_stream_chat_model_events": None,
@@ -191,15 +192,7 @@ class ModelGate:
             raise invocation.keep(_refused_tools(stage.agent, found))
         if (known := stage.answered()) is not None:
             return None, message_of(known)
-        request = request_of(
-            messages,
-            options,
-            agent=stage.agent,
-            node=stage.node,
-            path=stage.path,
-            model=self._name,
-            n=stage.replies(),
-        )
+        request = request_of(messages, options, model=self._name, **stage.asker)
 
         async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             with held(IN_MODEL, True):
@@ -213,17 +206,21 @@ class ModelGate:
         return None, own or message_of(reply)
 
 
+# A model's own `_generate` and `_agenerate`, as far as the framework looks at them.
+_ASKED = inspect.Signature(list(inspect.signature(ModelGate.agenerate).parameters.values())[1:])
+
+
 def gated_tool(stage: Stage, tool: BaseTool, given: Any, call_id: str | None) -> BaseTool:
     """A copy of a tool for one call, whose body asks the World."""
     twin = copy.copy(tool)
     gate = ToolGate(stage, tool, given, call_id)
-    vars(twin).update(
-        {
-            MARK: True,
-            "_run": _like(tool._run, gate.run),
-            "_arun": _like(tool._arun, gate.arun),
-        }
-    )
+    parts = vars(twin)
+    parts[MARK] = True
+    parts["_run"] = like(tool._run, gate.run)
+    parts["_arun"] = like(tool._arun, gate.arun)
+    if type(tool)._filter_injected_args is BaseTool._filter_injected_args:
+        # What it would work out anew at every call.
+        parts["_filter_injected_args"] = gate.shown
     return twin
 
 
@@ -237,6 +234,11 @@ class ToolGate:
         self._tool = tool
         self._given = given
         self._call_id = call_id
+
+    def shown(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments that a model may know of."""
+        hidden = _injected(self._tool)
+        return {name: value for name, value in given.items() if name not in hidden}
 
     async def arun(self, *args: Any, **checked: Any) -> Any:
         """The World's answer to a call whose arguments the framework has checked."""
@@ -290,15 +292,12 @@ class ToolGate:
         raw = self._given
         if not isinstance(raw, dict):
             return {_first_name(self._tool): args[0] if args else raw}
-        hidden = _injected(self._tool)
-        named = {
-            name: value for name, value in cast("dict[str, Any]", raw).items() if name not in hidden
-        }
+        named = self.shown(cast("dict[str, Any]", raw))
         if args:
             return named
-        if set(named) <= set(checked):
+        if named.keys() <= checked.keys():
             return {name: checked[name] for name in named}
-        hidden = {"run_manager", "callbacks", "config", *hidden}
+        hidden = {"run_manager", "callbacks", "config", *_injected(self._tool)}
         return {name: value for name, value in checked.items() if name not in hidden}
 
     def _shaped(self, value: Json) -> Any:
@@ -319,22 +318,11 @@ def _injected(tool: BaseTool) -> frozenset[str]:
     key = schema if isinstance(schema, type) else type(tool)
     known = _INJECTED.get(key)
     if known is None:
-        every = dict.fromkeys([*getattr(schema, "model_fields", ()), "run_manager", "callbacks"])
+        fields = getattr(schema, "model_fields", None) or getattr(schema, "__fields__", ())
+        every = dict.fromkeys([*fields, "run_manager", "callbacks"])
         shown = tool._filter_injected_args(every)
         known = _INJECTED[key] = frozenset(every) - frozenset(shown)
     return known | tool._injected_args_keys
-
-
-def _like(real: Callable[..., Any], gate: Callable[..., Any]) -> Callable[..., Any]:
-    """A stand-in that is asked with the same arguments as the real one would be."""
-
-    def stand_in(*args: Any, **given: Any) -> Any:
-        return gate(*args, **given)
-
-    # All that the framework looks at, and made for every call: a whole `wraps` costs more.
-    stand_in.__annotations__ = getattr(real, "__annotations__", {})
-    stand_in.__wrapped__ = real  # pyright: ignore[reportFunctionMemberAccess]
-    return stand_in
 
 
 def _managed(ask: Callable[..., Any], run_manager: Any) -> dict[str, Any]:

@@ -7,13 +7,19 @@ The user's own saver is never touched: it would share its threads between cases.
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import base64
-import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import deepcopy
 from inspect import Signature, signature
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, messages_from_dict
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_from_dict,
+)
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -25,21 +31,26 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic_core import from_json, to_json
 
 from greenroom.errors import AgentFailed, BadValue
 from greenroom.ledger.plain import Json, plain
 
 THREAD = "greenroom"
+_PUTTING = "_checkpointer_put_after_previous"
+"""How the framework calls its own way to put a checkpoint."""
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=True)
 
+_USUAL = frozenset((HumanMessage, AIMessage, ToolMessage, SystemMessage))
 _LEAVES = frozenset((str, int, bool, type(None)))
 
+Version = str | int
 Write = tuple[str, str, Any, str]
 Items = list[Json]
 Saved = tuple[Checkpoint, CheckpointMetadata, str | None]
 
 
-class Memory(BaseCheckpointSaver[str]):
+class Memory(BaseCheckpointSaver[Any]):
     """The newest checkpoint of each graph and subgraph of one run, with its pending writes."""
 
     def __init__(self) -> None:
@@ -134,10 +145,12 @@ class Memory(BaseCheckpointSaver[str]):
         """Keep pending writes."""
         self.put_writes(config, writes, task_id, task_path)
 
-    def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002
+    def get_next_version(self, current: Version | None, channel: None) -> Version:  # noqa: ARG002
         """Versions only need an order; they are the same whenever the same run is played."""
-        number = int(str(current).partition(".")[0]) if current else 0
-        return f"{number + 1:032}.0"
+        if isinstance(current, str):
+            # Texts cannot be put in order with numbers: a run that has them keeps to them.
+            return f"{int(current.partition('.')[0]) + 1:032}.0"
+        return (current or 0) + 1
 
     def dump(self, more: dict[str, Json]) -> Items:
         """Messages one by one, then everything else: what was there before stays as it was."""
@@ -187,14 +200,27 @@ class Memory(BaseCheckpointSaver[str]):
 class _Writing:
     """`aput_writes` with its signature written down, for which the framework asks in every run."""
 
-    __slots__ = ("_memory",)
+    __slots__ = ("memory",)
     __signature__ = Signature(list(signature(Memory.aput_writes).parameters.values())[1:])
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        self.memory = memory
 
     async def __call__(self, *args: Any, **given: Any) -> None:
-        self._memory.put_writes(*args, **given)
+        self.memory.put_writes(*args, **given)
+
+
+def remembered(work: Any, args: tuple[Any, ...]) -> bool:
+    """Do at once what the framework has to do with a memory of ours; False if it is other work."""
+    if type(work) is _Writing:
+        work.memory.put_writes(*args)
+        return True
+    memory = getattr(getattr(work, "__self__", None), "checkpointer", None)
+    if not isinstance(memory, Memory) or work.__name__ != _PUTTING:
+        return False
+    # What the framework would wait for first is done already: it went this way too.
+    memory.put(*args[-4:])
+    return True
 
 
 def _config(ns: str, id: str | None) -> RunnableConfig:
@@ -211,14 +237,21 @@ def _is_messages(value: Any) -> bool:
 
 
 def _told(message: BaseMessage) -> Json:
-    told = {"type": message.type, "data": message.model_dump(exclude_none=True)}
-    usual = isinstance(message.content, str) and not message.additional_kwargs
-    if usual and not message.response_metadata and vars(message).get("artifact") is None:
-        return told
+    parts = vars(message)
+    if type(message) in _USUAL and _is_text(parts) and not message.model_extra:
+        # What a message does not say, and what kind it is, need not be in its data.
+        said = {k: part for k, part in parts.items() if (part or part == "") and k != "type"}
+        return {"type": message.type, "data": said}
     try:
-        return plain(told)
+        return plain({"type": message.type, "data": message.model_dump(exclude_none=True)})
     except BadValue:
         return _kept(message)
+
+
+def _is_text(parts: dict[str, Any]) -> bool:
+    """Whether a message has only what is JSON in any case."""
+    rare = parts["additional_kwargs"] or parts["response_metadata"]
+    return type(parts["content"]) is str and not rare and parts.get("artifact") is None
 
 
 def _message(told: Json) -> BaseMessage:
@@ -251,7 +284,12 @@ def _kept(value: Any) -> Json:
 
 def _noted(value: Any) -> Json:
     """What the framework keeps about its state: nobody reads it but the framework, so it is one text."""
-    return {"text": json.dumps(value)} if _is_plain(value) else _kept(value)
+    try:
+        text = to_json(value)
+    except ValueError:
+        return _kept(value)
+    # Whether it comes back as what it was is quicker to try than to see from its parts.
+    return {"text": text.decode()} if from_json(text) == value else _kept(value)
 
 
 def _restored(told: Json, where: str) -> Any:
@@ -261,7 +299,7 @@ def _restored(told: Json, where: str) -> Any:
             f"turn to the next. Keep data in the state, and objects in the context."
         )
     if "text" in told:
-        return json.loads(told["text"])
+        return from_json(told["text"])
     if "json" in told:
         return deepcopy(told["json"])
     return _SERDE.loads_typed((told["kind"], base64.b64decode(told["data"])))

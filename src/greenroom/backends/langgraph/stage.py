@@ -5,7 +5,7 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp, ParentCommand
 
-from greenroom.backends.foreign import Invocation, held
+from greenroom.backends.foreign import Invocation
 from greenroom.backends.langgraph.threads import Bridge
 from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, NodeStarted
 from greenroom.ledger.plain import Json
@@ -43,28 +43,30 @@ class Stage:
         return PLACE.get() or self.invocation.root
 
     @property
-    def node(self) -> str:
-        """The node that is at work."""
-        begun = self.invocation.trail.started.get(self.path)
-        return begun.node if begun else self.name
-
-    @property
     def agent(self) -> str:
         """The graph whose node is at work: the outermost one, or the node that holds it."""
         outer = self.invocation.trail.started.get(self.path.rpartition("/")[0])
         return outer.node if outer else self.name
 
+    @property
+    def asker(self) -> dict[str, Any]:
+        """Who asks a model now: the node at work, and how many replies its models had in the run."""
+        trail, path, agent = self.invocation.trail, self.path, self.agent
+        begun = trail.started.get(path)
+        node = begun.node if begun else self.name
+        n = sum([reply.node == node and reply.agent == agent for reply in trail.replied])
+        return {"agent": agent, "node": node, "path": path, "n": n}
+
     def begin(self, name: str, key: str) -> str:
         """A task of the framework begins, or goes on after a pause; its path."""
-        return self.bridge.do(lambda: self._enter(name, key))
+        return self.bridge.do(self._enter, name, key)
 
     def end(self, name: str, key: str, error: BaseException | None) -> None:
         """A task has ended, well or not; one that only pauses stays open."""
         if error is None or isinstance(error, ParentCommand):
-            self.bridge.do(lambda: self._leave(name, key))
+            self.bridge.do(self._leave, name, key)
         elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
-            what, kind = str(error), type(error).__name__
-            self.bridge.do(lambda: self._fail(name, key, what, kind))
+            self.bridge.do(self._fail, name, key, str(error), type(error).__name__)
 
     def answered(self) -> ModelReplied | None:
         """The reply that this model call got before its node was paused, if it did."""
@@ -74,12 +76,6 @@ class Stage:
         steps = self.invocation.trail.steps.get(path, ())
         given = [step for step in steps if isinstance(step, ModelReplied)]
         return given[n] if n < len(given) else None
-
-    def replies(self) -> int:
-        """How many replies this node's models have given in the whole run."""
-        node, agent = self.node, self.agent
-        given = self.invocation.trail.replied
-        return sum(reply.node == node and reply.agent == agent for reply in given)
 
     def is_done(self, call_id: str) -> bool:
         """Whether a tool call had its answer before this advance began."""
@@ -123,7 +119,7 @@ class Stage:
 class AtWork:
     """A task of the framework at work: what is asked meanwhile is asked at its place."""
 
-    __slots__ = ("_key", "_name", "_place", "_stage")
+    __slots__ = ("_key", "_name", "_stage", "_token")
 
     def __init__(self, stage: Stage, task: Any) -> None:
         self._stage = stage
@@ -131,11 +127,13 @@ class AtWork:
         self._key = key_of(task)
 
     def __enter__(self) -> None:
-        self._place = held(PLACE, self._stage.begin(self._name, self._key))
-        self._place.__enter__()
+        self._token = PLACE.set(self._stage.begin(self._name, self._key))
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._place.__exit__()
+        try:  # noqa: SIM105 - around every task, where `suppress` costs as much as the rest
+            PLACE.reset(self._token)
+        except ValueError:  # thrown away, and ended in another context: there is nothing to undo
+            pass
         self._stage.end(self._name, self._key, error)
 
 

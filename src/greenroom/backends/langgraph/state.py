@@ -50,8 +50,6 @@ def _is_state(graph: Graph, key: str) -> bool:
 
 
 def _holds_messages(value: Any) -> bool:
-    return isinstance(value, BaseMessage) or (
-        isinstance(value, list | tuple)
-        and bool(value)  # pyright: ignore[reportUnknownArgumentType]
-        and isinstance(value[0], BaseMessage)
-    )
+    if isinstance(value, list | tuple):
+        return bool(value) and isinstance(value[0], BaseMessage)
+    return isinstance(value, BaseMessage)

@@ -6,9 +6,10 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event, Lock, Thread, get_ident
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 # Seconds after which an event loop that has not begun our errand counts as blocked by its caller.
 _PATIENCE = 0.25
@@ -46,13 +47,13 @@ class Bridge:
         finally:
             self._open.discard(errand)
 
-    def do(self, act: Callable[[], T]) -> T:
+    def do(self, act: Callable[P, T], *args: P.args, **given: P.kwargs) -> T:
         """Do something small on the run's own thread, which alone may write the ledger."""
-        if self.is_here:
-            return act()
+        if get_ident() == self._thread:
+            return act(*args, **given)
 
         async def work() -> T:
-            return act()
+            return act(*args, **given)
 
         return self.wait(work)
 

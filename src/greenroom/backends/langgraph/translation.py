@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -32,17 +33,19 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "ToolMessageChunk": "tool",
 }
-_SYSTEM = ("system", "SystemMessageChunk")
+_NAMES = ("model_name", "model", "model_id")
+_NAMED: "WeakKeyDictionary[type, tuple[str, ...]]" = WeakKeyDictionary()
+"""Which of these the models of a class have."""
 
 
 def request_of(
     messages: Sequence[BaseMessage], options: dict[str, Any], **asker: Any
 ) -> ModelRequest:
     """A question of the framework to its model, as ours; `asker` says who asks, and where."""
-    system = [text_of(found) for found in messages if found.type in _SYSTEM]
+    told = [_message(found) for found in messages]
     return ModelRequest(
-        messages=tuple([_message(found) for found in messages]),
-        instructions="\n\n".join(system),
+        messages=tuple(told),
+        instructions="\n\n".join([one.text for one in told if one.role == "system"]),
         tools=tuple([_spec(tool) for tool in options.get("tools") or ()]),
         output_schema=_schema(options.get("response_format")),
         **asker,
@@ -123,10 +126,16 @@ def text_of(message: BaseMessage) -> str:
 
 def model_name(model: BaseChatModel) -> str:
     """What to call a model in ledgers."""
-    for field in ("model_name", "model", "model_id"):
+    kind = type(model)
+    # What a class may take beside its fields is each model's own affair.
+    fields = _NAMED.get(kind) if model.model_extra is None else _NAMES
+    if fields is None:
+        # Pydantic is slow to say that a model has none of them.
+        fields = _NAMED[kind] = tuple([field for field in _NAMES if hasattr(model, field)])
+    for field in fields:
         if isinstance(name := getattr(model, field, None), str) and name:
             return name
-    return type(model).__name__
+    return kind.__name__
 
 
 def _message(message: BaseMessage) -> Message:
@@ -134,7 +143,7 @@ def _message(message: BaseMessage) -> Message:
     if role == "tool":
         answer, name = cast(ToolMessage, message), message.name or ""
         return Message("tool", text_of(answer), call_id=answer.tool_call_id, tool=name)
-    return Message(role, text_of(message), _calls(message))
+    return Message(role, text_of(message), _calls(message) if role == "assistant" else ())
 
 
 def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:

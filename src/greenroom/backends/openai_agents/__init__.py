@@ -22,7 +22,7 @@ from greenroom.backends.backend import Advance, Feature, Interception, Resumptio
 from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
 from greenroom.backends.openai_agents.dispatch import install
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
-from greenroom.backends.openai_agents.stage import STAGE, Stage
+from greenroom.backends.openai_agents.stage import STAGE, Settled, Stage
 from greenroom.backends.openai_agents.translation import args_of
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.changes import Change
@@ -75,6 +75,7 @@ class OpenAIAgentsBackend:
         self.agent = agent
         self._live = tuple(live_servers)
         self._members = agents_of(agent, self._live)
+        self._settled = Settled(self._members)
         self._context = context
         self._config = replace(run_config or RunConfig(), tracing_disabled=True)
         self._max_turns = max_turns
@@ -103,7 +104,7 @@ class OpenAIAgentsBackend:
         return await invocation.play(lambda: self._run(invocation))
 
     async def _run(self, invocation: Invocation) -> Played:
-        stage = Stage(invocation, self._live)
+        stage = Stage(invocation, self._live, self._settled)
         context = self._context_of(invocation)
         with held(STAGE, stage):
             agent, given = await self._given(invocation, context)
@@ -166,8 +167,10 @@ class OpenAIAgentsBackend:
             told = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
             return Played([told], yields=tuple(waits))
         stage.outermost.leave()
-        items = [jsonable(item) for item in result.to_input_list()]
-        output = plain(jsonable(result.final_output), "the agent's output")
+        items = cast("list[Json]", jsonable(result.to_input_list()))
+        output = result.final_output
+        if type(output) is not str:
+            output = plain(jsonable(output), "the agent's output")
         return Played([*items, {"agent": result.last_agent.name}], output)
 
     def _record_state(self, invocation: Invocation, context: Any) -> None:

@@ -42,11 +42,15 @@ def _tools_seam(real: Call) -> Call:
             return await real(self, run_context)
         if why := unheld_part(self, stage.live_servers):
             raise stage.invocation.keep(ToolRefused(why))
+        found = stage.settled.get(self)
+        if found is None:
+            found = await real(self, run_context)
+            stage.settled.put(self, found)
         return [
             gated_tool(stage, tool)
             if isinstance(tool, FunctionTool) and MARK not in tool.__dict__
             else tool
-            for tool in await real(self, run_context)
+            for tool in found
         ]
 
     return get_all_tools

@@ -35,7 +35,9 @@ from greenroom.world.recording import ToolError
 from greenroom.world.world import Pending, ToolRequest
 
 MARK = "_greenroom_gated"
-Ask = Callable[[dict[str, Any]], Any]
+Args = dict[str, Any]
+Ask = Callable[[Args], Any]
+Check = Callable[[ToolContext[Any], str], Any]
 
 _ORDER = (
     "system_instructions",
@@ -47,7 +49,7 @@ _ORDER = (
     "tracing",
 )
 _asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
-_checkers: "WeakKeyDictionary[Any, FunctionTool]" = WeakKeyDictionary()
+_checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
 
 
 class GatedModel(Model):
@@ -200,25 +202,26 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
     async def _checked(self, ctx: ToolContext[Any], input: str) -> Any:
         """Let the framework check the arguments, where it is the one who does."""
         ctx._function_tool_arguments = None
-        function = getattr(self._tool, "__wrapped__", None)
-        if function is None:
-            return await self._ask(ctx, input, args_of(input))
+        tool, origin = self._tool, origin_of(self._tool)
+        if origin.fn is tool:
+            return await self._ask(ctx, input, args_of(input), origin)
 
         async def ask(checked: dict[str, Any]) -> Any:
             given = args_of(input)
-            told = {name: value for name, value in checked.items() if name in given}
-            return await self._ask(ctx, input, told if set(given) <= set(checked) else checked)
+            if given.keys() <= checked.keys():
+                checked = {name: value for name, value in checked.items() if name in given}
+            return await self._ask(ctx, input, checked, origin)
 
         with held(_asking, ask):
-            return await _checker(function, self._tool).on_invoke_tool(ctx, input)
+            return await _checker(origin.fn, tool)(ctx, input)
 
-    async def _ask(self, ctx: ToolContext[Any], input: str, told: dict[str, Any]) -> Any:
+    async def _ask(self, ctx: ToolContext[Any], input: str, told: Args, origin: Origin) -> Any:
         stage, tool = self._stage, self._tool
         path, name = stage.level.path, tool.name
         args = cast("dict[str, Json]", plain(jsonable(told), f"arguments of {name!r}"))
         n = stage.invocation.trail.call_number(name, ctx.tool_call_id, path)
-        request = ToolRequest(ctx.tool_call_id, name, args, path, origin=origin_of(tool), n=n)
-        body = getattr(tool.on_invoke_tool, "_invoke_tool_impl", tool.on_invoke_tool)
+        request = ToolRequest(ctx.tool_call_id, name, args, path, origin=origin, n=n)
+        body = _body_of(tool)
 
         async def run() -> Any:
             return await body(ctx, input)
@@ -240,24 +243,29 @@ def is_delegation(tool: FunctionTool) -> bool:
     return own and getattr(tool, "_agent_instance", None) is not None
 
 
+def _body_of(tool: FunctionTool) -> Check:
+    """What a tool does, below its policy for failures."""
+    return getattr(tool.on_invoke_tool, "_invoke_tool_impl", tool.on_invoke_tool)
+
+
 def origin_of(tool: FunctionTool) -> Origin:
     """The author's function behind a tool, or the tool itself."""
     return Origin(getattr(tool, "__wrapped__", None) or tool, tool)
 
 
-def _checker(function: Any, tool: FunctionTool) -> FunctionTool:
+def _checker(function: Any, tool: FunctionTool) -> Check:
     """The framework's own check of a function's arguments, with nothing behind it but the asking."""
-    if function not in _checkers:
-        signature = inspect.signature(function)
+    known = _checkers.get(function)
+    if known is None:
+        told = _teller(inspect.signature(function))
 
         @functools.wraps(function)
         async def stand_in(*args: Any, **given: Any) -> Any:
             ask = _asking.get()
             assert ask is not None
-            bound = signature.bind(*args, **given)
-            return await ask(_told(bound))
+            return await ask(told(args, given))
 
-        _checkers[function] = function_tool(
+        checker = function_tool(
             stand_in,
             name_override=tool.name,
             strict_mode=tool.strict_json_schema,
@@ -265,18 +273,30 @@ def _checker(function: Any, tool: FunctionTool) -> FunctionTool:
         )
         # By now the signature is read; a value that held its key would never be let go.
         del stand_in.__wrapped__
-    return _checkers[function]
+        known = _checkers[function] = _body_of(checker)
+    return known
 
 
-def _told(bound: inspect.BoundArguments) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            found |= value
-        elif not isinstance(value, ToolContext):
-            found[name] = value
-    return found
+def _teller(signature: inspect.Signature) -> Callable[[tuple[Any, ...], dict[str, Any]], Args]:
+    """Tells a function's arguments by name, without the context that the framework puts in."""
+    kinds = {name: one.kind for name, one in signature.parameters.items()}
+    spread = inspect.Parameter.VAR_KEYWORD
+
+    def told(args: tuple[Any, ...], given: dict[str, Any]) -> Args:
+        found: Args = {}
+        for name, value in signature.bind(*args, **given).arguments.items():
+            if kinds[name] is spread:
+                found |= value
+            elif not isinstance(value, ToolContext):
+                found[name] = value
+        return found
+
+    def told_simply(args: tuple[Any, ...], given: dict[str, Any]) -> Args:
+        found = dict(zip(kinds, args, strict=False)) | given
+        return {name: part for name, part in found.items() if not isinstance(part, ToolContext)}
+
+    spreads = {spread, inspect.Parameter.VAR_POSITIONAL}
+    return told if spreads & set(kinds.values()) else told_simply
 
 
 def _paused(ctx: ToolContext[Any]) -> bool:

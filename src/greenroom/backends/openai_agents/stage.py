@@ -1,6 +1,9 @@
 """One advance of one run: which agents are at work, and where in the ledger."""
 
+from collections.abc import Iterable
 from contextvars import ContextVar
+from operator import is_
+from typing import Any
 
 from greenroom.backends.foreign import Invocation
 from greenroom.ledger.events import NodeEnded, NodeStarted
@@ -69,14 +72,47 @@ class Level:
         return path
 
 
+class Settled:
+    """Agents that have all of their tools in every turn, as the framework found once.
+
+    It asks in each turn anew, with a task for every tool. Where no server lists tools and nothing
+    decides about one, only a change of the list itself could make a difference.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, members: Iterable[object]) -> None:
+        self._found: dict[int, list[Any] | None] = {id(member): None for member in members}
+        """The tools of each agent, by its identity; whoever made this holds the agents."""
+
+    def get(self, agent: Any) -> list[Any] | None:
+        """The agent's tools, if they cannot be others than those that were found before."""
+        found = self._found.get(id(agent))
+        if found is None or agent.mcp_servers or not _are_same(found, agent.tools):
+            return None
+        return found if all(tool.is_enabled is True for tool in found) else None
+
+    def put(self, agent: Any, found: list[Any]) -> None:
+        """Remember what the framework found, if it is all that the agent has."""
+        if id(agent) in self._found and _are_same(found, agent.tools):
+            self._found[id(agent)] = found
+
+
+def _are_same(some: list[Any], others: list[Any]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
 class Stage:
     """What the gates of one advance share."""
 
-    __slots__ = ("invocation", "live_servers", "outermost")
+    __slots__ = ("invocation", "live_servers", "outermost", "settled")
 
-    def __init__(self, invocation: Invocation, live_servers: tuple[object, ...]) -> None:
+    def __init__(
+        self, invocation: Invocation, live_servers: tuple[object, ...], settled: Settled
+    ) -> None:
         self.invocation = invocation
         self.live_servers = live_servers
+        self.settled = settled
         self.outermost = Level(invocation, invocation.root)
         self.outermost.take_up()
 
@@ -87,4 +123,4 @@ class Stage:
 
     def replies(self, agent: str) -> int:
         """How many replies this agent's model has given in the whole run."""
-        return sum(reply.agent == agent for reply in self.invocation.trail.replied)
+        return sum([reply.agent == agent for reply in self.invocation.trail.replied])

@@ -14,7 +14,6 @@ from openai.types.responses import (
     ResponseCompletedEvent,
     ResponseFunctionToolCall,
     ResponseOutputMessage,
-    ResponseOutputRefusal,
     ResponseOutputText,
 )
 
@@ -37,18 +36,16 @@ def request_of(
     **asker: Any,
 ) -> ModelRequest:
     """A question of the framework to its model, as ours; `asker` says who asks, and where."""
-    given = [{"role": "user", "content": items}] if isinstance(items, str) else items
-    named: dict[str, str] = {}
     specs = [
-        *(
-            Spec(t.name, t.description, t.params_json_schema)
-            for t in tools
-            if isinstance(t, FunctionTool)
-        ),
-        *(Spec(h.tool_name, h.tool_description, h.input_json_schema) for h in handoffs),
+        Spec(t.name, t.description, t.params_json_schema)
+        for t in tools
+        if isinstance(t, FunctionTool)
     ]
+    for one in handoffs:
+        specs.append(Spec(one.tool_name, one.tool_description, one.input_json_schema))
+    said = [Message("user", items)] if isinstance(items, str) else _messages(items)
     return ModelRequest(
-        messages=tuple([found for item in given for found in _messages(item, named)]),
+        messages=tuple(said),
         instructions=instructions or "",
         tools=tuple(specs),
         output_schema=None if schema is None or schema.is_plain_text() else schema.json_schema(),
@@ -66,7 +63,7 @@ def reply_of(response: ModelResponse) -> ModelReply:
             [
                 ToolCall(item.name, args_of(item.arguments), item.call_id)
                 for item in response.output
-                if isinstance(item, ResponseFunctionToolCall)
+                if _kind(item) == "function_call" and isinstance(item, ResponseFunctionToolCall)
             ]
         ),
         usage=Tokens(used.input_tokens, used.output_tokens) if known else None,
@@ -162,31 +159,35 @@ def args_of(encoded: str) -> dict[str, Json]:
 
 
 def _said(item: Any) -> str:
-    if not isinstance(item, ResponseOutputMessage):
+    if _kind(item) != "message":
         return ""
-    return "".join(
-        part.refusal if isinstance(part, ResponseOutputRefusal) else part.text
-        for part in item.content
-    )
+    return "".join([p.refusal if _kind(p) == "refusal" else p.text for p in item.content])
 
 
-def _messages(item: Any, named: dict[str, str]) -> list[Message]:
-    told: dict[str, Any] = item if isinstance(item, dict) else jsonable(item)
-    match told.get("type", "message"):
-        case "message":
+def _kind(item: Any) -> str:
+    # By its own name for it: `isinstance` is slow to say no of a pydantic class.
+    return getattr(item, "type", "")
+
+
+def _messages(items: Iterable[Any]) -> list[Message]:
+    found: list[Message] = []
+    named: dict[str, str] = {}
+    for item in items:
+        told: dict[str, Any] = item if isinstance(item, dict) else jsonable(item)
+        kind = told.get("type", "message")
+        if kind == "message":
             role = _ROLES.get(str(told.get("role")), "user")
-            return [Message(role, _text(told.get("content")))]
-        case "function_call":
+            found.append(Message(role, _text(told.get("content"))))
+        elif kind == "function_call":
             call_id, tool = str(told["call_id"]), str(told["name"])
             named[call_id] = tool
             call = ToolCall(tool, args_of(str(told["arguments"])), call_id)
-            return [Message("assistant", "", (call,))]
-        case "function_call_output":
+            found.append(Message("assistant", "", (call,)))
+        elif kind == "function_call_output":
             call_id = str(told["call_id"])
             tool = named.get(call_id, "")
-            return [Message("tool", _text(told["output"]), call_id=call_id, tool=tool)]
-        case _:
-            return []
+            found.append(Message("tool", _text(told["output"]), call_id=call_id, tool=tool))
+    return found
 
 
 def _text(content: Any) -> str:
