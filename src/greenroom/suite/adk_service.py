@@ -14,6 +14,7 @@ from time import perf_counter, time
 from typing import Any
 
 from google.adk.apps import App
+from google.adk.artifacts import BaseArtifactService
 from google.adk.evaluation.base_eval_service import (
     EvaluateConfig,
     EvaluateRequest,
@@ -24,6 +25,7 @@ from google.adk.evaluation.base_eval_service import (
 )
 from google.adk.evaluation.eval_config import EvalConfig, get_eval_metrics_from_config
 from google.adk.evaluation.eval_metrics import EvalMetric, EvalMetricResult, EvalStatus
+from google.adk.sessions import BaseSessionService
 
 from greenroom.backends.adk import AdkBackend
 from greenroom.backends.adk.served import APP, ServedBackend
@@ -47,6 +49,7 @@ from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.fence import passage
 from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
+from greenroom.suite.adk_keeping import Named, Place, TrialFiles
 from greenroom.suite.adk_stand_ins import (
     CLASH,
     SET,
@@ -84,6 +87,9 @@ async def evaluate_in_adk(
     judge_hosts: Collection[str] = (),
     concurrency: int = CONCURRENCY,
     seconds_per_metric: float = METRIC_SECONDS,
+    session_service: BaseSessionService | None = None,
+    artifact_service: BaseArtifactService | None = None,
+    service_hosts: Collection[str] = (),
 ) -> Report:
     """Rehearse an agent of google-adk in its own `LocalEvalService`, and judge by its `criteria`.
 
@@ -91,8 +97,15 @@ async def evaluate_in_adk(
     as far as the criteria look at it; the rest, the metrics of the case, and `metrics` are measured
     beside that. A metric of google-adk that could not run leaves the case unmeasured, where
     google-adk itself would let it pass. Its judges reach their models only at `judge_hosts`.
+
+    A `session_service` gets a copy of every trial's session, event by event, under the app's name
+    (the set's, for a bare agent) and an id of the trial's own, which is among the result's notes.
+    The run lives on a session of ours: a copy that fails is a note and changes no verdict. In an
+    `artifact_service` each trial keeps its files, under the same names; if it breaks, so does the
+    trial. Both run inside the fence, and reach nobody but `service_hosts`.
     """
     check_fence()
+    named = Named(session_service, artifact_service, service_hosts)
     if isinstance(agent, str):
         agent = await load_agent(agent)
     if agent is not None:
@@ -106,11 +119,11 @@ async def evaluate_in_adk(
         if metric.name in config.criteria:
             raise BadInput(f"{metric.name!r} {CLASH}")
     theirs = _Theirs.opened(config, judge_hosts)
-    run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric)
+    name = evalset.name or evalset.id
+    run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric, named, name)
     at, begun = time(), perf_counter()
     with vigil():
         results = await run.results(evalset, concurrency)
-    name = evalset.name or evalset.id
     took = perf_counter() - begun
     return Report(results, name, took, id=new_report_id(), evalset_id=evalset.id, at=at)
 
@@ -124,6 +137,8 @@ class _Run:
     ours: list[Any]
     allow_tools: Collection[Any]
     seconds_per_metric: float
+    named: Named
+    name: str
 
     async def results(self, evalset: EvalSet, concurrency: int) -> list[CaseResult]:
         """Every trial of every case, so many under way at once."""
@@ -145,8 +160,11 @@ class _Run:
             try:
                 check_judged(case, self.theirs.criteria)
                 ours = ours_beside(case, self.ours, self.theirs.criteria)
-                service = _Service(self.theirs, case)
-                served = ServedBackend(case.agent or self.agent, service.play)
+                place = self._place(case, trial)
+                copy = self.named.copy_to(place)
+                service = _Service(self.theirs, case, self.named, place)
+                served = ServedBackend(case.agent or self.agent, service.play, copy)
+                served.way_out = self.named.way_out
             except (GreenroomError, ValueError) as error:
                 return replace(broken(case, error), trial=trial)
             judging = _Judging(
@@ -157,11 +175,18 @@ class _Run:
             )
             settings = Settings(measuring=judging, allow_tools=self.allow_tools)
             take = Take(Play(0, replace(case, agent=None), trial))
-            try:
-                result = await play_case(served, take, settings)
-            finally:
-                await served.close()
-        return replace(result, trial=trial, notes=(*result.notes, *service.notes))
+            async with copy or nullcontext():
+                try:
+                    result = await play_case(served, take, settings)
+                finally:
+                    await served.close()
+        copied = () if copy is None else copy.notes
+        return replace(result, trial=trial, notes=(*result.notes, *service.notes, *copied))
+
+    def _place(self, case: Case, trial: int) -> Place:
+        agent = case.agent or self.agent
+        app = agent.name if isinstance(agent, App) else self.name
+        return Place.of_trial(app, case.id, trial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +243,12 @@ def _number(given: Any) -> Any:
 class _Service:
     """google-adk's service for one run of one case."""
 
-    def __init__(self, theirs: _Theirs, case: Case) -> None:
+    def __init__(self, theirs: _Theirs, case: Case, named: Named, place: Place) -> None:
         self.notes: list[str] = []
         self.theirs = theirs
         self._case = case
+        self._named = named
+        self._place = place
         self._shelf = OneCase(their_case(case))
         self._listener = Listener(theirs.registry)
         self._made: Any = None
@@ -233,6 +260,7 @@ class _Service:
             eval_sets_manager=self._shelf,
             metric_evaluator_registry=self._listener,
             session_service=served.sessions,
+            artifact_service=self._files(served),
             user_simulator_provider=OurUser(served.prompter),
             app=app,
         )
@@ -243,6 +271,12 @@ class _Service:
         if result.status is InferenceStatus.FAILURE:
             raise AgentFailed(f"google-adk could not run the agent: {result.error_message}")
         return result
+
+    def _files(self, served: ServedBackend[InferenceResult]) -> TrialFiles | None:
+        named = self._named
+        if named.artifacts is None:
+            return None
+        return TrialFiles(named.artifacts, self._place, named.hosts, served.broke)
 
     async def judge(self, played: InferenceResult | None) -> dict[str, Outcome]:
         """What the service says to the run, by metric; nothing is left out."""

@@ -9,7 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / ".envs" / "adk-eval"
-NEEDED = ("google-adk[eval,a2a,mcp]>=2.13,<3", "rich>=13", "pytest>=8.3")
+# google-adk keeps sessions in databases by way of SQLAlchemy.
+NEEDED = (
+    "google-adk[eval,a2a,mcp]>=2.13,<3",
+    "sqlalchemy[asyncio]>=2,<3",
+    "rich>=13",
+    "pytest>=8.3",
+)
 
 
 def environment() -> Path:

@@ -14,14 +14,14 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from greenroom.backends.adk import MEMORY, AdkBackend
-from greenroom.backends.adk.sessions import Sessions
+from greenroom.backends.adk.sessions import Keeper, Sessions
 from greenroom.backends.adk.stage import PLACE, Stage
 from greenroom.backends.adk.state import pour, prefixed
 from greenroom.backends.adk.tripwire import Tripwire
 from greenroom.backends.adk.turns import is_last_word, message_for, played, record_state
 from greenroom.backends.backend import Advance, Resumption
 from greenroom.backends.foreign import Invocation, Played
-from greenroom.errors import AgentFailed
+from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.ledger import Ledger
 from greenroom.world.world import World
 
@@ -62,18 +62,23 @@ class ServedBackend(AdkBackend, Generic[T]):
     """Plays one run of an agent that `serve` drives.
 
     `serve` is handed the gated copy and begins when the first message is there; what it makes of
-    the run in the end is told by `over`.
+    the run in the end is told by `over`. `keeper` is told what is in the run's session.
     """
 
     resumes: ClassVar[Resumption] = "no"
 
     def __init__(
-        self, agent: Any, serve: "Callable[[ServedBackend[T], App], Coroutine[Any, Any, T]]"
+        self,
+        agent: Any,
+        serve: "Callable[[ServedBackend[T], App], Coroutine[Any, Any, T]]",
+        keeper: Keeper | None = None,
     ) -> None:
         super().__init__(agent)
         self.prompter = Prompter()
-        self.sessions = Sessions(self._hear)
+        self.sessions = Sessions(self._hear, None if keeper is None else self._keep)
+        self.way_out = ""
         self._serve = serve
+        self._keeper = keeper
         self._events: list[Event] = []
         self._staged: tuple[Stage, Tripwire] | None = None
         self._task: asyncio.Task[T] | None = None
@@ -98,14 +103,19 @@ class ServedBackend(AdkBackend, Generic[T]):
             self._task.cancel()
             await asyncio.wait([self._task], timeout=1)
 
+    def broke(self, error: GreenroomError) -> GreenroomError:
+        """Let this error end the run, whatever the agent makes of it; given back to be raised."""
+        assert self._staged is not None
+        return self._staged[0].invocation.keep(error)
+
     async def _turn(self, invocation: Invocation) -> Played:
+        is_first = self._staged is None
         try:
             stage = await self._set_stage(invocation)
-            pour(
-                prefixed(invocation.ledger.fold(invocation.world.voice)),
-                self._session,
-                self.sessions,
-            )
+            state = prefixed(invocation.ledger.fold(invocation.world.voice))
+            if is_first and self._keeper is not None:
+                self._keeper.begin(state)
+            pour(state, self._session, self.sessions)
             begun = len(self._events)
             self.prompter.say(message_for(invocation, self._events))
             self._events = await self._rest()
@@ -138,6 +148,11 @@ class ServedBackend(AdkBackend, Generic[T]):
             stage, tripwire = self._staged
             tripwire.hear(event)
             record_state(stage, event, _ITS_OWN)
+
+    def _keep(self, session: Session, event: Event) -> None:
+        # Code of the agent may keep sessions of its own here.
+        if self._keeper is not None and session.id == SESSION:
+            self._keeper.keep(event)
 
     async def _rest(self) -> list[Event]:
         assert self._task is not None

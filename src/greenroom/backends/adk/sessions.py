@@ -4,21 +4,43 @@ A plug-in would not do. The framework asks plug-ins about an event one after the
 the first that gives an event of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
 
 
-class Sessions(InMemorySessionService):
-    """Sessions in memory; `heard` is told every event before it is kept."""
+class Keeper(Protocol):
+    """Keeps a session somewhere else too; neither call may wait, raise or change what it is told."""
 
-    def __init__(self, heard: Callable[[Event], None]) -> None:
+    def begin(self, state: Mapping[str, Any]) -> None:
+        """The session begins with this state, by prefixed keys."""
+        ...
+
+    def keep(self, event: Event) -> None:
+        """This event is in the session now, without temporary state."""
+        ...
+
+
+class Sessions(InMemorySessionService):
+    """Sessions in memory; `heard` is told every event before it is kept, and `kept` after that."""
+
+    def __init__(
+        self,
+        heard: Callable[[Event], None],
+        kept: Callable[[Session, Event], None] | None = None,
+    ) -> None:
         super().__init__()
         self._heard = heard
+        self._kept = kept
 
     async def append_event(self, session: Session, event: Event) -> Event:
         """Tell of the event, temporary state included, and keep the rest."""
-        if not event.partial:
-            self._heard(event)
-        return await super().append_event(session, event)
+        if event.partial:
+            return await super().append_event(session, event)
+        self._heard(event)
+        appended = await super().append_event(session, event)
+        if self._kept is not None:
+            self._kept(session, appended)
+        return appended
