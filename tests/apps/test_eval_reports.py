@@ -89,10 +89,9 @@ def test_failures_are_saved_as_an_eval_set_to_go_on_with(author, greenroom):
 
 @pytest.mark.parametrize(
     "words",
-    [["-f", "json=folder.yaml"], ["--save-failures", "folder.yaml"]],
+    [["-f", f"json={'x' * 300}.json"], ["--save-failures", f"{'x' * 300}.yaml"]],
 )
 def test_a_file_that_cannot_be_written_takes_nothing_with_it(shop, greenroom, words):
-    Path("folder.yaml").mkdir()
     result = greenroom("eval", "run", "shop.py", "--json", *words, "-f", "junit=b.xml")
     assert result.exit_code == 3
     assert "<testsuites" in Path("b.xml").read_text()
@@ -116,6 +115,17 @@ def test_a_place_below_a_file_is_refused_before_anything_is_played(shop, greenro
     assert "shop.py' is a file, and no folder" in result.stderr
     assert result.stdout == ""
     assert not Store(".greenroom").runs()
+
+
+@pytest.mark.parametrize("where", [["-f", "json=out"], ["--save-failures", "out"]])
+def test_a_folder_where_a_report_should_go_is_refused_before_anything_is_played(
+    shop, greenroom, where
+):
+    Path("out").mkdir(exist_ok=True)
+    result = greenroom("eval", "run", "shop.py", *where)
+    assert result.exit_code == 3
+    assert "'out' cannot be written: it is a folder. Name a file in it." in result.stderr
+    assert result.stdout == ""
 
 
 def test_an_agents_file_that_cannot_be_written_leaves_the_other_agents(author, greenroom):

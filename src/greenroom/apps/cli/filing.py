@@ -31,9 +31,18 @@ def planned(formats: Sequence[str], output: str) -> Plan:
 
 
 def check_reachable(path: Path) -> None:
-    """Refuse a path that no file can have, since a file stands where its folder should be."""
+    """Refuse a path that no file can have: a folder has it, or a file that of its folder."""
+    if _is_folder(path):
+        raise BadInput(f"{str(path)!r} cannot be written: it is a folder. Name a file in it.")
     if file := _file_in_the_way(path):
         raise BadInput(f"{str(path)!r} cannot be written: {str(file)!r} is a file, and no folder.")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that no file can have, as writing will tell
+        return False
 
 
 def _file_in_the_way(path: Path) -> Path | None:
