@@ -48,7 +48,10 @@ class Agent(Flow):
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name, if the agent has it."""
-        return next((tool for tool in self.tools if tool.name == name), None)
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        return None
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r})"

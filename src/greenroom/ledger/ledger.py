@@ -52,9 +52,9 @@ class Ledger:
         """Write `event` down at time `at`; its values become plain JSON copies."""
         # Events are frozen for everybody but the ledger that stamps them.
         given, events = event.__dict__, self._events
-        shape = (type(event), *given)
+        shape = tuple(given)
         try:
-            values, take, fold, is_stamped = _PLANS[shape]
+            values, take, fold, is_stamped = _PLANS[type(event)][shape]
         except KeyError:
             values, take, fold, is_stamped = _planned(event, shape)
         if is_stamped and event.seq not in (-1, len(events)):
@@ -198,8 +198,8 @@ class Ledger:
         return cls.loads(text, str(source))
 
 
-Shape = tuple[type[Event] | str, ...]
-"""An event's type and the names of the fields it was given."""
+Shape = tuple[str, ...]
+"""The names of the fields that an event was given."""
 Plan = tuple[
     tuple[str, ...],
     Callable[[Trail, Any], None] | None,
@@ -209,7 +209,7 @@ Plan = tuple[
 """How events of one shape are written down: which values are copied, how the trail takes them, how
 they change the state, and whether they have a place already."""
 
-_PLANS: dict[Shape, Plan] = {}
+_PLANS: dict[type[Event], dict[Shape, Plan]] = {}
 _TEXTS = frozenset((str, type(None)))
 
 
@@ -220,7 +220,7 @@ def _planned(event: Event, shape: Shape) -> Plan:
     kind = type(event)
     values = tuple(name for name in kind.VALUES if name in shape)
     plan = (values, TAKERS.get(kind), _FOLDERS.get(kind), "seq" in shape)
-    _PLANS[shape] = plan
+    _PLANS.setdefault(kind, {})[shape] = plan
     return plan
 
 

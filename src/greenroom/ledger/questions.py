@@ -246,8 +246,8 @@ def seconds(ledger: Ledger) -> float:
 
 def unseen(ledger: Ledger) -> tuple[Calls, ...]:
     """Which calls of the agent nobody could see, so that their absence here says nothing."""
-    first = started(ledger)
-    return () if first is None else first.opaque
+    first = ledger.first
+    return first.opaque if isinstance(first, RunStarted) else ()
 
 
 def started(ledger: Ledger) -> RunStarted | None:

@@ -13,6 +13,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.binding import Run, Wants, filled, wants_of
+from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.critical import Critical
 from greenroom.metrics.outcomes import as_outcome, checked_threshold
 
@@ -81,6 +82,8 @@ def as_metric(given: MetricLike) -> Metric:
     It may be one already, the name of one or a criterion, a function, or an object or class with
     `evaluate(...)`. Any of them may have an attribute `critical = True`.
     """
+    if isinstance(given, BuiltIn):  # ours, with a name that was looked at
+        return cast(Metric, given)
     if isinstance(given, str | Criterion):
         from greenroom.metrics.registry import metric_named
 

@@ -34,7 +34,7 @@ def never_reached(turn: PlayedTurn) -> MeasuredTurn:
 
 def mean_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
     """The mean over the turns, of which there is at least one, with what was found in each."""
-    return _score(sum(turn.value for turn in turns) / len(turns), turns, name, threshold)
+    return _score(sum([turn.value for turn in turns]) / len(turns), turns, name, threshold)
 
 
 def lowest_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:

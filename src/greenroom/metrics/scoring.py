@@ -14,6 +14,7 @@ from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.questions import started
+from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.critical import falls_short, is_critical
 from greenroom.metrics.expectations import Expectation
 from greenroom.metrics.expectations import expectations as expected_of
@@ -22,8 +23,6 @@ from greenroom.metrics.metric import as_metric
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
 from greenroom.world.live import LiveWorld
 from greenroom.world.world import World
-
-Ours = Expectation
 
 
 async def score(
@@ -54,13 +53,15 @@ async def score(
         )
     measures = metrics_for(played, metrics, expectations)
     critical = [name for name, metric in measures.items() if is_critical(metric)]
+    unseen = unseen_calls(run)
     found: dict[str, Outcome] = {}
     missed = ""
     for name in dict.fromkeys((*critical, *measures)) if critical else measures:
         if missed:
             found[name] = NotApplicable(f"not measured: {missed!r}, which is critical, fell short")
             continue
-        found[name] = await _measured(measures[name], played, run, asked, seconds_per_metric)
+        metric = measures[name]
+        found[name] = await _measured(metric, played, run, asked, seconds_per_metric, unseen)
         if name in critical and falls_short(found[name]):
             missed = name
     return {name: found[name] for name in measures} if critical else found
@@ -130,8 +131,10 @@ def metrics_for(
     _add(given, added, "the run")
     if not asked and not added:
         return implied
-    own = _uncovered(implied, added | asked) | asked
-    return own | {name: metric for name, metric in added.items() if name not in own}
+    found = _uncovered(implied, added | asked) | asked
+    for name, metric in added.items():
+        found.setdefault(name, metric)
+    return found
 
 
 def _uncovered(implied: dict[str, Metric], asked: dict[str, Metric]) -> dict[str, Metric]:
@@ -153,12 +156,17 @@ def _add(given: Iterable[MetricLike], found: dict[str, Metric], where: str) -> N
 
 
 async def _measured(
-    metric: Metric, case: Case, ledger: Ledger, world: World, seconds: float
+    metric: Metric,
+    case: Case,
+    ledger: Ledger,
+    world: World,
+    seconds: float,
+    unseen: Unmeasured | None,
 ) -> Outcome:
     try:
-        found: Any = unseen_calls(ledger)
-        if found is None or not _counts_calls(metric):
-            found = metric.measure(case, ledger, world)
+        if unseen is not None and _counts_calls(metric):
+            return unseen
+        found: Any = metric.measure(case, ledger, world)
         if (
             type(found) is not Score
             and not isinstance(found, OUTCOMES)
@@ -166,7 +174,7 @@ async def _measured(
         ):
             found = await _in_time(found, seconds)
         # Our own metrics build their scores of JSON; a visitor's are looked at first.
-        return found if isinstance(metric, Ours) else as_outcome(found, metric.name)
+        return found if _is_exact(metric) else as_outcome(found, metric.name)
     except Refusal:
         raise
     except asyncio.CancelledError:
@@ -179,6 +187,11 @@ async def _measured(
         return Unmeasured(
             f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         )
+
+
+def _is_exact(metric: Metric) -> bool:
+    """Whether a metric is one of ours that gives nothing but scores a report can hold."""
+    return isinstance(metric, Expectation) or (isinstance(metric, BuiltIn) and _compares(metric))
 
 
 def _counts_calls(metric: Metric) -> bool:

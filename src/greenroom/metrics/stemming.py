@@ -8,11 +8,12 @@ a suffix when what stands before it has a measure high enough.
 
 from collections.abc import Mapping, Sequence
 
-Rule = tuple[str, int, str, str]
+Rule = tuple[str, int, str, bytes]
 """A suffix, how much of it goes, what comes instead, and the shape of that."""
 
 _KINDS = bytes.maketrans(b"aeioubcdfghjklmnpqrstvwxz0123456789", b"v" * 5 + b"c" * 30)
-_VC = "vc"
+_VC = b"vc"
+# In a shape letters are counted, not looked for: `in` takes bytes for a number first, and is slow.
 
 _IRREGULAR = {
     "sky": "sky",
@@ -42,49 +43,48 @@ def stem(word: str) -> str:
         return _IRREGULAR[word]
     # Whether a letter is a vowel depends on those before it alone. So the shape is made once, stays
     # right for every beginning of the word, and may be longer than what is left of it.
-    shape = _shape(word)
+    shape = word.encode().translate(_KINDS)
+    if "y" in word:
+        shape = _sounded(shape)
     if word[-1] == "s":
         word = _singular(word)
     if word[-1] in "dg":
         word, shape = _present(word, shape)
-    if word[-1] == "y" and len(word) > 2 and shape[len(word) - 2] == "c":
+    if word[-1] == "y" and len(word) > 2 and shape.startswith(b"c", len(word) - 2):
         word = word[:-1] + "i"
-    if word.endswith("alli") and _VC in shape[: len(word) - 4]:
+    if word[-1] == "i" and word.endswith("alli") and shape.count(_VC, 0, len(word) - 4):
         # Which may make it another suffix: -ationalli is -ational.
         word = word[:-2]
-    for step, least in _STEPS:
-        if rules := step.get(word[-2:]):
-            word, shape = _replaced(word, shape, rules, least)
-    return _trimmed(word, shape) if word[-1] in "el" else word
+    return _without_suffixes(word, shape)
 
 
-def _shape(word: str) -> str:
-    """The word with c for every consonant and v for every vowel."""
-    # Bytes go through a table three times as fast as texts.
-    shape = word.encode("ascii").translate(_KINDS).decode("ascii")
-    place = shape.find("y")
+def _sounded(shape: bytes) -> bytes:
+    """The shape with every y as what it sounds like."""
+    place = shape.find(b"y")
     while place >= 0:
         # After a consonant it sounds like a vowel; at the start it does not.
-        kind = "v" if shape[:place].endswith("c") else "c"
+        kind = b"v" if shape[:place].endswith(b"c") else b"c"
         shape = shape[:place] + kind + shape[place + 1 :]
-        place = shape.find("y", place + 1)
+        place = shape.find(b"y", place + 1)
     return shape
 
 
-def _is_short(word: str, shape: str) -> bool:
+def _is_short(word: str, shape: bytes) -> bool:
     """Whether it ends like hop: consonant, vowel, and a consonant other than w, x, y."""
-    return shape == _VC or (shape.endswith("cvc") and word[-1] not in "wxy")
+    return shape == _VC or (shape.endswith(b"cvc") and word[-1] not in "wxy")
 
 
 def _singular(word: str) -> str:
+    if word[-2] == "s":
+        return word
+    if word[-2] != "e":
+        return word[:-1]
     if word.endswith("ies"):
         return word[:-1] if len(word) == 4 else word[:-2]
-    if word.endswith("ss"):
-        return word
     return word[:-2] if word.endswith("sses") else word[:-1]
 
 
-def _present(word: str, shape: str) -> tuple[str, str]:
+def _present(word: str, shape: bytes) -> tuple[str, bytes]:
     """Without the ending of a past tense or participle."""
     if word.endswith("ing"):
         base = word[:-3]
@@ -93,36 +93,42 @@ def _present(word: str, shape: str) -> tuple[str, str]:
     elif word.endswith("ied"):
         return (word[:-1] if len(word) == 4 else word[:-2]), shape
     elif word.endswith("eed"):
-        return (word[:-1] if _VC in shape[: len(word) - 3] else word), shape
+        return (word[:-1] if shape.count(_VC, 0, len(word) - 3) else word), shape
     else:
         base = word[:-2]
     before = shape[: len(base)]
-    return _infinitive(base, before) if "v" in before else (word, shape)
+    return _infinitive(base, before) if before.count(b"v") else (word, shape)
 
 
-def _infinitive(base: str, shape: str) -> tuple[str, str]:
+def _infinitive(base: str, shape: bytes) -> tuple[str, bytes]:
     """What is left without -ed or -ing, spelled as a word again: hopp is hop, hop is hope."""
     if base.endswith(("at", "bl", "iz")):
-        return base + "e", shape + "v"
-    if shape[-1] == "c" and base[-2:-1] == base[-1]:
+        return base + "e", shape + b"v"
+    if base[-2:-1] == base[-1] and shape.endswith(b"c"):
         return (base if base[-1] in "lsz" else base[:-1]), shape
     if shape.count(_VC) == 1 and _is_short(base, shape):
-        return base + "e", shape + "v"
+        return base + "e", shape + b"v"
     return base, shape
 
 
-def _replaced(word: str, shape: str, rules: Sequence[Rule], least: int) -> tuple[str, str]:
-    """The word with its suffix replaced, if what stands before has at least this measure."""
-    for suffix, cut, instead, kinds in rules:
-        if word.endswith(suffix):
-            before = shape[: len(word) - cut]
-            if before.count(_VC) >= least:
-                return word[:-cut] + instead, before + kinds
-            break
-    return word, shape
+def _without_suffixes(word: str, shape: bytes) -> str:
+    """The word after each step has replaced its suffix, if what stands before measures enough."""
+    # One loop and no calls: every word that was not met before comes through here.
+    end = word[-2:]
+    for step, least in _STEPS if end in _ENDS else ():
+        if end not in step:
+            continue
+        for suffix, cut, instead, kinds in step[end]:
+            if suffix == end or word.endswith(suffix):
+                kept = len(word) - cut
+                if shape.count(_VC, 0, kept) >= least:
+                    word, shape = word[:kept] + instead, shape[:kept] + kinds
+                    end = word[-2:]
+                break
+    return _trimmed(word, shape) if word[-1] in "el" else word
 
 
-def _trimmed(word: str, shape: str) -> str:
+def _trimmed(word: str, shape: bytes) -> str:
     """Without a last e that long words can spare, and with one l for two."""
     if word[-1] == "e":
         before, shape = word[:-1], shape[: len(word) - 1]
@@ -144,7 +150,8 @@ def _rules(*replacements: str) -> Mapping[str, Sequence[Rule]]:
         wanted, _, instead = line.partition(" ")
         kept, _, gone = wanted.rpartition("|")
         suffix = kept + gone
-        rules.setdefault(suffix[-2:], []).append((suffix, len(gone), instead, _shape(instead)))
+        kinds = instead.encode("ascii").translate(_KINDS)
+        rules.setdefault(suffix[-2:], []).append((suffix, len(gone), instead, kinds))
     return rules
 
 
@@ -178,3 +185,5 @@ _FOURTH = _rules(
     *("s|ion", "t|ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize"),
 )
 _STEPS = ((_SECOND, 1), (_THIRD, 1), (_FOURTH, 2))
+_ENDS = frozenset((*_SECOND, *_THIRD, *_FOURTH))
+"""The last two letters of every suffix."""

@@ -15,6 +15,7 @@ from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Json] | ModelReply | Exception
 """A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
 Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
+_READY = (str, ToolCall)
 
 
 class Scripted:
@@ -45,8 +46,9 @@ class Scripted:
         answer = self._pick(request)
         if callable(answer):
             answer = answer(request)
-            if type(answer) is not str and inspect.isawaitable(answer):
-                answer = await answer
+            # To ask whether it can be awaited takes longer than to answer.
+            is_ready = isinstance(answer, _READY)
+            answer = answer if is_ready or not inspect.isawaitable(answer) else await answer
         reply = self._reply(answer)
         if on_delta and reply.text:
             on_delta(reply.text)
@@ -67,6 +69,8 @@ class Scripted:
         # A script costs nothing, and that is a known price.
         if type(line) is str:
             return ModelReply(line, (), self._usage, 0.0, "scripted", self.name)
+        if type(line) is ToolCall:
+            return ModelReply("", (line,), self._usage, 0.0, "scripted", self.name)
         given: Any = _checked(line)
         match given:
             case ModelReply() as reply:

@@ -128,10 +128,6 @@ def verdict_data(result: CaseResult) -> dict[str, Json]:
 def outcome_data(outcome: Outcome) -> dict[str, Json]:
     """An outcome as JSON: a score with its number, the others with their reason."""
     match outcome:
-        case NotApplicable():
-            return {"not_applicable": outcome.why}
-        case Unmeasured():
-            return {"unmeasured": outcome.why, "phase": outcome.phase}
         case Score():
             bar = outcome.threshold
             return {
@@ -144,6 +140,10 @@ def outcome_data(outcome: Outcome) -> dict[str, Json]:
                 "measured": shown_json(outcome.measured),
                 "name": outcome.name,
             }
+        case NotApplicable():
+            return {"not_applicable": outcome.why}
+        case Unmeasured():
+            return {"unmeasured": outcome.why, "phase": outcome.phase}
 
 
 def problem_data(problem: Problem | None) -> dict[str, Json] | None:

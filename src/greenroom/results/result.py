@@ -152,8 +152,8 @@ def concluded(
     keep_ledger: bool = True,
 ) -> CaseResult:
     """The verdict on a finished run; `judging` is the ledger of what the metrics asked models."""
-    error = _problem(questions.ended(ledger), scores)
-    return _told(case, ledger, scores, error, judging, keep_ledger)
+    end = questions.ended(ledger)
+    return _told(case, ledger, scores, end, _problem(end, scores), judging, keep_ledger)
 
 
 def unmeasured(
@@ -165,29 +165,32 @@ def unmeasured(
     keep_ledger: bool = True,
 ) -> CaseResult:
     """The verdict on a finished run that could not be measured: what it took is known all the same."""
-    return _told(case, ledger, {}, _described(error, "metric"), judging, keep_ledger)
+    end, problem = questions.ended(ledger), _described(error, "metric")
+    return _told(case, ledger, {}, end, problem, judging, keep_ledger)
 
 
 def _told(
     case: Case,
     ledger: Ledger,
     scores: Mapping[str, Outcome],
+    end: RunEnded | None,
     error: Problem | None,
     judging: Ledger | None,
     keep_ledger: bool,
 ) -> CaseResult:
-    end = questions.ended(ledger)
     agent = questions.spending(ledger)
     user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    status = _status(end.reason if end else None, error, scores)
+    reason = None if end is None else end.reason
+    status = _status(reason, error, scores)
+    is_brief = not keep_ledger and status != "passed"
     return CaseResult(
         case_id=case.id,
         name=case.name,
         tags=tuple(case.tags),
         status=status,
         scores=dict(scores),
-        ended=end.reason if end else None,
+        ended=reason,
         error=error,
         turns=questions.turns(ledger),
         seconds=questions.seconds(ledger),
@@ -199,12 +202,12 @@ def _told(
         judge_cost=judges.cost,
         models=agent.models,
         user_models=user.models,
-        notes=tuple(UNSEEN[calls] for calls in questions.unseen(ledger)),
+        notes=tuple([UNSEEN[calls] for calls in questions.unseen(ledger)]),
         judge_models=judges.models,
         kept=ledger if keep_ledger else None,
         asked=case,
-        steps=() if keep_ledger or status == "passed" else _kept_steps(ledger),
-        blamed=None if keep_ledger or status == "passed" else blame(case, ledger, scores),
+        steps=_kept_steps(ledger) if is_brief else (),
+        blamed=blame(case, ledger, scores) if is_brief else None,
     )
 
 

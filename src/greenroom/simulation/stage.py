@@ -1,13 +1,12 @@
 """A case played out: the agent and its user take turns until something ends it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from greenroom.backends.backend import Backend, Failed, Finished, TurnOver, Waiting
+from greenroom.backends.backend import Advance, Backend, Failed, Finished, TurnOver, Waiting
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
@@ -269,13 +268,14 @@ def _starts_process(breach: Breach) -> bool:
 
 async def _play(stage: Stage) -> EndReason:
     """The story of a run: advance, stop or answer, and again."""
-    if not _has_begun(stage):
+    outcome: Advance | None = None
+    if _has_begun(stage):
+        outcome = _standing(stage)
+    else:
         _say_first(stage)
-    outcome = _standing(stage)
     while True:
         if outcome is None:
-            with _way_out(stage.backend):
-                outcome = await stage.backend.advance(stage.ledger, stage.world)
+            outcome = await _advance(stage)
             stage.latch.check()
         match outcome:
             case Failed(error):
@@ -285,6 +285,8 @@ async def _play(stage: Stage) -> EndReason:
             case TurnOver() | Waiting():
                 if _goal_reached(stage):
                     return "state_matches"
+                if _is_all_said(stage.case, outcome):
+                    return "completed"
                 if _limit_reached(stage, outcome):
                     return "max_turns"
                 if not await _answer(stage, outcome):
@@ -294,10 +296,17 @@ async def _play(stage: Stage) -> EndReason:
         outcome = None
 
 
-def _way_out(backend: Backend) -> AbstractContextManager[None]:
-    """The fence, open to the places where the agent itself lives, if it lives outside."""
-    places: tuple[str, ...] = getattr(backend, "reaches", ())
-    return passage(hosts=places) if places else nullcontext()
+def _advance(stage: Stage) -> Awaitable[Advance]:
+    """The agent's next move, with the fence open to where it lives, if it lives outside."""
+    places: tuple[str, ...] = getattr(stage.backend, "reaches", ())
+    if places:
+        return _advance_outside(stage, places)
+    return stage.backend.advance(stage.ledger, stage.world)
+
+
+async def _advance_outside(stage: Stage, places: tuple[str, ...]) -> Advance:
+    with passage(hosts=places):
+        return await stage.backend.advance(stage.ledger, stage.world)
 
 
 def _has_begun(stage: Stage) -> bool:
@@ -344,8 +353,6 @@ def _limit_reached(stage: Stage, outcome: TurnOver | Waiting) -> bool:
 
 async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
     """Let the user answer; False when they have nothing more to say."""
-    if isinstance(outcome, TurnOver) and _is_said(stage.case):
-        return False
     with guarded(stage.world.check_user_call):
         if isinstance(outcome, Waiting):
             replies = await stage.audience.answers(outcome.yields)
@@ -360,9 +367,9 @@ async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
     return True
 
 
-def _is_said(case: Case) -> bool:
-    """Whether the first message was all that this case's user ever says of their own accord."""
-    return case.user is None and len(case.script) < 2
+def _is_all_said(case: Case, outcome: TurnOver | Waiting) -> bool:
+    """Whether the first message was all that this case's user ever says, and nobody asks them."""
+    return case.user is None and len(case.script) < 2 and isinstance(outcome, TurnOver)
 
 
 def _record_round(stage: Stage, outcome: Waiting, replies: list[Reply]) -> None:

@@ -39,21 +39,20 @@ class Measuring:
     seconds_per_metric: float = METRIC_SECONDS
     cache: AnswerCache | None = None
 
-    async def outcomes(
+    def outcomes(
         self,
         case: Case,
         ledger: Ledger,
         judging: Ledger,
         on_event: OnEvent | None = None,
-    ) -> dict[str, Outcome]:
+    ) -> Awaitable[dict[str, Outcome]]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
         Answers that `judging` holds from before a cut are not asked for again.
         """
         if only_compares(case, self.metrics):
-            return await score(ledger, self.metrics, case, world=_NOWHERE)
-        world = FencedWorld(judging, Latch(), on_event=on_event)
-        return await self._in_time(case, ledger, world)
+            return score(ledger, self.metrics, case, world=_NOWHERE)
+        return self._in_time(case, ledger, FencedWorld(judging, Latch(), on_event=on_event))
 
     async def _in_time(self, case: Case, ledger: Ledger, world: FencedWorld) -> dict[str, Outcome]:
         """Score, but not forever."""

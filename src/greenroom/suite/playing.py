@@ -1,6 +1,6 @@
 """One trial of one case: simulated, then measured; whatever breaks becomes its error."""
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args
@@ -56,20 +56,20 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
         return broken(case, error)
     failpoint("trial.played")
     on_judging = heard_by(take.on_judging, take, settings)
-    kept: dict[str, Any] = {"judging": take.judging, "keep_ledger": settings.keep_ledgers}
+    judging, is_kept = take.judging, settings.keep_ledgers
     try:
-        scores = await settings.measuring.outcomes(case, ledger, take.judging, on_judging)
+        scores = await settings.measuring.outcomes(case, ledger, judging, on_judging)
     except (Refusal, MetricsHung, BadInput) as error:
-        return unmeasured(case, ledger, error, **kept)
+        return unmeasured(case, ledger, error, judging=judging, keep_ledger=is_kept)
     for name, outcome in scores.items() if settings.hooks.hears("on_metric_complete") else ():
         settings.hooks.metric_completed(case, name, outcome)
-    return concluded(case, ledger, scores, **kept)
+    return concluded(case, ledger, scores, judging=judging, keep_ledger=is_kept)
 
 
-async def _simulated(agent: Any, take: Take, settings: Settings) -> Ledger:
+def _simulated(agent: Any, take: Take, settings: Settings) -> Awaitable[Ledger]:
     if take.doubt:
         raise InDoubt(take.doubt)
-    return await simulate(
+    return simulate(
         take.play.case,
         agent,
         ledger=take.ledger,
@@ -84,15 +84,18 @@ def heard_by(
     written: Callable[[Event], None] | None, take: Take, settings: Settings
 ) -> Callable[[Event], None] | None:
     """Everybody who wants to hear of the events of a take; None if nobody does."""
+    is_told = settings.hooks.hears("on_event")
+    if settings.budget is None and not is_told:
+        return written
     ears: list[Callable[[Event], None]] = []
     if written is not None:
         ears.append(written)
     if settings.budget is not None:
         ears.append(partial(settings.budget.hear, settings.purse(take.play)))
-    if settings.hooks.hears("on_event"):
+    if is_told:
         ears.append(partial(settings.hooks.happened, take.play.case))
-    if len(ears) < 2:
-        return ears[0] if ears else None
+    if len(ears) == 1:
+        return ears[0]
 
     def hear(event: Event) -> None:
         for ear in ears:

@@ -1,7 +1,7 @@
 """A run under way: what is due, what is done, and what made it stop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +16,7 @@ from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all, vigil
 from greenroom.store.runs import Key
 from greenroom.suite.adaptive import Adaptive
-from greenroom.suite.budget import known_cost
+from greenroom.suite.budget import Budget, known_cost
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.hooks import Hooks
@@ -176,7 +176,9 @@ class Running:
         for play in waiting:
             if self.outlet is not None:
                 await self.outlet.room()
-            why = self._stopped() or await self._unaffordable(play)
+            why = self._stopped()
+            if not why and self.settings.budget is not None:
+                why = await self._unaffordable(play, self.settings.budget)
             if why:
                 self._leave_out(play, f"not run: {why}")
             else:
@@ -185,10 +187,7 @@ class Running:
     def _stopped(self) -> str:
         return self.stopped or self.cancel.reason or self.recorder.failure
 
-    async def _unaffordable(self, play: Play) -> str:
-        budget = self.settings.budget
-        if budget is None:
-            return ""
+    async def _unaffordable(self, play: Play, budget: Budget) -> str:
         why = await budget.begin(self.settings.purse(play))
         if not why and (why := self._stopped()):  # somebody stopped the run while this one waited
             budget.release(self.settings.purse(play))
@@ -198,7 +197,8 @@ class Running:
         """Play one trial, and write down what came of it."""
         take = self.recorder.take(play, self.agent)
         self.settings.hooks.case_started(play.case)
-        result = await self._paid_for(take)
+        budget = self.settings.budget
+        result = await (self._played(take) if budget is None else self._paid_for(take, budget))
         self.notes += [f"case {play.case.id!r}: {note}" for note in take.notes]
         if self.cancel.reason:
             # What was cut is not what would have happened; it is played again when the run goes on.
@@ -208,11 +208,8 @@ class Running:
         self.undone -= 1
         await self.recorder.keep(take, result, partial(self._complete, play.position))
 
-    async def _paid_for(self, take: Take) -> CaseResult:
+    async def _paid_for(self, take: Take, budget: Budget) -> CaseResult:
         """What was played, with its price taken from the budget."""
-        budget = self.settings.budget
-        if budget is None:
-            return await self._played(take)
         purse = self.settings.purse(take.play)
         budget.carry(purse, take.paid)
         try:
@@ -237,10 +234,10 @@ class Running:
             result = replace(result, status="skipped", notes=(*result.notes, _LEFT_OUT))
         return _numbered(result, take.play)
 
-    async def _result(self, take: Take) -> CaseResult:
+    def _result(self, take: Take) -> Awaitable[CaseResult]:
         if self.pool is not None and not take.doubt:
-            return await self.pool.play(take)
-        return await play_case(self.agent, take, self.settings)
+            return self.pool.play(take)
+        return play_case(self.agent, take, self.settings)
 
     def _consider(self, result: CaseResult) -> None:
         if result.status == "error" and self.settings.on_error == "stop":

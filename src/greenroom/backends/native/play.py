@@ -135,9 +135,10 @@ class Play:
 
     def _end(self, node: Node, path: str, output: Any, changes: tuple[Change, ...] = ()) -> Done:
         output, asks = unwrapped(output)
-        if self.world.voice == "agent":
+        if asks and self.world.voice == "agent":
             changes, asks = (*changes, *asks), ()
-        output = plain(output, f"the output of {node.segment!r}")
+        if type(output) is not str:
+            output = plain(output, f"the output of {node.segment!r}")
         key = getattr(node.flow, "writes", "")
         written = (*changes, Change("session", (key,), "set", output)) if key else changes
         event = NodeEnded(path=path, node=node.id, output=output, changes=written, asks=asks)

@@ -86,7 +86,7 @@ class Passage:
 
     def __init__(self, hosts: Iterable[str] | None = None, processes: bool = False) -> None:
         self.hosts = None if hosts is None else frozenset(plain_host(host) for host in hosts)
-        self._places = _places(self.hosts or ())
+        self._places = _places(self.hosts) if self.hosts else ()
         self.processes = processes
         self.open = False
         self.known: set[tuple[str, object]] = set()
