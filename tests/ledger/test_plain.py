@@ -1,6 +1,8 @@
 """Values enter a ledger as plain JSON copies, or not at all."""
 
 import json
+from asyncio import Lock
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import Enum, IntEnum
@@ -15,7 +17,7 @@ from pydantic import BaseModel
 
 from greenroom.errors import BadValue
 from greenroom.ledger import Json, plain
-from greenroom.ledger.plain import same
+from greenroom.ledger.plain import same, without_addresses
 from ledger.values import JSON
 
 
@@ -151,3 +153,28 @@ def test_a_value_is_the_same_as_its_copy(value: Json) -> None:
 
 def test_a_whole_float_is_the_same_number_as_an_integer() -> None:
     assert same({"price": 3.0}, {"price": 3})
+
+
+class Thing: ...
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Thing,
+        Lock,
+        lambda: test_an_object_is_shown_without_its_place,
+        lambda: (lambda: None).__code__,
+    ],
+)
+def test_an_object_is_shown_without_its_place(kind: Callable[[], object]) -> None:
+    thing = kind()
+    assert "0x" in repr(thing)
+    assert "0x" not in without_addresses(repr([thing, {"twice": thing}]))
+
+
+@pytest.mark.parametrize(
+    "text", ["look at 0x1000", "look at 0x100000", "at 0x1000>", "0x7f0000000>"]
+)
+def test_what_only_looks_like_an_address_stays(text: str) -> None:
+    assert without_addresses(text) == text

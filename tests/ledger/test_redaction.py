@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from base64 import b64encode, urlsafe_b64encode
 from html import escape
 from pathlib import Path
@@ -17,11 +18,19 @@ from greenroom.ledger import (
     Ledger,
     RunStarted,
     StateChanged,
+    StateConflicted,
     ToolCalled,
     ToolReturned,
     UserSaid,
 )
-from greenroom.ledger.redaction import Redactor, redact_log, redactor, without_secrets
+from greenroom.ledger.redaction import (
+    Redactor,
+    is_redacted,
+    redact_log,
+    redactor,
+    without_secrets,
+)
+from greenroom.ledger.secrets import well_known
 
 # None of these ever opened anything.
 KEY = "sk-ant-api03-0aZ9" + "bY8" * 8
@@ -93,6 +102,34 @@ def test_passwords_and_tokens_are_replaced_where_they_are_said_to_be_ones(text, 
 def test_what_is_no_secret_stays(text):
     assert clean(text) == text
     assert Redactor().value([text])[0] is text
+
+
+BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+WHERE_A_WORD_BEGINS = {
+    "sk-": rf"(?:{BEGIN}sk-(?!learn)|sk-(?:ant|proj|or)-)[A-Za-z0-9_-]{{16,}}",
+    "k_live_": rf"{BEGIN}[sr]k_(?:live|test)_[A-Za-z0-9]{{16,}}",
+    "gsk_": rf"{BEGIN}(?:gsk_|xai-|hf_)[A-Za-z0-9]{{24,}}",
+    "ya29.": rf"{BEGIN}(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{{20,}}",
+    "xox": rf"{BEGIN}(?:xox[a-z]-|xapp-)[A-Za-z0-9-]{{10,}}",
+    "AKIA": rf"{BEGIN}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])",
+    "npm_": rf"{BEGIN}(?:npm_[A-Za-z0-9]{{30,}}|pypi-[A-Za-z0-9_-]{{30,}})",
+    "eyJ": (
+        r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+    ),
+}
+HEADS = "sk- sk-learn sk-ant- sk_live_ rk_test_ gsk_ xai- hf_ ya29. GOCSPX- xoxb- xapp- AKIA ASIA"
+PARTS = [*HEADS.split(), "npm_", "pypi-", "eyJ", "x", "9", "-", "_", ".", " ", "\\", "\\n", "t"]
+LONG = ["A1" * 8, "b2" * 6, "c3" * 16, "A1" * 8 + ".", "b2" * 6 + "."]
+
+
+@given(st.lists(st.sampled_from(PARTS + LONG), max_size=8).map("".join))
+def test_a_key_is_found_where_a_word_begins_and_nowhere_else(text):
+    """The looks put the letters of a key first, for speed; these say plainly what they mean."""
+    looks = {kind.hints[0]: kind.look for kind in well_known()}
+    for hint, plainly in WHERE_A_WORD_BEGINS.items():
+        meant = [found.span() for found in re.finditer(plainly, text)]
+        assert [found.span() for found in looks[hint].finditer(text)] == meant
 
 
 # The environment
@@ -188,6 +225,50 @@ def test_json_is_redacted_by_look_and_by_the_name_of_a_field():
         "nested": {"x-api-key": "[redacted:x-api-key]", "password": {"type": "string"}},
         "[redacted:api_key]": 1,
     }
+
+
+def test_lists_and_numbers_under_the_name_of_a_secret_are_replaced_one_by_one():
+    data = {
+        "password": ["abc", 7, ["", 1.5, None, True], {"type": "string"}, "[redacted:OLD]"],
+        "api_key": 48151623,
+        "passwords": ["abc", 7],
+    }
+    mark = "[redacted:password]"
+    assert Redactor().value(data) == {
+        "password": [mark, mark, ["", mark, None, True], {"type": "string"}, "[redacted:OLD]"],
+        "api_key": "[redacted:api_key]",
+        "passwords": ["abc", 7],
+    }
+
+
+def test_a_secret_that_only_begins_like_a_mark_is_replaced():
+    assert Redactor().value({"password": "[redacted: no, hunter2"}) == {
+        "password": "[redacted:password]"
+    }
+
+
+def test_what_is_under_the_name_of_a_secret_and_is_none_is_handed_back_itself():
+    data = {"password": [None, "", True, {"type": "string"}, ("[redacted:password]",)]}
+    assert Redactor().value(data) is data
+
+
+def test_what_changed_or_was_fought_over_under_the_name_of_a_secret_is_replaced():
+    ledger = Ledger()
+    change = Change("session", ("auth", "password"), value=["hunter2", 7])
+    ledger.append(StateChanged(changes=(change,)), at=0)
+    ledger.append(StateConflicted(scope="user", key="a.password", values=["hunter2", 7]), at=1)
+    shown = Redactor().ledger(ledger)
+    changed, fought = shown
+    assert isinstance(changed, StateChanged)
+    assert isinstance(fought, StateConflicted)
+    assert changed.changes[0].value == fought.values == ["[redacted:password]"] * 2
+
+
+def test_only_our_own_marks_tell_that_a_secret_was_replaced():
+    assert is_redacted({"says": ["your key is [redacted:api_key]"]})
+    assert is_redacted(Redactor([("A name/of.its-own", KEY)]).value([KEY]))
+    assert is_redacted({"[redacted:api_key] 2": 1})
+    assert not is_redacted({"says": "your card is [redacted: card number], [redacted:] [redacted"})
 
 
 PIECES = [KEY, "Bearer", "abc123def456", PEM[:40], PEM[40:], "a", "\n", " ", "://b:", "pw@h", "%3D"]

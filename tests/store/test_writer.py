@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -42,7 +43,7 @@ class Told:
 
 @asynccontextmanager
 async def writing(store: Store) -> AsyncGenerator[tuple[Writer, str]]:
-    writer = Writer(store, Cleaner(Redactor()))
+    writer = Writer(store, Cleaner(Redactor))
     run = await writer.do(lambda connection: store.begin(Plan(name="s"), connection))
     yield writer, run.id
     await writer.close()
@@ -76,7 +77,7 @@ async def test_who_is_told_finds_the_trial_on_disk(tmp_path: Path) -> None:
 
 async def test_closing_waits_for_what_was_given(tmp_path: Path) -> None:
     store, told = Store(tmp_path), Told()
-    writer = Writer(store, Cleaner(Redactor()))
+    writer = Writer(store, Cleaner(Redactor))
     run = await writer.do(lambda connection: store.begin(Plan(), connection))
     for trial in range(1, 51):
         writer.add(run.id, lambda trial=trial: row("a", trial), told.of(str(trial)))
@@ -148,7 +149,7 @@ async def test_an_errand_that_fails_says_so_to_whoever_waits(
 
 async def test_who_stops_waiting_does_not_take_the_work_along(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    writer = Writer(store, Cleaner(Redactor()))
+    writer = Writer(store, Cleaner(Redactor))
     begun = asyncio.ensure_future(writer.do(lambda c: store.begin(Plan(name="s"), c)))
     await asyncio.sleep(0)
     begun.cancel()
@@ -156,10 +157,33 @@ async def test_who_stops_waiting_does_not_take_the_work_along(tmp_path: Path) ->
     assert [run.plan.name for run in store.runs()] == ["s"]
 
 
+def test_a_loop_that_is_closed_takes_nothing_along(tmp_path: Path) -> None:
+    store, told, is_closed = Store(tmp_path), Told(), threading.Event()
+
+    async def given() -> tuple[Writer, str]:
+        writer = Writer(store, Cleaner(Redactor))
+        run = await writer.do(lambda connection: store.begin(Plan(), connection))
+        waiting = asyncio.ensure_future(writer.do(lambda _: is_closed.wait()))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        writer.add(run.id, lambda: row("before"), told.of("before"))
+        return writer, run.id
+
+    writer, run_id = asyncio.run(given())
+    is_closed.set()
+    writer.add(run_id, lambda: row("after"), told.of("after"))
+    writer.stop()
+    for thread in threading.enumerate():
+        if thread.name == "greenroom-store":
+            thread.join()
+    assert set(store.keys(run_id)) == {Key("before", 1), Key("after", 1)}
+    assert told.all == []
+
+
 async def test_a_store_that_cannot_be_opened_is_told_to_everybody(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     told = Told()
-    writer = Writer(Store(tmp_path / "file"), Cleaner(Redactor()))
+    writer = Writer(Store(tmp_path / "file"), Cleaner(Redactor))
     writer.add("run", row, told.of("a"))
     with pytest.raises(StoreFailed, match="cannot keep runs in"):
         await writer.do(lambda _: None)

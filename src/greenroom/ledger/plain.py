@@ -1,5 +1,6 @@
 """The one door through which values enter a ledger: as plain JSON copies, or not at all."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
@@ -18,6 +19,8 @@ JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
 """The types JSON values have in Python, for a quick look before a thorough one."""
 
 _DEPTH = 100
+# As Python ends it: what only looks like an address may be what somebody said.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}(?=>|, file | \[|; )")
 
 
 def is_object(value: Json) -> "TypeGuard[dict[str, Json]]":
@@ -37,6 +40,11 @@ def same(one: Json, other: Json) -> bool:
     if is_object(one):
         return all(same(value, other[key]) for key, value in one.items())
     return all(map(same, one, other)) if is_array(one) else True
+
+
+def without_addresses(text: str) -> str:
+    """What is shown of objects, but for where they lie in memory: elsewhere in every process."""
+    return _ADDRESS.sub("", text)
 
 
 _LEAVES = frozenset((str, int, bool, type(None)))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -18,8 +19,11 @@ from greenroom.errors import BadFile
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.secrets import (
     CODED,
+    QUOTED,
     SECRET_FIELD,
     Kind,
+    found_in,
+    is_hinted,
     kept_secrets,
     kind_of,
     readings,
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MARK = "[redacted:"
-_QUOTED = re.compile(r"[\w.~+/=:@%-]{9,}")
+_OURS = re.compile(r"\[redacted:[\w.-]+\]")
 _SHORT = 64
 _SAFE = frozenset((int, float, bool, type(None)))
 
@@ -76,7 +80,7 @@ class Redactor:
         return ledger if clean is events else Ledger(clean)
 
     def _suspected(self, text: str) -> tuple[Kind, ...]:
-        return tuple(kind for kind in self.kinds if _is_hinted(kind, text))
+        return tuple(kind for kind in self.kinds if is_hinted(kind, text))
 
 
 class _Pass:
@@ -98,30 +102,23 @@ class _Pass:
 
     def _clean(self, text: str) -> str:
         for kind in self.suspected:
-            if _is_hinted(kind, text):
+            if is_hinted(kind, text):
                 text = kind.look.sub(_marking(kind), text)
         if len(text) >= 24:
             text = CODED.sub(self._decoded, text)
-        return _QUOTED.sub(self._unquoted, text) if "%" in text else text
+        return QUOTED.sub(self._unquoted, text) if "%" in text else text
 
     def _decoded(self, run: re.Match[str]) -> str:
         """A run of base64 that hides a secret is nothing but that."""
         for plain in readings(run[0]):
-            if name := self._found(plain):
-                return f"{MARK}{name}]"
+            if kind := found_in(plain, self.kinds):
+                return f"{MARK}{kind.name}]"
         return run[0]
 
     def _unquoted(self, run: re.Match[str]) -> str:
         plain = unquote(run[0]) if "%" in run[0] else run[0]
-        name = self._found(plain) if plain != run[0] else ""
-        return f"{MARK}{name}]" if name else run[0]
-
-    def _found(self, text: str) -> str:
-        """The name of a kind that `text` holds."""
-        for kind in self.kinds:
-            if _is_hinted(kind, text) and kind.look.search(text):
-                return kind.name
-        return ""
+        kind = found_in(plain, self.kinds) if plain != run[0] else None
+        return f"{MARK}{kind.name}]" if kind else run[0]
 
     def value(self, value: Any) -> Any:
         if type(value) in _SAFE:
@@ -146,27 +143,39 @@ class _Pass:
         return value if same else clean
 
     def _field(self, name: object, value: Any) -> Any:
-        told = isinstance(name, str) and isinstance(value, str) and value
-        if told and _is_secret_field(cast(str, name)) and not cast(str, value).startswith(MARK):
-            return f"{MARK}{_LAST_WORD.findall(cast(str, name))[-1]}]"
+        """What stands under a name that may say that it is a secret."""
+        if isinstance(name, str) and _is_secret_field(name):
+            return self._secret(f"{MARK}{_LAST_WORD.findall(name)[-1]}]", value)
         return self.value(value)
 
+    def _secret(self, mark: str, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            items = cast("Sequence[Any]", value)
+            return _same_or_new(items, [self._secret(mark, item) for item in items])
+        if isinstance(value, str):
+            return value if not value or _OURS.fullmatch(value) else mark
+        # A mapping may be a schema; yes, no and nothing are not worth a secret.
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return mark if is_number else self.value(value)
+
     def _list(self, value: Sequence[Any]) -> Any:
-        clean = [self.value(item) for item in value]
-        if all(new is old for new, old in zip(clean, value, strict=True)):
-            return value
-        return clean if isinstance(value, list) else tuple(clean)
+        return _same_or_new(value, [self.value(item) for item in value])
 
     def _record(self, value: Any) -> Any:
         changed: dict[str, Any] = {}
         for name in _names(cast("type[Any]", type(value))):
             old = getattr(value, name)
-            new = (
-                self._field(getattr(value, "key", ""), old) if name == "value" else self.value(old)
-            )
+            by_key = name in ("value", "values")
+            new = self._field(getattr(value, "key", ""), old) if by_key else self.value(old)
             if new is not old:
                 changed[name] = new
         return replace(value, **changed) if changed else value
+
+
+def _same_or_new(old: Sequence[Any], new: list[Any]) -> Sequence[Any]:
+    if all(one is other for one, other in zip(new, old, strict=True)):
+        return old
+    return new if isinstance(old, list) else tuple(new)
 
 
 def _another(key: str, taken: Mapping[str, Any]) -> str:
@@ -180,10 +189,6 @@ _LAST_WORD = re.compile(r"[\w-]+")
 @lru_cache(maxsize=4096)
 def _is_secret_field(name: str) -> bool:
     return SECRET_FIELD.fullmatch(name.rpartition(".")[2]) is not None
-
-
-def _is_hinted(kind: Kind, text: str) -> bool:
-    return any(hint in text for hint in kind.hints)
 
 
 @lru_cache(maxsize=1024)
@@ -222,8 +227,8 @@ def _survey(value: Any) -> tuple[list[str], set[str]]:
 
 
 def is_redacted(value: Any) -> bool:
-    """Whether a secret was replaced somewhere in JSON."""
-    return any(MARK in text for text in _survey(value)[0])
+    """Whether a secret was replaced somewhere in JSON, or in records made of it."""
+    return any(MARK in text and _OURS.search(text) for text in _survey(value)[0])
 
 
 # The secrets of this process
@@ -298,3 +303,16 @@ def _told(record: "LogRecord") -> str:
     from traceback import format_exception
 
     return "".join(format_exception(*record.exc_info)).rstrip()
+
+
+def clean_ids(ids: Iterable[str], hand: Redactor) -> dict[str, str]:
+    """Each id without its secrets, and still another than the rest."""
+    given = list(ids)
+    return {own: clean_id(own, clean) for own, clean in zip(given, hand.value(given), strict=True)}
+
+
+def clean_id(own: str, clean: str) -> str:
+    """What an id is called that is `clean` without its secrets."""
+    if clean == own:
+        return own
+    return f"{clean} #{sha256(own.encode(errors='surrogatepass')).hexdigest()[:8]}"

@@ -54,8 +54,12 @@ def _kind(name: str, hints: str, look: str, by_name: bool = False) -> Kind:
     return Kind(name, tuple(hints.split("|")), re.compile(look), by_name)
 
 
-# A key begins where a word does, or behind a line break written as JSON and Python write it.
-_BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+def _begins(head: str, letter: str = "[A-Za-z0-9]") -> str:
+    """`head` where a word begins, or behind a line break written as JSON and Python write it."""
+    # We look back from its end, for what begins with known letters is found ten times as fast.
+    return rf"{head}(?:(?<!{letter}{head})|(?<=\\[nrt]{head}))"
+
+
 _VALUE = r"(?!\[redacted:)[^\s\"'\\,;&)\]}<>]"
 _QUOTE = r"\\*[\"']"
 _IS = rf"(?:=|{_QUOTE}?\s{{0,9}}[:=]\s{{0,9}}{_QUOTE})"
@@ -78,31 +82,47 @@ _LOOKS: tuple[tuple[str, str, str], ...] = (
     (
         "api_key",
         "sk-",
-        rf"(?:{_BEGIN}sk-(?!learn)|sk-(?:ant|proj|or)-)[A-Za-z0-9_-]{{16,}}",
+        rf"(?:{_begins('sk-')}(?!learn)|sk-(?:ant|proj|or)-)[A-Za-z0-9_-]{{16,}}",
     ),
-    ("api_key", "k_live_|k_test_", rf"{_BEGIN}[sr]k_(?:live|test)_[A-Za-z0-9]{{16,}}"),
-    ("api_key", "gsk_|xai-|hf_", rf"{_BEGIN}(?:gsk_|xai-|hf_)[A-Za-z0-9]{{24,}}"),
+    ("api_key", "k_live_|k_test_", rf"{_begins('[sr]k_')}(?:live|test)_[A-Za-z0-9]{{16,}}"),
+    (
+        "api_key",
+        "gsk_|xai-|hf_",
+        rf"(?:{_begins('gsk_')}|{_begins('xai-')}|{_begins('hf_')})[A-Za-z0-9]{{24,}}",
+    ),
     ("google_key", "AIza", r"AIza[A-Za-z0-9_-]{30,}"),
-    ("google_token", "ya29.|GOCSPX-", rf"{_BEGIN}(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{{20,}}"),
+    (
+        "google_token",
+        "ya29.|GOCSPX-",
+        rf"(?:{_begins('ya29[.]')}|{_begins('GOCSPX-')})[A-Za-z0-9_-]{{20,}}",
+    ),
     (
         "github_token",
         "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
         r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
     ),
     ("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
-    ("slack_token", "xox|xapp-", rf"{_BEGIN}(?:xox[a-z]-|xapp-)[A-Za-z0-9-]{{10,}}"),
-    ("aws_key", "AKIA|ASIA", rf"{_BEGIN}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])"),
+    (
+        "slack_token",
+        "xox|xapp-",
+        rf"(?:{_begins('xox')}[a-z]-|{_begins('xapp-')})[A-Za-z0-9-]{{10,}}",
+    ),
+    (
+        "aws_key",
+        "AKIA|ASIA",
+        rf"(?:{_begins('AKIA')}|{_begins('ASIA')})[A-Z0-9]{{16}}(?![A-Za-z0-9])",
+    ),
     (
         "package_token",
         "npm_|pypi-",
-        rf"{_BEGIN}(?:npm_[A-Za-z0-9]{{30,}}|pypi-[A-Za-z0-9_-]{{30,}})",
+        rf"{_begins('npm_')}[A-Za-z0-9]{{30,}}|{_begins('pypi-')}[A-Za-z0-9_-]{{30,}}",
     ),
     (
         "jwt",
         "eyJ",
         (
-            r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
-            r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+            rf"{_begins('eyJ', '[A-Za-z0-9_-]')}"
+            r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
         ),
     ),
     (
@@ -146,23 +166,36 @@ SECRET_FIELD = re.compile(
 """Names of fields whose text is a secret, whatever it looks like."""
 
 TELLING_WORD = re.compile(
-    rf"(?i)passw(?:or)?d|passphrase|{_FIELDS}|private[_-]?key|authorization|bearer"
+    rf"passw(?:or)?d|passphrase|{_FIELDS}|private[_-]?key|authorization|bearer", re.I
 )
 """A part of each word that announces a secret: of such names of fields, and of kinds `by_name`."""
 
 CODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 """What may be base64, of either alphabet, long enough to hide a secret."""
 
+QUOTED = re.compile(r"[\w.~+/=:@%-]{9,}")
+"""What may be a part of a URL, in which any letter may be written as a number."""
+
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _STANDARD = str.maketrans("-_", "+/")
 
 
-def readings(coded: str) -> Iterator[str]:
-    """What a run of base64 may say: nobody knows where it began, for letters before it look like it."""
+def is_hinted(kind: Kind, text: str) -> bool:
+    """Whether the text holds a word that all secrets of this kind have."""
+    return any(hint in text for hint in kind.hints)
+
+
+def found_in(text: str, kinds: Iterable[Kind]) -> Kind | None:
+    """The first of these kinds of which the text holds a secret."""
+    return next((one for one in kinds if is_hinted(one, text) and one.look.search(text)), None)
+
+
+def readings(coded: str, before: int = 3) -> Iterator[str]:
+    """What a run of base64 may say: up to so many letters `before` it may only look like it."""
     if _HEX.fullmatch(coded):
         return  # an id or a digest: base64 hardly ever looks like one
     letters = coded.rstrip("=").translate(_STANDARD)
-    for skipped in range(4):
+    for skipped in range(before + 1):
         rest = letters[skipped:]
         whole = len(rest) - (len(rest) % 4 == 1)
         yield a2b_base64(rest[:whole] + "=" * (-whole % 4)).decode("latin-1")

@@ -4,40 +4,73 @@ The ledgers of a run say the same words again and again. A word is looked at whe
 only where one may be a part of a secret is a thorough look worth its price.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
 
 from greenroom.ledger.redaction import Redactor
-from greenroom.ledger.secrets import CODED, TELLING_WORD, readings, well_known
+from greenroom.ledger.secrets import (
+    CODED,
+    QUOTED,
+    TELLING_WORD,
+    Kind,
+    found_in,
+    readings,
+    well_known,
+)
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+/=."
 _WORDS_ONLY = bytes(byte if byte in _LETTERS or byte >= 128 else 32 for byte in range(256))
-_SPELT_OUT = re.compile(rb"%[0-9A-Fa-f]{2}|\\[ubf]")
+_SPELT_OUT = re.compile(rb"\\[ubf/]")
+_BREAK = re.compile(r"\\[nrt\\]")
 _WORD_ENDS = re.compile(rb'[ "]')
-_PARTS_OF_NAMES = ("key", "secret", "token", "passw", "passphrase", "author", "bearer")
+# One of these is in each word that `TELLING_WORD` finds, and hardly in an image.
+_PARTS_OF_NAMES = (
+    *("passw", "passphrase", "secret", "token", "private", "authori", "bearer"),
+    *("pikey", "pi_key", "pi-key"),
+)
+# A name announces nothing unless a value may follow, or the text ends: then it may name a field.
+_ANNOUNCED = re.compile(
+    rf"(?:{TELLING_WORD.pattern})(?:\\[nrt]|[\s\\'])*(?:[:=\"]|\Z)|bearer", re.I
+)
+_FEW_LETTERS = 4
 _SHORT = 64
 _MANY = 100_000
 _MUCH = 500_000
+
+_Looks = dict[str, list[re.Pattern[str]]]
 
 
 class Sieve:
     """Remembers the words in which there is no secret. For one thread."""
 
     def __init__(self, redactor: Redactor) -> None:
-        self._hints = {hint for kind in redactor.kinds for hint in kind.hints}
-        self._looks: dict[str, list[re.Pattern[str]]] = {}
+        self._kinds = redactor.kinds
+        hints = sorted({hint for kind in self._kinds for hint in kind.hints})
+        self._hint = re.compile("|".join(map(re.escape, hints)))
+        self._looks: _Looks = {}
         self._cores: set[str] = set()
-        for kind in redactor.kinds:
+        self._written: set[bytes] = set()
+        for kind in self._kinds:
             for hint in () if kind.by_name else kind.hints:
-                if kind in well_known() and " " not in hint:
-                    self._looks.setdefault(_core(hint), []).append(kind.look)
-                else:
-                    self._cores.add(_core(hint))
+                self._learn(hint, kind)
         self._texts: set[bytes] = set()
         self._words: set[bytes] = set()
 
+    def _learn(self, hint: str, kind: Kind) -> None:
+        core = _core(hint)
+        if kind in well_known() and " " not in hint:
+            self._looks.setdefault(core, []).append(kind.look)
+        elif len(core) >= _FEW_LETTERS:
+            self._cores.add(core)
+        else:  # letters that stand in many words
+            self._written.add(_written(hint))
+
     def is_clean(self, data: bytes) -> bool:
         """Whether this JSON holds no secret for sure; if not, it may still hold none."""
+        if any(hint in data for hint in self._written):
+            return False
         if len(data) <= _MUCH:
             return self._lets_through(_texts(data))
         return all(self._lets_through(set(piece.split(b'"'))) for piece in _pieces(data))
@@ -47,31 +80,57 @@ class Sieve:
         everything = b'"'.join(texts)
         words = set(everything.translate(_WORDS_ONLY).split()) - self._words
         told = b"\n".join(words).decode(errors="replace")
-        if _is_spelt_out(everything) or _is_announced(told) or self._is_hidden(told):
+        if any(core in told for core in self._cores) or _is_spelt_out(everything):
             return False
-        if any(core in told for core in self._cores):
+        if self._is_coded(told) or (b"%" in everything and self._is_quoted(texts)):
             return False
-        found = [core for core in self._looks if core in told]
-        if found and self._is_seen(found, everything.decode(errors="replace")):
+        doubts = self._doubts(told)
+        doubted = _holding(doubts, texts)
+        if doubted and _is_seen(doubts, doubted):
             return False
-        self._remember(texts, words, [core.encode() for core in found])
+        # What is harmless beside one letter need not be so beside another.
+        _remember(self._texts, texts - doubted)
+        _remember(self._words, words - _holding(doubts, words))
         return True
 
-    def _is_hidden(self, words: str) -> bool:
+    def _is_coded(self, words: str) -> bool:
         """Whether base64 says what a secret says."""
-        coded = (plain for run in CODED.finditer(words) for plain in readings(run[0]))
-        return any(hint in plain for plain in coded for hint in self._hints)
+        # The letter of a line break, as JSON writes it, is one more than there is in the text.
+        coded = (plain for run in CODED.findall(words) for plain in readings(run, before=4))
+        return any(map(self._is_secret, coded))
 
-    def _is_seen(self, cores: Collection[str], texts: str) -> bool:
-        return any(look.search(texts) for core in cores for look in self._looks[core])
+    def _is_quoted(self, texts: Iterable[bytes]) -> bool:
+        """Whether a part of a URL says what a secret says."""
+        told = (_BREAK.sub(" ", text.decode(errors="replace")) for text in texts if b"%" in text)
+        runs = (run for text in told for run in QUOTED.findall(text) if "%" in run)
+        return any(self._is_secret(unquote(run)) for run in runs)
 
-    def _remember(self, texts: set[bytes], words: set[bytes], doubtful: Collection[bytes]) -> None:
-        for known, new in ((self._texts, texts), (self._words, words)):
-            if len(known) > _MANY:
-                known.clear()
-            # What is harmless behind one letter need not be so behind another.
-            doubted = {one for one in new for core in doubtful if core in one}
-            known |= {one for one in new if len(one) <= _SHORT} - doubted
+    def _is_secret(self, plain: str) -> bool:
+        return self._hint.search(plain) is not None and found_in(plain, self._kinds) is not None
+
+    def _doubts(self, words: str) -> _Looks:
+        """The parts of words that may belong to a secret, and the looks that settle it."""
+        doubts = {core: looks for core, looks in self._looks.items() if core in words}
+        # Where case does not count, both of these are an i.
+        folded = words.replace("İ", "i").replace("ı", "i").casefold()
+        if any(part in folded for part in _PARTS_OF_NAMES):
+            doubts |= {word: [_ANNOUNCED] for word in TELLING_WORD.findall(words)}
+        return doubts
+
+
+def _holding(parts: Iterable[str], some: set[bytes]) -> set[bytes]:
+    return {one for part in map(str.encode, parts) for one in some if part in one}
+
+
+def _is_seen(doubts: _Looks, texts: set[bytes]) -> bool:
+    told = b'"'.join(texts).decode(errors="replace")
+    return any(look.search(told) for look in {look for looks in doubts.values() for look in looks})
+
+
+def _remember(known: set[bytes], new: set[bytes]) -> None:
+    if len(known) > _MANY:
+        known.clear()
+    known |= {one for one in new if len(one) <= _SHORT}
 
 
 def _texts(data: bytes) -> set[bytes]:
@@ -96,14 +155,12 @@ def _core(hint: str) -> str:
     return max(words, key=len, default=b"").decode(errors="replace")
 
 
+def _written(hint: str) -> bytes:
+    """A hint as it stands in JSON, where that does not spell letters out as numbers."""
+    return json.dumps(hint, ensure_ascii=False)[1:-1].encode(errors="surrogatepass")
+
+
 def _is_spelt_out(texts: bytes) -> bool:
-    """Whether letters may be written as numbers, or end in what looks like one."""
-    return (b"%" in texts or b"\\" in texts) and _SPELT_OUT.search(texts) is not None
-
-
-def _is_announced(words: str) -> bool:
-    """Whether a word says that a secret follows."""
-    folded = words.casefold()
-    return (
-        any(part in folded for part in _PARTS_OF_NAMES) and TELLING_WORD.search(words) is not None
-    )
+    """Whether signs are written as numbers, or as letters that may hide where a word begins."""
+    # Two backslashes are one that stands for itself.
+    return b"\\" in texts and _SPELT_OUT.search(texts.replace(b"\\\\", b"")) is not None

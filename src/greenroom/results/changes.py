@@ -15,7 +15,7 @@ from typing import Literal
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
-from greenroom.ledger.redaction import redactor
+from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.exact import ALPHA, apart, fisher, fisher_floor, holm
 from greenroom.results.report import UNFINISHED, Report, Summary
 from greenroom.results.result import CaseResult
@@ -76,7 +76,7 @@ def changes(
     threshold: float,
 ) -> list[CaseChange]:
     """What became of each case, in the order of now; then those that are gone."""
-    then, now = baseline.by_case(), current.by_case()
+    then, now = _by_case(baseline), _by_case(current)
     pairs = {
         case_id: Pair(case_id, then[case_id], now[case_id]) for case_id in now if case_id in then
     }
@@ -89,6 +89,13 @@ def changes(
     ]
     gone = [case_id for case_id in then if case_id not in now]
     return [*found, *(_one_sided(c, "removed", current, before=_counts(then[c])) for c in gone)]
+
+
+def _by_case(report: Report) -> dict[str, Sequence[CaseResult]]:
+    """The trials of each case, by an id without secrets: one that was written down has lost them."""
+    cases = report.by_case()
+    clean = clean_ids(cases, redactor())
+    return {clean[case_id]: results for case_id, results in cases.items()}
 
 
 def _one_sided(

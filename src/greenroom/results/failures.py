@@ -4,6 +4,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import NotFound
+from greenroom.ledger.redaction import clean_ids, is_redacted, redactor
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 
@@ -27,9 +28,17 @@ def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
     )
 
 
+def _by_clean_id(evalset: EvalSet, case_id: str) -> Case | None:
+    """The case that has this id where secrets are taken out."""
+    clean = clean_ids(evalset.ids, redactor())
+    return next((case for case in evalset if clean[case.id] == case_id), None)
+
+
 def _case(result: CaseResult, evalset: EvalSet | None) -> Case:
     if evalset is not None:
-        if (found := evalset.get(result.case_id)) is not None:
+        if (
+            found := evalset.get(result.case_id) or _by_clean_id(evalset, result.case_id)
+        ) is not None:
             return found
         raise NotFound(
             f"the report has a failure of case {result.case_id!r}, but eval set {evalset.id!r} has "
@@ -42,8 +51,6 @@ def _case(result: CaseResult, evalset: EvalSet | None) -> Case:
             f"the report does not hold case {result.case_id!r} itself; give the set that was "
             f"evaluated: failed_cases(report, evalset)."
         )
-    from greenroom.ledger.redaction import is_redacted
-
     if is_redacted(result.asked):
         raise NotFound(
             f"case {result.case_id!r} lost its secrets when the report was saved, so it cannot be "

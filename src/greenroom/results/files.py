@@ -6,10 +6,9 @@ from typing import Any
 
 from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.plain import plain
-from greenroom.ledger.redaction import redactor
 from greenroom.results.data import report_data
 from greenroom.results.reading import report_from
-from greenroom.results.redaction import Redacted
+from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.writing import write_whole
 
@@ -24,9 +23,8 @@ def report_text(
     redact: bool = True,
 ) -> str:
     """The report as JSON text; `indent=None` puts it on one line, `redact=False` keeps secrets."""
-    data = report_data(report, failures_only=failures_only)
-    if redact and not isinstance(report, Redacted):
-        data = redactor().value(data)
+    told = redacted(report) if redact else report
+    data = report_data(told, failures_only=failures_only)
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()

@@ -8,7 +8,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.records import record
-from greenroom.ledger.redaction import Redactor, redactor
+from greenroom.ledger.redaction import Redactor, clean_id, redactor
 from greenroom.results.data import shown_json
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
@@ -54,7 +54,8 @@ def _result(result: CaseResult, hand: Redactor) -> CaseResult:
     clean, clean_events, clean_asked = hand.value((bare, events, asked))
     kept = result.kept if clean_events is events else Ledger(clean_events or ())
     asked_for = result.asked if asked is not None and clean_asked is asked else clean_asked
-    return replace(clean, kept=kept, asked=asked_for)
+    case_id = clean_id(result.case_id, clean.case_id)
+    return replace(clean, case_id=case_id, kept=kept, asked=asked_for)
 
 
 def _told(outcome: Outcome) -> Outcome:

@@ -1,10 +1,10 @@
 """What goes into the store goes without secrets: quickly where there is none, thoroughly elsewhere."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from hashlib import sha256
 
+from greenroom.errors import BadFile, BadLedger
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import Redactor
 from greenroom.ledger.sieve import Sieve
@@ -15,18 +15,31 @@ _LITTLE = 500_000
 
 
 class Cleaner:
-    """Takes the secrets out of rows. For one thread."""
+    """Takes the secrets out of rows. For one thread.
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._sieve = Sieve(redactor)
+    `redactor` is asked each time: agents and tools may put secrets into the environment as they run.
+    """
+
+    def __init__(self, redactor: Callable[[], Redactor]) -> None:
+        self._asked = redactor
+        self._redactor = redactor()
+        self._sieve = Sieve(self._redactor)
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """The rows as they may be kept."""
+        self._keep_up()
         parts = [part for row in rows for part in _parts(row)]
         if sum(map(len, parts)) <= _LITTLE and self._sieve.is_clean(b"\n".join(parts)):
             return rows
         return [self._row(row) for row in rows]
+
+    def _keep_up(self) -> None:
+        try:
+            now = self._asked()
+        except BadFile:  # somebody is writing on it just now
+            return
+        if now is not self._redactor:
+            self._redactor, self._sieve = now, Sieve(now)
 
     def _row(self, row: Row) -> Row:
         if all(map(self._sieve.is_clean, _parts(row))):
@@ -39,26 +52,22 @@ class Cleaner:
         )
 
     def _verdict(self, row: Row) -> str:
-        data = json.loads(row.verdict)
+        try:
+            data = json.loads(row.verdict)
+        except (ValueError, RecursionError):
+            return self._redactor.text(row.verdict)
         clean = self._redactor.value(data)
         return row.verdict if clean is data else json.dumps({**clean, "case_id": row.key.case_id})
 
     def _ledger(self, lines: bytes) -> bytes:
-        ledger = Ledger.loads(lines.decode())
-        clean = self._redactor.ledger(ledger)
+        try:
+            ledger = Ledger.loads(lines.decode())
+            clean = self._redactor.ledger(ledger)
+        except (BadLedger, ValueError, RecursionError):
+            # Nobody can read it anyway, and those beside it must not suffer for that.
+            return self._redactor.text(lines.decode(errors="replace")).encode(errors="replace")
         return lines if clean is ledger else clean.dumps().encode()
 
 
 def _parts(row: Row) -> tuple[bytes, bytes, bytes]:
     return row.verdict.encode(), row.ledger, row.judging
-
-
-def kept_ids(ids: Iterable[str], redactor: Redactor) -> dict[str, str]:
-    """By which id the store knows each case: its own, unless there is a secret in it."""
-    given = list(ids)
-    return {
-        own: own
-        if clean == own
-        else f"{clean} #{sha256(own.encode(errors='surrogatepass')).hexdigest()[:8]}"
-        for own, clean in zip(given, redactor.value(given), strict=True)
-    }

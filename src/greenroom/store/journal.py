@@ -2,8 +2,8 @@
 
 A trial has one file while it is played and measured. A line `T` says whose it is, those after it
 are its events: `A` of the run, `J` of what the metrics asked models. When the trial is safe in the
-database its file is given to the next, which goes on at its end: only the last trial in a file
-counts. A file that has grown long is emptied first.
+database its file is emptied and given to the next. One that is begun anew goes on at the end of its
+file: only the last beginning there counts.
 
 A line goes to the file when a model has answered, when a tool is called and when a real one has
 returned, and when a framework that keeps its state to itself has come to rest, together with those
@@ -18,8 +18,10 @@ import os
 from contextlib import suppress
 from errno import EMFILE, ENFILE
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Final
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from greenroom.errors import BadLedger, StoreFailed
 from greenroom.ledger.codec import encoded
@@ -41,16 +43,18 @@ _TRIAL: Final = b"T"
 _AGENT: Final = b"A"
 _JUDGE: Final = b"J"
 _SUFFIX = ".jsonl"
-_URGENT = (ModelReplied, ModelFailed, ToolCalled, Remembered)
-_LONG = 1_000_000
-_TRIES = 10
+_END: Final = b"\n"
+_URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered, ToolReturned, ToolFailed}
+
+# Seconds: between two tries to have a lock, and until whoever has it does more than look.
 _MOMENT = 0.01
+_LOOK = 2.0
 
 
 class Entry:
     """The file of one trial under way, if it has one, and what was written in it."""
 
-    __slots__ = ("_about", "_file", "_lines", "_waiting", "failure", "is_frozen", "path")
+    __slots__ = ("_about", "_agent", "_file", "_judge", "_waiting", "failure", "is_frozen", "path")
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -59,7 +63,8 @@ class Entry:
         self._file: int | None = None
         if path is not None:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._lines: dict[bytes, list[bytes]] = {_AGENT: [], _JUDGE: []}
+        self._agent: list[bytes] = []
+        self._judge: list[bytes] = []
         self._waiting: list[bytes] = []
         self._about: dict[str, Json] = {}
 
@@ -71,32 +76,32 @@ class Entry:
 
     def take_up(self, ledger: Ledger, judging: Ledger) -> bool:
         """Write down again what an earlier process had done; whether it is in the file now."""
-        for mark, events in ((_AGENT, ledger), (_JUDGE, judging)):
-            for event in events:
-                self._add(mark, event)
+        for event in ledger:
+            self._add(_AGENT, self._agent, event)
+        for event in judging:
+            self._add(_JUDGE, self._judge, event)
         # Said first how much there is: a part of it would be taken for a shorter run.
-        count = sum(map(len, self._lines.values()))
+        count = len(self._agent) + len(self._judge)
         self._waiting[0] = _title({**self._about, "lines": count})
         self._write()
         return self._file is not None and not self.failure
 
     def agent(self, event: Event) -> None:
         """Write down an event of the run."""
-        self._append(_AGENT, event)
+        self._add(_AGENT, self._agent, event)
+        if type(event) in _URGENT and _cannot_be_repeated(event):
+            self._write()
 
     def judge(self, event: Event) -> None:
         """Write down an event of the measuring."""
-        self._append(_JUDGE, event)
-
-    def _append(self, mark: bytes, event: Event) -> None:
-        self._add(mark, event)
-        if _cannot_be_repeated(event):
+        self._add(_JUDGE, self._judge, event)
+        if type(event) in _URGENT and _cannot_be_repeated(event):
             self._write()
 
-    def _add(self, mark: bytes, event: Event) -> None:
-        line = encoded(event) + b"\n"
-        self._lines[mark].append(line)
-        self._waiting += (mark, line)  # not joined yet: a long line is held once
+    def _add(self, mark: bytes, lines: list[bytes], event: Event) -> None:
+        line = encoded(event)
+        lines.append(line)
+        self._waiting += (mark, line, _END)  # not joined yet: a long line is held once
 
     def _write(self) -> None:
         """Put what waits into the file, in one go."""
@@ -119,22 +124,22 @@ class Entry:
     @property
     def ledger(self) -> bytes:
         """The run as JSON lines."""
-        return b"".join(self._lines[_AGENT])
+        return _joined(self._agent)
 
     @property
     def judging(self) -> bytes:
         """What the metrics asked, as JSON lines."""
-        return b"".join(self._lines[_JUDGE])
+        return _joined(self._judge)
 
     def forget(self) -> None:
         """Hold no lines any more: somebody else does now. Those in the file stay."""
-        self._lines = {_AGENT: [], _JUDGE: []}
+        self._agent, self._judge = [], []
         self._waiting.clear()
 
     def clear(self) -> None:
-        """Make ready for the next trial, whose lines count from its first one on."""
+        """Make ready for the next trial; what was said in the last one may be a secret."""
         self.forget()
-        if self._file is not None and os.lseek(self._file, 0, os.SEEK_CUR) > _LONG:
+        if self._file is not None:
             os.ftruncate(self._file, 0)
         failpoint("journal.cleared")
 
@@ -146,14 +151,19 @@ class Entry:
 
 
 def _title(about: dict[str, Json]) -> bytes:
-    return _TRIAL + json.dumps(about).encode() + b"\n"
+    try:
+        return _TRIAL + to_json(about) + _END
+    except PydanticSerializationError:  # half a character in an id
+        return _TRIAL + json.dumps(about).encode() + _END
+
+
+def _joined(lines: list[bytes]) -> bytes:
+    return _END.join((*lines, b""))
 
 
 def _cannot_be_repeated(event: Event) -> bool:
-    """Whether something was paid for, or may be about to act, or has acted, or rests."""
-    if isinstance(event, ToolReturned | ToolFailed):
-        return event.source == "live"
-    return isinstance(event, _URGENT)
+    """Whether an urgent one was paid for, or may be about to act, or has acted, or rests."""
+    return not isinstance(event, ToolReturned | ToolFailed) or event.source == "live"
 
 
 class Journal:
@@ -291,14 +301,16 @@ def _is_at(file: int, place: Path) -> bool:
 
 def _locked(lock: int) -> bool:
     """Whether the lock is ours now; who only looks whether it is held has it for a moment too."""
-    for _ in range(_TRIES):
+    until = monotonic() + _LOOK
+    while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            if monotonic() >= until:
+                return False
             sleep(_MOMENT)
         else:
             return True
-    return False
 
 
 def is_held(folder: Path) -> bool:

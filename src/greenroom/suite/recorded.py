@@ -10,13 +10,14 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.redaction import Redactor, redactor
+from greenroom.ledger.redaction import Redactor, clean_ids, redactor
 from greenroom.results.result import CaseResult
-from greenroom.store.cleaning import Cleaner, kept_ids
+from greenroom.store.cleaning import Cleaner
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Entry, Journal, LeftOver
 from greenroom.store.runs import Key, Plan, Run
-from greenroom.store.store import Store, row_of
+from greenroom.store.shelf import row_of
+from greenroom.store.store import Store
 from greenroom.store.writer import Writer
 from greenroom.suite.identity import case_digest
 from greenroom.suite.options import Options
@@ -52,7 +53,7 @@ class Recorded:
         self._cases = cases
         self._known = known
         self._left = left
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, tuple[Entry, Key, str]] = {}
         self._notes = list(notes)
         self._waiting = 0
         self._waiting_bytes = 0
@@ -82,7 +83,7 @@ class Recorded:
         except StoreFailed as error:
             self.failure = str(error)
             return take
-        self._entries[play.position] = entry
+        self._entries[play.position] = entry, key, digest
         entry.begin(key, digest)
         if left is not None and take.doubt:
             # Whoever resumes after another cut must find the same reason for doubt.
@@ -98,12 +99,12 @@ class Recorded:
     async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
         """Hand a result to the writer; wait only when it is far behind."""
         failpoint("trial.measured")
-        key, position = self._cases.key(take.play), take.play.position
-        entry = self._entries.pop(position, None)
-        if entry is None:
+        position = take.play.position
+        written = self._entries.pop(position, None)
+        if written is None:
             done(result)  # the disk is full, and this is known already
             return
-        digest = self._cases.digests[key.case_id]
+        entry, key, digest = written
         ledger, judging = entry.ledger, entry.judging
         entry.forget()
         size = len(ledger) + len(judging)
@@ -192,7 +193,7 @@ class Recorded:
 async def begun(store: Store, plan: Plan, evalset: EvalSet) -> Recorded:
     """Begin a run in the store."""
     hand = redactor()
-    cases, plan, writer = Cases(evalset, hand), hand.value(plan), Writer(store, Cleaner(hand))
+    cases, plan, writer = Cases(evalset, hand), _kept(plan, hand), Writer(store, Cleaner(redactor))
     try:
         run = await writer.do(lambda connection: store.begin(plan, connection))
         return Recorded(store, writer, run, store.journal(run.id), cases, {}, {})
@@ -206,20 +207,22 @@ async def resumed(
 ) -> Recorded:
     """Go on with a run of the store, the latest unfinished one if none is named."""
     hand = redactor()
-    cases, plan = Cases(evalset, hand), hand.value(plan)
+    plan = _kept(plan, hand)
     retry = options.get("retry_errors", False)
     before = store.run(wanted) if wanted else store.latest_open(plan, errors=retry)
-    writer, journal = Writer(store, Cleaner(hand), replacing=True), None
+    writer, journal = Writer(store, Cleaner(redactor), replacing=True), None
     try:
         journal = store.journal(before.id)
         done = store.keys(before.id)  # no other process adds to them from here on
+        left = _under_way(journal, done)
+        cases = Cases(evalset, hand, _names(done, left))
         if not options.get("accept_changes", False):
             _refuse_changes(before, plan, done, cases.digests)
         places = _places(done, plan, cases.digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
         known = store.keys(run.id, broken=False) if retry else done
-        left, told = _longest(journal.left_over(), done), _out_of_date(done, cases.digests)
+        told = _out_of_date(done, cases.digests)
         return Recorded(store, writer, run, journal, cases, known, left, told)
     except BaseException:
         if journal is not None:
@@ -229,13 +232,26 @@ async def resumed(
 
 
 class Cases:
-    """The cases of a run as the store knows them: by ids and digests."""
+    """The cases of a run as the store knows them: by ids without secrets, and digests.
 
-    def __init__(self, evalset: EvalSet, redactor: Redactor) -> None:
+    `names` are those under which the store has cases already, by their digests: what counted as a
+    secret then may be none now.
+    """
+
+    def __init__(
+        self, evalset: EvalSet, redactor: Redactor, names: Mapping[str, str] | None = None
+    ) -> None:
         self.redactor = redactor
-        self._kept = kept_ids((case.id for case in evalset), redactor)
-        self._own = {kept: own for own, kept in self._kept.items()}
-        self.digests = {self._kept[case.id]: case_digest(case) for case in evalset}
+        self.digests: dict[str, str] = {}
+        self._kept: dict[str, str] = {}
+        self._own: dict[str, str] = {}
+        clean = clean_ids(evalset.ids, redactor)
+        for case in evalset:
+            digest = case_digest(case)
+            kept = (names or {}).get(digest) or clean[case.id]
+            if kept in self._own:  # somebody's own id looks like this one without its secret
+                kept = f"{kept} #{digest}"
+            self._kept[case.id], self._own[kept], self.digests[kept] = kept, case.id, digest
 
     def key(self, play: Play) -> Key:
         """Under what the store has a trial."""
@@ -294,14 +310,33 @@ def _begin_again(entry: Entry, key: Key, digest: str, ledger: Ledger, judging: L
     entry.take_up(ledger, judging)
 
 
-def _longest(left: Iterable[LeftOver], done: Mapping[Key, str]) -> dict[Key, LeftOver]:
+def _kept(plan: Plan, hand: Redactor) -> Plan:
+    """The plan as it may be written down; digests tell nothing."""
+    clean = clean_ids((plan.name, plan.evalset_id, plan.agent, *plan.metrics), hand)
+    return replace(
+        plan,
+        name=clean[plan.name],
+        evalset_id=clean[plan.evalset_id],
+        agent=clean[plan.agent],
+        metrics={clean[name]: digest for name, digest in plan.metrics.items()},
+    )
+
+
+def _names(done: Mapping[Key, str], left: Mapping[Key, LeftOver]) -> dict[str, str]:
+    """Under which id the store has each case, by its digest."""
+    found = {digest: key.case_id for key, digest in done.items()}
+    return {one.digest: key.case_id for key, one in left.items()} | found
+
+
+def _under_way(journal: Journal, done: Mapping[Key, str]) -> dict[Key, LeftOver]:
     """What was left of each trial; one that was being taken up again may lie there twice.
 
-    A file also keeps the last trial that was finished in it, until the next one has begun there.
+    A file also keeps a trial that was finished in it, if the process ended before it was emptied.
     """
     found: dict[Key, LeftOver] = {}
-    for one in left:
+    for one in journal.left_over():
         if done.get(one.key) == one.digest:
+            one.path.unlink(missing_ok=True)
             continue
         other = found.get(one.key)
         if other is None or _length(one) > _length(other):

@@ -21,7 +21,7 @@ from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.ledger.records import record
-from greenroom.ledger.redaction import is_redacted, redactor
+from greenroom.ledger.redaction import clean_ids, is_redacted, redactor
 from greenroom.metrics import as_metric
 from greenroom.metrics.scoring import recorded_case
 from greenroom.results.report import Report, new_report_id
@@ -29,7 +29,6 @@ from greenroom.results.result import CaseResult, Status, concluded, unmeasured
 from greenroom.results.text import shown
 from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
-from greenroom.store.cleaning import kept_ids
 from greenroom.store.store import Store, default_store
 from greenroom.suite.equipping import as_config, equipped
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
@@ -105,8 +104,8 @@ async def rescore(
 
 def _by_id(evalset: EvalSet) -> dict[str, Case]:
     """The cases by their ids, and by those under which the store knows them."""
-    kept = kept_ids((case.id for case in evalset), redactor())
-    return {name: case for case in evalset for name in (kept[case.id], case.id)}
+    clean = clean_ids(evalset.ids, redactor())
+    return {name: case for case in evalset for name in (clean[case.id], case.id)}
 
 
 def _stored(given: Store | str | Path | None) -> Store:

@@ -41,6 +41,11 @@ class AnswerCache:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path or os.environ.get(PLACE_VARIABLE) or PLACE)
 
+    @classmethod
+    def of(cls, given: "AnswerCache | str | Path | None") -> "AnswerCache | None":
+        """The cache that is given, or in the folder that is; None stays none."""
+        return cls(given) if isinstance(given, str | Path) else given
+
     def get(self, key: str) -> ModelReply | None:
         """The answer kept under `key`; None if there is none, or none that can be read."""
         try:
@@ -53,7 +58,12 @@ class AnswerCache:
             return None
 
     def put(self, key: str, reply: ModelReply) -> bool:
-        """Keep an answer; False if the folder cannot be written to, which harms nobody."""
+        """Keep an answer; False if it holds a secret, or the folder cannot be written to.
+
+        That harms nobody: it is asked for again.
+        """
+        if without_secrets(reply.text) != reply.text:
+            return False  # judges quote what they read
         place = self._place(key)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -183,8 +193,7 @@ def _again(reply: ModelReply) -> ModelBody:
 
 
 def _data(reply: ModelReply, key: str) -> Json:
-    text = without_secrets(reply.text)  # judges quote what they read
-    return {"format": _FORMAT, "key": key, "text": text, "model": reply.model}
+    return {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}
 
 
 def _reply(data: Any, key: str) -> ModelReply | None:
