@@ -403,6 +403,20 @@ def test_a_store_that_is_switched_off_is_said_so(greenroom, shop, monkeypatch, w
     assert "GREENROOM_STORE is off" in result.stderr
 
 
+def test_a_store_may_be_switched_off_for_one_command(greenroom, shop):
+    result = greenroom("eval", "run", "shop.py", "cases.json", "--store", "off")
+    assert "run 2" not in result.stdout
+    assert not shop.runs()
+    listed = greenroom("runs", "list", "--store", "off")
+    assert (listed.exit_code, "--store is off" in listed.stderr) == (3, True)
+
+
+def test_the_command_to_go_on_says_numbers_as_they_were_given(greenroom, shop):
+    words = ["--budget", "0.6", "--min-pass-rate", "0.1234567"]
+    result = greenroom("eval", "run", "shop.py", "cases.json", *words)
+    assert "--min-pass-rate 0.1234567" in result.stderr
+
+
 def test_a_run_is_shown_as_it_was_when_it_was_played(greenroom, shop):
     then = greenroom("eval", "run", "shop.py", "cases.json")
     [run] = shop.runs()

@@ -141,6 +141,9 @@ def test_errors_and_skipped_cases_do_not_count():
 @pytest.mark.parametrize("tallies", [[], [(3, 4)], [(1, 1)], [(1, 1), (0, 0)]])
 def test_where_it_cannot_be_told_there_is_none(tallies):
     assert of_cases(tallies) is None
+
+
+def test_a_report_without_results_has_none():
     assert Report([]).interval is None
 
 

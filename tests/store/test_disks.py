@@ -15,9 +15,10 @@ import pytest
 from greenroom import Agent, Case, EvalSet, Report, evaluate
 from greenroom.errors import StoreFailed
 from greenroom.metrics import contains
+from greenroom.results.result import CaseResult
 from greenroom.store import Store
 from greenroom.store.runs import Key, Plan, Row
-from greenroom.store.store import Shelved
+from greenroom.store.shelf import Shelved
 from store.asked import Asked
 from store.timeless import timeless
 
@@ -25,9 +26,20 @@ OK = contains("Answer", name="ok")
 LONG = "word " * 6000
 
 
-async def long_answer(request: Any) -> str:
-    await asyncio.sleep(0.02)  # long enough for the trial before to be written
-    return f"Answer to {request.last}: {LONG}"
+class OneByOne:
+    """Answers at length, each question only when the trial before it was written, or could not be."""
+
+    def __init__(self) -> None:
+        self._is_over = asyncio.Event()
+        self._is_over.set()
+
+    async def answer(self, request: Any) -> str:
+        await self._is_over.wait()
+        self._is_over.clear()
+        return f"Answer to {request.last}: {LONG}"
+
+    def complete(self, _: CaseResult) -> None:
+        self._is_over.set()
 
 
 def cases(count: int) -> EvalSet:
@@ -35,10 +47,12 @@ def cases(count: int) -> EvalSet:
 
 
 async def played(place: Path, evalset: EvalSet, **options: Any) -> tuple[Report, Asked]:
-    model = Asked(long_answer)
+    order = OneByOne()
+    model = Asked(order.answer)
     agent = Agent("a", model=model)
     given: dict[str, Any] = {"metrics": [OK], "concurrency": 1, **options}
-    return await evaluate(agent, evalset, store=place, **given), model
+    report = await evaluate(agent, evalset, store=place, on_case_complete=order.complete, **given)
+    return report, model
 
 
 # A full disk

@@ -18,6 +18,7 @@ from greenroom.metrics import contains
 from greenroom.store import Run, Store, default_store
 from greenroom.store.database import VERSION, Database, transaction
 from greenroom.store.runs import Key, Plan, Row
+from greenroom.store.store import as_store
 from store.timeless import timeless
 
 ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
@@ -257,6 +258,19 @@ async def test_without_a_word_the_variable_says_where(
     assert [run.id for run in Store(tmp_path / "there").runs()] == [report.id]
     monkeypatch.setenv("GREENROOM_STORE", "off")
     assert default_store() is None
+
+
+def test_a_store_may_be_named_in_several_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "usual"))
+    store = Store(tmp_path)
+    assert as_store(store) is store
+    places = [given and given.place for given in map(as_store, (tmp_path, str(tmp_path)))]
+    assert places == [tmp_path, tmp_path]
+    usual = [given and given.place for given in map(as_store, (None, True, ""))]
+    assert usual == [tmp_path / "usual"] * 3
+    assert [as_store(False), as_store("off")] == [None, None]
 
 
 async def test_without_a_variable_it_is_in_the_folder_one_works_in(

@@ -6,14 +6,13 @@ cannot tell. Errors and skipped cases prove nothing either way.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
 from greenroom.errors import BadInput
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, without_addresses
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.exact import ALPHA, apart, fisher, fisher_floor, holm
@@ -26,7 +25,6 @@ _ROUNDING = 1e-9
 _NOT_EVALUATED = ("error", "skipped")
 _UNTOUCHED = ("name", "description", "tags")
 _UNKNOWN_CODE = ':unknown"'
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @record
@@ -353,8 +351,7 @@ def _asked(result: CaseResult) -> dict[str, Json]:
 
 
 def _told(data: Json) -> str:
-    # Objects live elsewhere in every process.
-    return _ADDRESS.sub("", json.dumps(data, sort_keys=True, default=repr))
+    return without_addresses(json.dumps(data, sort_keys=True, default=repr))
 
 
 def _counts(results: Sequence[CaseResult]) -> Summary:

@@ -10,6 +10,7 @@ from greenroom.results.comparison import Comparison
 from greenroom.results.exact import ALPHA
 from greenroom.results.power import POWER
 from greenroom.results.report import Report, Summary
+from greenroom.results.text import number_of
 
 VERSION = 1
 KIND = "comparison"
@@ -36,7 +37,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield counted(comparison)
     yield certainty(comparison)
     if unknown := sum(not case.known for case in comparison.compared):
-        yield f"whether {_cases(unknown)} ask for the same as before is unknown"
+        yield f"whether {number_of(unknown, 'case')} ask for the same as before is unknown"
     for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
         if report.unfinished:
             yield f"note on the {side}: {report.unfinished}"
@@ -59,7 +60,7 @@ def counted(comparison: Comparison) -> str:
     """How many cases went which way."""
     counts = {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)}
     told = [f"{count} {verdict}" for verdict, count in counts.items() if count]
-    return f"{_cases(len(comparison.cases))} against the baseline: {', '.join(told) or 'none'}"
+    return f"{number_of(len(comparison.cases), 'case')} against the baseline: {', '.join(told) or 'none'}"
 
 
 def certainty(comparison: Comparison) -> str:
@@ -68,14 +69,14 @@ def certainty(comparison: Comparison) -> str:
     if p is None:
         return "no case was evaluated on both sides, so nothing can be said of the whole"
     if comparison.trend == "same":
-        return f"the pass rates of {_cases(compared)} that compare are the same"
+        return f"the pass rates of {number_of(compared, 'case')} that compare are the same"
     verdict = {
         "better": "better than luck explains",
         "worse": "worse than luck explains",
         "unclear": "unclear: luck alone may explain it",
     }[comparison.trend]
     test = "permutation" if comparison.repeated else "exact sign"
-    told = f"over {_cases(compared)} that compare: {verdict} ({test} test, p = {p:.2g})"
+    told = f"over {number_of(compared, 'case')} that compare: {verdict} ({test} test, p = {p:.2g})"
     return f"{told}{_noticeable(comparison)}"
 
 
@@ -90,10 +91,6 @@ def _noticeable(comparison: Comparison) -> str:
 def shown_change(change: MetricChange) -> str:
     """A mean then and now, with its difference."""
     return f"{change.before:.2f} before, {change.now:.2f} now ({change.delta:+.2f})"
-
-
-def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Json]:

@@ -11,6 +11,7 @@ from greenroom.ledger.records import record
 from greenroom.results.comparison import THRESHOLD, compare
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report
+from greenroom.results.text import number_of
 
 FailOn = Literal["regression", "skipped"]
 Kind = Literal["errors", "pass_rate", "regression", "skipped", "cost"]
@@ -94,7 +95,7 @@ class Gate:
                 yield Missed("regression", f"worse than the baseline: {names}")
         if summary.skipped and "skipped" in self.fail_on:
             names = [result.label for result in report.results if result.status == "skipped"]
-            yield Missed("skipped", f"{_cases(len(names))} skipped: {_listed(names)}")
+            yield Missed("skipped", f"{number_of(len(names), 'case')} skipped: {_listed(names)}")
         if self.max_cost is not None and (why := _too_dear(report, self.max_cost)):
             yield Missed("cost", why)
 
@@ -133,23 +134,17 @@ def _apart(share: float, bar: float) -> tuple[str, str]:
 
 
 def _too_dear(report: Report, most: float) -> str:
-    parts = (report.cost, report.user_cost, report.judge_cost)
-    known = [part for part in parts if part is not None]
-    bar = f"a maximum of ${most:.4f}"
-    if len(known) < len(parts):
+    spent, bar = report.spent, f"a maximum of ${most:.4f}"
+    if spent is None:
         return f"the cost is unknown, so {bar} cannot be shown"
-    return f"the cost of ${sum(known):.4f} is above {bar}" if sum(known) > most else ""
+    return f"the cost of ${spent:.4f} is above {bar}" if spent > most else ""
 
 
 def _errors(report: Report, allowed: int) -> str:
     told = f", {allowed} allowed" if allowed else ""
     is_repeated = len(report) > len(report.by_case())
-    count = _cases(report.summary.errors)
-    return f"{count.replace('case', 'trial') if is_repeated else count} ended in an error{told}"
-
-
-def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
+    count = number_of(report.summary.errors, "trial" if is_repeated else "case")
+    return f"{count} ended in an error{told}"
 
 
 def _listed(names: Sequence[str]) -> str:

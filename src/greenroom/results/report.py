@@ -1,5 +1,6 @@
 """What a run of many cases came to."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from os import urandom
@@ -37,6 +38,12 @@ class Summary:
     errors: int = 0
     terminated: int = 0
     skipped: int = 0
+
+    @classmethod
+    def of(cls, total: int, counts: Mapping[str, int]) -> "Summary":
+        """How many of `total` ended how, from the number of each status."""
+        statuses: Sequence[Status] = ("passed", "failed", "error", "terminated", "skipped")
+        return cls(total, *(counts.get(status, 0) for status in statuses))
 
     @property
     def evaluated(self) -> int:
@@ -89,15 +96,7 @@ class Report:
     @property
     def summary(self) -> Summary:
         """The counts."""
-        count = self._count
-        return Summary(
-            len(self.results),
-            count("passed"),
-            count("failed"),
-            count("error"),
-            count("terminated"),
-            count("skipped"),
-        )
+        return Summary.of(len(self.results), Counter[str](r.status for r in self.results))
 
     @property
     def unfinished(self) -> str:
@@ -114,9 +113,6 @@ class Report:
         """The results in which something broke; each says what in `error`."""
         return [result for result in self.results if result.error is not None]
 
-    def _count(self, status: Status) -> int:
-        return sum(result.status == status for result in self.results)
-
     @property
     def cost(self) -> float | None:
         """What the agents' models cost in USD; None when a price is unknown."""
@@ -126,6 +122,11 @@ class Report:
     def user_cost(self) -> float | None:
         """What the users' models cost in USD; None when a price is unknown."""
         return _sum([r.user_cost for r in self._run()], 0.0)
+
+    @property
+    def spent(self) -> float | None:
+        """What agents, users and judges cost in USD together; None when a price is unknown."""
+        return _sum([self.cost, self.user_cost, self.judge_cost], 0.0)
 
     @property
     def usage(self) -> Usage | None:

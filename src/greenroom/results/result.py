@@ -80,7 +80,19 @@ class CaseResult:
     @property
     def label(self) -> str:
         """The case's id, and which trial of it this is from the second on."""
-        return self.case_id if self.trial == 1 else f"{self.case_id} (trial {self.trial})"
+        return label(self.case_id, self.trial)
+
+    @property
+    def prices(self) -> tuple[float | None, ...]:
+        """What the agent, the user and the judges cost in USD; None where nobody knows."""
+        return self.cost, self.user_cost, self.judge_cost
+
+    @property
+    def spent(self) -> float | None:
+        """What all of them cost; None when the case was played and a price is unknown."""
+        known = [price for price in self.prices if price is not None]
+        is_known = self.ended is None or len(known) == len(self.prices)
+        return sum(known, 0.0) if is_known else None
 
     @property
     def passed(self) -> bool:
@@ -130,6 +142,11 @@ class CaseResult:
         if not isinstance(self.kept, Ledger) or not isinstance(self.asked, Case):
             return self.blamed
         return blame(self.asked, self.kept, self.scores)
+
+
+def label(case_id: str, trial: int) -> str:
+    """A case's id, and which trial of it is meant from the second on."""
+    return case_id if trial == 1 else f"{case_id} (trial {trial})"
 
 
 def responses_in(trajectory: Sequence[Step]) -> list[str]:

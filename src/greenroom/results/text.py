@@ -40,12 +40,17 @@ def reasons(result: CaseResult) -> list[str]:
         first, *rest = result.error.message.splitlines() or [result.error.type]
         found += [f"{result.error.phase}: {first}", *rest]
     if result.status == "terminated":
-        turns = "1 turn" if result.turns == 1 else f"{result.turns} turns"
+        turns = number_of(result.turns, "turn")
         found.append(f"the run was cut at its limit ({result.ended}) after {turns}")
     for name, outcome in result.scores.items():
         if isinstance(outcome, Score) and not outcome.passed:
             found.append(f"{name}: {outcome.reason or 'below its threshold'}")
     return [*found, *result.notes]
+
+
+def number_of(count: int, noun: str) -> str:
+    """So many of them: `1 case`, `2 cases`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def counted(summary: Summary) -> str:
@@ -64,7 +69,7 @@ def counted(summary: Summary) -> str:
 def how_many(report: Report) -> str:
     """How many cases there were, and how many trials of them if there were more."""
     results, cases = len(report.results), len(report.by_case())
-    noun = "1 case" if cases == 1 else f"{cases} cases"
+    noun = number_of(cases, "case")
     return noun if results == cases else f"{results} trials of {noun}"
 
 

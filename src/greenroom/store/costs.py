@@ -2,23 +2,11 @@
 
 from collections.abc import Iterable
 
-from greenroom.store.store import Store
+from greenroom.store.store import COST, PRICES, Store
 
-_SUMS = """
-select
-    sum(
-        coalesce(json_extract(verdict, '$.cost'), 0)
-        + coalesce(json_extract(verdict, '$.user_cost'), 0)
-        + coalesce(json_extract(verdict, '$.judge_cost'), 0)
-    ),
-    sum(
-        json_extract(verdict, '$.ended') is not null
-        and (
-            json_extract(verdict, '$.cost') is null
-            or json_extract(verdict, '$.user_cost') is null
-            or json_extract(verdict, '$.judge_cost') is null
-        )
-    )
+_UNKNOWN = " or ".join(f"{price} is null" for price in PRICES)
+_SUMS = f"""
+select sum({COST}), sum(json_extract(verdict, '$.ended') is not null and ({_UNKNOWN}))
 from trials where run_id = ? and position >= 0
 """
 

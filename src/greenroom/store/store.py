@@ -4,18 +4,14 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import urandom
 from pathlib import Path
 from time import strftime, time
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json
-
 from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
-from greenroom.results.data import asked_data, verdict_data
 from greenroom.results.reading import verdict_from
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
@@ -23,29 +19,39 @@ from greenroom.store.database import Database, transaction
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Journal, is_held, under_way
 from greenroom.store.runs import Key, Plan, Row, Run, RunStatus
+from greenroom.store.shelf import Shelved
 
 PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
-OFF = "off"
+_OFF = "off"
 _DATABASE = "runs.db"
 _JOURNALS = "journals"
 _WHOLE = (
     "(json_extract(verdict, '$.error') is null "
     "or json_extract(verdict, '$.error.type') = 'InDoubt')"
 )
-_COST = (
-    "coalesce(json_extract(verdict, '$.cost'), 0) "
-    "+ coalesce(json_extract(verdict, '$.user_cost'), 0) "
-    "+ coalesce(json_extract(verdict, '$.judge_cost'), 0)"
-)
+PRICES = [f"json_extract(verdict, '$.{who}')" for who in ("cost", "user_cost", "judge_cost")]
+COST = " + ".join(f"coalesce({price}, 0)" for price in PRICES)
+"""What agent, user and judges of a trial cost, as far as prices are known."""
 _ASIDE = -1
 """The place of a trial whose case is another now, or not among the cases: no report has it."""
 
 
 def default_store() -> "Store | None":
     """`$GREENROOM_STORE`, else `.greenroom`; None if the variable says `off`."""
-    place = os.environ.get(PLACE_VARIABLE) or PLACE
-    return None if place == OFF else Store(place)
+    return as_store(os.environ.get(PLACE_VARIABLE) or PLACE)
+
+
+def as_store(given: "Store | str | Path | bool | None") -> "Store | None":
+    """The store that is meant: this one, that of a folder, or the usual one if none is named.
+
+    False and `off` mean none.
+    """
+    if given is None or given is True or given == "":
+        return default_store()
+    if given is False or given == _OFF:
+        return None
+    return given if isinstance(given, Store) else Store(given)
 
 
 class Store:
@@ -70,7 +76,7 @@ class Store:
                 run = replace(run, id=_new_id())
             connection.execute(
                 "insert into runs (id, name, status, begun, plan) values (?, ?, ?, ?, ?)",
-                (run.id, _stored(plan.name), run.status, run.begun, json.dumps(_data(plan))),
+                (run.id, _stored(plan.name), run.status, run.begun, json.dumps(asdict(plan))),
             )
         failpoint("run.begun")
         return run
@@ -91,7 +97,7 @@ class Store:
                     )
             connection.execute(
                 "update runs set status = 'running', ended = null, plan = ? where id = ?",
-                (json.dumps(_data(plan)), run.id),
+                (json.dumps(asdict(plan)), run.id),
             )
         return replace(run, plan=plan, status="running", ended=None, begun_before=True)
 
@@ -113,7 +119,7 @@ class Store:
                 if replacing:
                     # What a trial has cost is spent, also when it is played again.
                     connection.execute(
-                        f"update runs set spent = spent + coalesce((select {_COST} from trials "
+                        f"update runs set spent = spent + coalesce((select {COST} from trials "
                         "where run_id = ? and case_id = ? and trial = ?), 0) where id = ?",
                         (run_id, _stored(row.key.case_id), row.key.trial, run_id),
                     )
@@ -254,7 +260,7 @@ class Store:
     def spent(self, run_id: str) -> tuple[float, float]:
         """What a run has cost in USD so far, and its dearest trial; those that count no more too."""
         query = (
-            f"select runs.spent + coalesce(sum({_COST}), 0), coalesce(max({_COST}), 0) "
+            f"select runs.spent + coalesce(sum({COST}), 0), coalesce(max({COST}), 0) "
             "from runs left join trials on run_id = runs.id where runs.id = ?"
         )
         with self.database.connected() as connection:
@@ -287,7 +293,7 @@ class Store:
             at=run.begun,
         )
 
-    def shelved(self, run_id: str, key: Key) -> "Shelved":
+    def shelved(self, run_id: str, key: Key) -> Shelved:
         """The ledger of a finished trial, which stays in the store until somebody looks."""
         return Shelved(self, run_id, key)
 
@@ -301,46 +307,6 @@ class Store:
                 f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more."
             )
         return Ledger.loads(bytes(found[0]).decode(), f"run {run_id!r}, case {key.case_id!r}")
-
-
-class Shelved:
-    """A ledger that is read from the store when somebody asks for it, and not kept."""
-
-    __slots__ = ("key", "run_id", "store")
-
-    def __init__(self, store: Store, run_id: str, key: Key) -> None:
-        self.store = store
-        self.run_id = run_id
-        self.key = key
-
-    def load(self) -> Ledger:
-        """The ledger."""
-        return self.store.ledger(self.run_id, self.key)
-
-
-def row_of(
-    result: CaseResult, key: Key, position: int, digest: str, ledger: bytes, judging: bytes
-) -> Row:
-    """A finished trial as it is kept; the case is in its ledger, if there is one."""
-    verdict = verdict_data(result)
-    if not ledger:
-        verdict["case"] = asked_data(result)
-    return Row(
-        key=key,
-        position=position,
-        digest=digest,
-        status=result.status,
-        verdict=_json(verdict),
-        ledger=ledger,
-        judging=judging,
-    )
-
-
-def _json(data: Mapping[str, Json]) -> str:
-    try:
-        return to_json(data).decode()
-    except PydanticSerializationError:
-        return json.dumps(data)  # half a character has no place in a file but can be spelt out
 
 
 def _new_id() -> str:
@@ -359,18 +325,6 @@ def _stored(text: str) -> str | bytes:
 
 def _given(stored: str | bytes) -> str:
     return stored if isinstance(stored, str) else stored.decode(errors="surrogatepass")
-
-
-def _data(plan: Plan) -> dict[str, Any]:
-    return {
-        "name": plan.name,
-        "evalset_id": plan.evalset_id,
-        "agent": plan.agent,
-        "digest": plan.digest,
-        "metrics": dict(plan.metrics),
-        "cases": plan.cases,
-        "trials": plan.trials,
-    }
 
 
 def _unfinished(run: Run) -> list[str]:

@@ -15,6 +15,7 @@ from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import Interval, percent
 from greenroom.results.result import CaseResult
 from greenroom.results.sequential import Sequential
+from greenroom.results.text import number_of
 from greenroom.suite.plays import Play
 
 MAX_TRIALS = 20
@@ -66,7 +67,7 @@ class Spending:
 
     @property
     def _counts(self) -> str:
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        rounds = number_of(self.rounds, "round")
         saved = f", {self.saved} saved ({percent(self.saved / self.most, 0)})" if self.saved else ""
         return f"{rounds}, {self.played} of {self.most} trials played{saved}"
 
@@ -95,8 +96,7 @@ class Adaptive:
     """Which trials are due, round by round, until it is decided whether these cases reach `bar`.
 
     Ask `due()`, play all of it, hand every result to `take()`, and ask again until nothing is due.
-    A case is played at most `max_trials` times. With `max_errors` the run ends once more trials
-    broke than that, since then the gate stays shut whatever else happens.
+    A case is played at most `max_trials` times.
     """
 
     def __init__(
@@ -105,7 +105,6 @@ class Adaptive:
         bar: float,
         *,
         max_trials: int = MAX_TRIALS,
-        max_errors: int | None = None,
         alpha: float = ALPHA,
     ) -> None:
         if max_trials < 1:
@@ -113,17 +112,15 @@ class Adaptive:
         self.max_trials = max_trials
         self._places = {case.id: (number, case) for number, case in enumerate(cases)}
         self._test = Sequential(bar, self._places, alpha)
-        self._max_errors = max_errors
         self._played = dict.fromkeys(self._places, 0)
         self._broke = dict.fromkeys(self._places, 0)
         """How many of its latest trials in a row broke, of each case."""
-        self._errors = 0
         self._left_out: list[str] = []
         self._cut = False
 
     def due(self) -> list[Play]:
         """The trials to play next, in the order of the cases; none when the run is over."""
-        wanted = [] if self._is_over else self._test.wanted()
+        wanted = [] if self._cut else self._test.wanted()
         # A round that one of its cases cannot finish would tell nothing.
         if any(self._played[case_id] >= self.max_trials for case_id in wanted):
             return []
@@ -141,7 +138,6 @@ class Adaptive:
             return
         self._played[case_id] += 1
         if result.status in ("error", "skipped"):
-            self._errors += result.status == "error"
             self._bear_with(case_id)
         else:
             self._broke[case_id] = 0
@@ -160,11 +156,6 @@ class Adaptive:
             most=self.max_trials * len(self._places),
             left_out=tuple(self._left_out),
         )
-
-    @property
-    def _is_over(self) -> bool:
-        broke = self._max_errors is not None and self._errors > self._max_errors
-        return broke or self._cut
 
     def _play(self, case_id: str) -> Play:
         number, case = self._places[case_id]

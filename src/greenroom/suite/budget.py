@@ -82,7 +82,7 @@ class Budget:
 
     def settle(self, whose: Hashable, result: CaseResult) -> None:
         """A case is over: what it cost is known, and the rest of what was set aside is free."""
-        took = max(self._under_way.pop(whose, 0.0), known_cost(result))
+        took = max(self._under_way.pop(whose, 0.0), cost_so_far(result))
         self.spent += took
         self.learn(result, took)
         self._settled.set()
@@ -91,7 +91,7 @@ class Budget:
         """See from a finished case what others may cost."""
         if took or result.status not in ("error", "skipped"):  # else it says nothing of the others
             self._dearest = max(self._dearest or 0.0, took)
-        if _is_unpriced(result) and not self.unpriced:
+        if result.spent is None and not self.unpriced:
             self.unpriced.add(f"a model that case {result.case_id!r} asked")
 
     @property
@@ -128,12 +128,6 @@ class Budget:
         await self._settled.wait()
 
 
-def known_cost(result: CaseResult) -> float:
+def cost_so_far(result: CaseResult) -> float:
     """What agent, user and judges of a case cost, as far as prices are known."""
-    return sum(cost or 0.0 for cost in (result.cost, result.user_cost, result.judge_cost))
-
-
-def _is_unpriced(result: CaseResult) -> bool:
-    """Whether a case was played and nobody knows what all of it cost."""
-    costs = (result.cost, result.user_cost, result.judge_cost)
-    return result.ended is not None and None in costs
+    return sum(price or 0.0 for price in result.prices)

@@ -28,8 +28,9 @@ OnMetric = Callable[[Case, str, Outcome], None]
 OnEvent = Callable[[Case, Event], None]
 
 HOOK_SECONDS = 5.0
-_SINGLE = ("on_case_start", "on_event", "on_metric_complete", "on_case_complete")
-MOMENTS = ("on_run_start", *_SINGLE, "on_run_complete")
+HOOKS = ("on_case_start", "on_event", "on_metric_complete", "on_case_complete")
+"""The names of single functions."""
+MOMENTS = ("on_run_start", *HOOKS, "on_run_complete")
 """What a plug-in may hear of, by the names of its methods."""
 
 
@@ -62,7 +63,7 @@ class Hooks:
     _ears: dict[str, list[_Ear]] = field(default_factory=dict[str, list[_Ear]])
 
     def __post_init__(self) -> None:
-        for moment in _SINGLE:
+        for moment in HOOKS:
             if (hook := getattr(self, moment)) is not None:
                 self._add(moment, _Ear(hook, getattr(hook, "__name__", repr(hook))))
         for plugin in self.plugins:

@@ -1,6 +1,5 @@
 """Digests by which a run that goes on notices what has changed since it began."""
 
-import re
 from collections.abc import Iterable
 from hashlib import blake2b
 from json import dumps
@@ -12,9 +11,8 @@ from greenroom.cases.data import case_data, metric_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric
 from greenroom.errors import BadInput
+from greenroom.ledger.plain import without_addresses
 from greenroom.store.runs import Plan
-
-_ADDRESS = re.compile(rb" at 0x[0-9a-fA-F]{6,}>")
 
 
 def plan_of(
@@ -45,8 +43,7 @@ def _digest(data: Any) -> str:
     from pydantic_core import PydanticSerializationError, to_json  # not for those who only import
 
     try:
-        text = to_json(data, fallback=repr)
+        text = to_json(data, fallback=repr).decode()
     except PydanticSerializationError:  # half a character
-        text = dumps(data, default=repr).encode()
-    # An object that is shown with its address looks different in every process.
-    return blake2b(_ADDRESS.sub(b">", text), digest_size=12).hexdigest()
+        text = dumps(data, default=repr)
+    return blake2b(without_addresses(text).encode(), digest_size=12).hexdigest()

@@ -39,6 +39,10 @@ class Measuring:
     seconds_per_metric: float = METRIC_SECONDS
     cache: AnswerCache | None = None
 
+    def seconds_for(self, case: Case) -> float:
+        """How long the metrics of a case may take, all together."""
+        return self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
+
     def outcomes(
         self,
         case: Case,
@@ -56,7 +60,7 @@ class Measuring:
 
     async def _in_time(self, case: Case, ledger: Ledger, world: FencedWorld) -> dict[str, Outcome]:
         """Score, but not forever."""
-        seconds = self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
+        seconds = self.seconds_for(case)
         world.deadline = monotonic() + seconds
         return await in_time(lambda: self._fenced(case, ledger, self._asked(world)), seconds)
 

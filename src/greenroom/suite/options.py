@@ -9,7 +9,7 @@ from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadInput
 from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.cancelling import Cancel
-from greenroom.suite.hooks import OnCase, OnEvent, OnMetric, OnResult
+from greenroom.suite.hooks import HOOKS, OnCase, OnEvent, OnMetric, OnResult
 from greenroom.suite.playing import OnError
 from greenroom.world.answers import AnswerCache
 
@@ -39,7 +39,7 @@ class Options(TypedDict, total=False):
     unknown_prices: UnknownPrices  # "refuse": a budget that counts only some of it is none
 
     # How it goes on
-    concurrency: int  # 4
+    concurrency: int  # 4, or one for each worker
     workers: "int | Workers | None"  # None: in this process
     on_error: OnError  # "collect"
     fail_fast: bool  # False
@@ -59,7 +59,6 @@ class Options(TypedDict, total=False):
 
 
 KNOWN = frozenset(Options.__annotations__)
-HOOKS = ("on_case_start", "on_case_complete", "on_metric_complete", "on_event")
 
 
 def check(options: Options) -> None:

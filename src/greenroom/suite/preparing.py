@@ -1,6 +1,5 @@
 """An evaluation before its first case: everything found, checked and put together."""
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +10,16 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.metrics import as_metric
-from greenroom.simulation.fence import blind_spots, not_held
 from greenroom.simulation.stage import check_fence, check_opaque
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.budget import Budget
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.equipping import all_metrics, as_config, equipped
-from greenroom.suite.hooks import Hooks
+from greenroom.suite.fencing import unheld
+from greenroom.suite.hooks import HOOKS, Hooks
 from greenroom.suite.identity import plan_of
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
-from greenroom.suite.options import HOOKS, Options, check
+from greenroom.suite.options import Options, check
 from greenroom.suite.playing import CONCURRENCY, Settings
 from greenroom.suite.recording import recording
 from greenroom.suite.references import as_evalset, load_agent
@@ -68,13 +67,12 @@ def _adaptive(evalset: EvalSet, options: Options) -> Adaptive | None:
 
 
 def _settings(evalset: EvalSet, config: "EvalConfig | None", options: Options) -> Settings:
-    cache = options.get("cache")
     hooks: dict[str, Any] = {name: options.get(name) for name in HOOKS}
     return Settings(
         measuring=Measuring(
             metrics=all_metrics(list(options.get("metrics", ())), evalset),
             seconds_per_metric=options.get("seconds_per_metric", METRIC_SECONDS),
-            cache=AnswerCache(cache) if isinstance(cache, str | Path) else cache,
+            cache=AnswerCache.of(options.get("cache")),
         ),
         allow_tools=options.get("allow_tools", ()),
         allow_opaque=options.get("allow_opaque", False),
@@ -156,6 +154,4 @@ def _pool(
 def _fence_notes(allowed: bool) -> list[str]:
     if not allowed:
         check_fence()
-    reasons = not_held(asyncio.get_running_loop())
-    notes = [f"the fence was not held: {reason}" for reason in reasons]
-    return [*notes, *(f"the fence cannot see connections of {name}" for name in blind_spots())]
+    return unheld()

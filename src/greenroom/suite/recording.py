@@ -126,10 +126,6 @@ def _is_named(given: "Store | str | Path | bool | None") -> bool:
 def _place(given: "Store | str | Path | bool | None") -> "Store | None":
     if given is False:
         return None
-    from greenroom.store.store import OFF, Store, default_store
+    from greenroom.store.store import as_store
 
-    if given is None or given is True:
-        return default_store()
-    if isinstance(given, Store):
-        return given
-    return None if given == OFF else Store(given)
+    return as_store(given)

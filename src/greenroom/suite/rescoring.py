@@ -25,11 +25,11 @@ from greenroom.ledger.redaction import clean_ids, is_redacted, redactor
 from greenroom.metrics import as_metric
 from greenroom.metrics.scoring import recorded_case
 from greenroom.results.report import Report, new_report_id
-from greenroom.results.result import CaseResult, Status, concluded, unmeasured
+from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
 from greenroom.results.text import shown
 from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
-from greenroom.store.store import Store, default_store
+from greenroom.store.store import Store, as_store
 from greenroom.suite.equipping import as_config, equipped
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
 from greenroom.suite.playing import CONCURRENCY
@@ -51,9 +51,8 @@ class Flip:
     why: str = ""
 
     def __str__(self) -> str:
-        trial = "" if self.trial == 1 else f" (trial {self.trial})"
         why = f"  {self.why}" if self.why else ""
-        return f"{self.case_id}{trial}: {self.before} → {self.now}{why}"
+        return f"{label(self.case_id, self.trial)}: {self.before} → {self.now}{why}"
 
 
 @record
@@ -95,7 +94,7 @@ async def rescore(
     measuring = Measuring(
         metrics=[*given, *(metric for metric in own if metric.name not in names)],
         seconds_per_metric=seconds_per_metric,
-        cache=AnswerCache(cache) if isinstance(cache, str | Path) else cache,
+        cache=AnswerCache.of(cache),
     )
     forgive(measuring.metrics)
     by_id = None if known is None else _by_id(evalset)
@@ -109,7 +108,7 @@ def _by_id(evalset: EvalSet) -> dict[str, Case]:
 
 
 def _stored(given: Store | str | Path | None) -> Store:
-    store = given if isinstance(given, Store) else Store(given) if given else default_store()
+    store = as_store(given)
     if store is None:
         raise BadInput("there is no store to look for the run in; give store=.")
     return store

@@ -16,9 +16,10 @@ from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all, vigil
 from greenroom.store.runs import Key
 from greenroom.suite.adaptive import Adaptive
-from greenroom.suite.budget import Budget, known_cost
+from greenroom.suite.budget import Budget, cost_so_far
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.collecting import Collecting
+from greenroom.suite.fencing import refused
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.outlet import Outlet
 from greenroom.suite.playing import Settings, play_case
@@ -79,8 +80,7 @@ class Running:
             await self._put_away(begun, is_whole=False)
             raise
         results = [self.done[position] for position in sorted(self.done)]
-        refused = [f"the fence refused a thread outside any case: {s}" for s in strays()[before:]]
-        self.notes += [*_unseen(results), *refused, *self.settings.hooks.notes]
+        self.notes += [*_unseen(results), *refused(before), *self.settings.hooks.notes]
         if self.pool is not None:
             self.notes += [note for note in self.pool.notes if note not in self.notes]
         if self.settings.budget is not None:
@@ -145,7 +145,7 @@ class Running:
         for key, result in self.recorder.earlier():
             play = places[key]
             if self.settings.budget is not None:
-                self.settings.budget.learn(result, known_cost(result))
+                self.settings.budget.learn(result, cost_so_far(result))
             self._take(play.position, replace(result, asked=play.case))
 
     async def _by_rounds(self, adaptive: Adaptive) -> None:

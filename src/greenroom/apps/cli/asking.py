@@ -12,6 +12,7 @@ from greenroom.cases import Case, EvalSet, Expect, Turn
 from greenroom.errors import BadInput
 from greenroom.ledger import call
 from greenroom.ledger.messages import ToolCall
+from greenroom.results.text import number_of
 
 
 def asked_case(evalset: EvalSet, case_id: str) -> Case:
@@ -27,7 +28,7 @@ def asked_case(evalset: EvalSet, case_id: str) -> Case:
     if not turns:
         raise BadInput("a case needs at least one turn in which the user says something.")
     case = Case(known, turns=turns, mocks=mocks, name=name, tags=tags)
-    count = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
+    count = number_of(len(turns), "turn")
     click.echo(harmless(f"\n{known!r}: {count}, mocks for {', '.join(mocks) or 'no tools'}"))
     if not click.confirm("Add it?", default=True):
         raise click.Abort

@@ -13,6 +13,7 @@ from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
 from greenroom.results.comparison import compare
 from greenroom.results.gate import Decision, Missed
+from greenroom.results.text import number_of
 from greenroom.suite.adaptive import spending
 
 Reports = Mapping[str, Report]
@@ -32,7 +33,7 @@ def left_behind(
         steps.append(lambda: reports[order.agent].save(order.leave_report))
     for number, report in enumerate(reports.values(), start=1):
         own = filing.for_variant(plan, number) if len(reports) > 1 else plan
-        steps.append(partial(_write, order, report, own, baseline))
+        steps.append(partial(filing.write, report, own, baseline, order.aside))
     if order.save_failures:
         steps.append(lambda: _save_failures(order, cases, reports))
     return [why for step in steps if (why := _unwritten(step))]
@@ -46,15 +47,10 @@ def _unwritten(step: Callable[[], object]) -> str:
     return ""
 
 
-def _write(order: Order, report: Report, plan: filing.Plan, baseline: Report | None) -> None:
-    for path in filing.write(report, plan, baseline):
-        order.aside(f"wrote {path}")
-
-
 def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:
     failures = failed_cases(reports[order.agent], cases.evalset)
     failures.save(order.save_failures)
-    count = "1 case" if len(failures) == 1 else f"{len(failures)} cases"
+    count = number_of(len(failures), "case")
     order.aside(f"saved {count} that did not pass to {order.save_failures}")
 
 

@@ -24,92 +24,58 @@ def eval_group() -> None:
     """Rehearse an agent on cases and judge what happened."""
 
 
-def _which_cases(command: Any) -> Any:
-    """The options of `run` and `watch` that say what is played, by whom, and how it is judged."""
-    for option in (
-        options.verbose,
-        options.no_cache,
-        options.tools,
-        click.option("--fail-fast", is_flag=True, help="Skip the rest once a case did not pass."),
-        click.option(
-            "--workers",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Play in N processes, one case each: for agents that block or compute.",
-        ),
-        options.concurrency,
-        click.option(
-            "--trials",
-            "--num-runs",
-            "--num_runs",
-            "trials",
-            callback=options.trials,
-            metavar="N|auto",
-            help="How often each case is played; 1, or what its set says. `auto` plays until it is "
-            "clear whether --min-pass-rate is reached; exit code 1 unless it clearly is.",
-        ),
-        click.option(
-            "--model",
-            default="",
-            metavar="NAME",
-            help="Let this model play the agent: openai:gpt-4o-mini, or models.py:name.",
-        ),
-        click.option(
-            "--seed",
-            type=int,
-            default=0,
-            show_default=True,
-            metavar="N",
-            help="Which sample is drawn.",
-        ),
-        click.option(
-            "--sample",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Only N cases drawn by lot, the same ones everywhere.",
-        ),
-        click.option(
-            "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases."
-        ),
-        options.filters,
-        options.config,
-        click.option("--test-file", type=FILE, default="", hidden=True),
-        click.argument("cases", required=False, default="", type=FILE),
-        click.argument("agent", type=FILE),
-    ):
-        command = option(command)
-    return command
-
-
-def _kept_where(command: Any) -> Any:
-    """The options of `run` that say where it is written down, and how it goes on."""
-    for option in (
-        click.option(
-            "--retry-errors",
-            is_flag=True,
-            help="With --resume: play trials that ended in an error again.",
-        ),
-        click.option(
-            "--accept-changes",
-            is_flag=True,
-            help="With --resume: go on though the agent, a case or a metric has changed.",
-        ),
-        click.option(
-            "--resume",
-            is_flag=False,
-            flag_value="",
-            default=None,
-            metavar="[RUN]",
-            callback=_named_run,
-            help="Go on with this run, or with the latest unfinished one of these cases (or one with "
-            "errors, if --retry-errors is given): what is finished is not played again. Say it after "
-            "AGENT and CASES.",
-        ),
-        click.option("--no-store", is_flag=True, help="Write no run down."),
-        options.store,
-    ):
-        command = option(command)
-    return command
+_which_cases = options.together(
+    options.verbose,
+    options.no_cache,
+    options.tools,
+    click.option("--fail-fast", is_flag=True, help="Skip the rest once a case did not pass."),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Play in N processes, one case each: for agents that block or compute.",
+    ),
+    options.concurrency("4, or one for each worker"),
+    click.option(
+        "--trials",
+        "--num-runs",
+        "--num_runs",
+        "trials",
+        callback=options.trials,
+        metavar="N|auto",
+        help="How often each case is played; 1, or what its set says. `auto` plays until it is "
+        "clear whether --min-pass-rate is reached; exit code 1 unless it clearly is.",
+    ),
+    click.option(
+        "--model",
+        default="",
+        metavar="NAME",
+        help="Let this model play the agent: openai:gpt-4o-mini, or models.py:name.",
+    ),
+    click.option(
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Which sample is drawn.",
+    ),
+    click.option(
+        "--sample",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only N cases drawn by lot, the same ones everywhere.",
+    ),
+    click.option(
+        "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases."
+    ),
+    options.filters,
+    options.config,
+    click.option("--test-file", type=FILE, default="", hidden=True),
+    click.argument("cases", required=False, default="", type=FILE),
+    click.argument("agent", type=FILE),
+)
+"""The options of `run` and `watch` that say what is played, by whom, and how it is judged."""
 
 
 def _named_run(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
@@ -121,49 +87,73 @@ def _named_run(_: click.Context, __: click.Parameter, given: str | None) -> str 
     return given
 
 
-def _gate(command: Any) -> Any:
-    """The options of `run` that say what suffices."""
-    for option in (
-        click.option(
-            "--baseline",
-            type=FILE,
-            default="",
-            metavar="REPORT",
-            help="Compare with this earlier report, or run; what got worse is exit code 1.",
-        ),
-        click.option(
-            "--fail-on",
-            multiple=True,
-            type=click.Choice(["regression", "skipped"]),
-            help="What else is exit code 1: a case worse than in the baseline, as is usual, or one "
-            "that was skipped; may be repeated.",
-        ),
-        click.option(
-            "--max-errors",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            metavar="N",
-            help="How many cases may end in an error, unmeasured ones among them, before exit "
-            "code 2.",
-        ),
-        click.option(
-            "--confident",
-            is_flag=True,
-            help="The low end of the pass rate's 95 % interval must reach the minimum too, which is "
-            "to be below 1.",
-        ),
-        click.option(
-            "--min-pass-rate",
-            type=click.FloatRange(0, 1),
-            default=1.0,
-            show_default=True,
-            metavar="FLOAT",
-            help="The share of evaluated cases that must pass, from 0 to 1.",
-        ),
-    ):
-        command = option(command)
-    return command
+_kept_where = options.together(
+    click.option(
+        "--retry-errors",
+        is_flag=True,
+        help="With --resume: play trials that ended in an error again.",
+    ),
+    click.option(
+        "--accept-changes",
+        is_flag=True,
+        help="With --resume: go on though the agent, a case or a metric has changed.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=False,
+        flag_value="",
+        default=None,
+        metavar="[RUN]",
+        callback=_named_run,
+        help="Go on with this run, or with the latest unfinished one of these cases (or one with "
+        "errors, if --retry-errors is given): what is finished is not played again. Say it after "
+        "AGENT and CASES.",
+    ),
+    click.option("--no-store", is_flag=True, help="Write no run down."),
+    options.store,
+)
+"""The options of `run` that say where it is written down, and how it goes on."""
+
+
+_gate = options.together(
+    click.option(
+        "--baseline",
+        type=FILE,
+        default="",
+        metavar="REPORT",
+        help="Compare with this earlier report, or run; what got worse is exit code 1.",
+    ),
+    click.option(
+        "--fail-on",
+        multiple=True,
+        type=click.Choice(["regression", "skipped"]),
+        help="What else is exit code 1: a case worse than in the baseline, as is usual, or one "
+        "that was skipped; may be repeated.",
+    ),
+    click.option(
+        "--max-errors",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="How many cases may end in an error, unmeasured ones among them, before exit code 2.",
+    ),
+    click.option(
+        "--confident",
+        is_flag=True,
+        help="The low end of the pass rate's 95 % interval must reach the minimum too, which is "
+        "to be below 1.",
+    ),
+    click.option(
+        "--min-pass-rate",
+        type=click.FloatRange(0, 1),
+        default=1.0,
+        show_default=True,
+        metavar="FLOAT",
+        help="The share of evaluated cases that must pass, from 0 to 1.",
+    ),
+)
+"""The options of `run` that say what suffices."""
 
 
 @eval_group.command("run", epilog=f"{_RUN_EXAMPLES}\n\n{EXIT_CODES}")
@@ -340,7 +330,9 @@ def eval_compare(**given: Any) -> int:
 @options.verbose
 @options.quiet
 @options.as_json
-def eval_rescore(**given: Any) -> int:
+def eval_rescore(
+    run: str, cases: str, config: str, store: str, no_cache: bool, **given: Any
+) -> int:
     """Measure an earlier RUN anew, without the agent, and show which verdicts flip.
 
     --config says by which criteria; CASES, which may have been changed since, what each case expects
@@ -349,8 +341,9 @@ def eval_rescore(**given: Any) -> int:
     """
     options.loudness(given)
     from greenroom.apps.cli.rescoring import rescore_run
+    from greenroom.apps.cli.showing import Showing
 
-    return rescore_run(**given)
+    return rescore_run(run, cases, config, store, no_cache, Showing(**given))
 
 
 @eval_group.command("clear-cache")

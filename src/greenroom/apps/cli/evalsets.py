@@ -13,6 +13,7 @@ from greenroom.cases.files.saving import save_text
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger
 from greenroom.ledger.questions import started
+from greenroom.results.text import number_of
 from greenroom.simulation import UserAgents
 
 
@@ -48,7 +49,7 @@ def add(
 
             case = asked_case(evalset, case_id)
         _saved(evalset.with_cases(case), file)
-    click.echo(f"added {case.id!r} to {file}, which has {_count(len(evalset) + 1)} now")
+    click.echo(f"added {case.id!r} to {file}, which has {number_of(len(evalset) + 1, 'case')} now")
     return PASSED
 
 
@@ -87,17 +88,13 @@ def free_id(wanted: str, evalset: EvalSet) -> str:
     return found
 
 
-def _count(cases: int) -> str:
-    return "1 case" if cases == 1 else f"{cases} cases"
-
-
 def remove(file: str, ids: tuple[str, ...]) -> int:
     """Take cases out of a file; an id that is not there changes nothing."""
     with telling(verbose=False):
         evalset = _opened(file).without(*ids)
         _saved(evalset, file)
     click.echo(
-        f"removed {', '.join(map(repr, ids))} from {file}, which has {_count(len(evalset))} now"
+        f"removed {', '.join(map(repr, ids))} from {file}, which has {number_of(len(evalset), 'case')} now"
     )
     return PASSED
 
@@ -111,7 +108,7 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
         write_evalset(merged, output)
     dropped = merged.metadata["duplicates_dropped"]
     told = f"; {dropped} duplicates dropped" if dropped else ""
-    click.echo(f"merged {len(sets)} sets into {output}: {_count(len(merged))}{told}")
+    click.echo(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{told}")
     return PASSED
 
 
@@ -127,7 +124,7 @@ def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> 
                 raise Stopped(told, BAD_INPUT) from error
             write_evalset(evalset, target, shape=shape or None, lossy=True)
             aside(f"lossy: {str(error).partition('. Keep that')[0]}")
-    click.echo(f"{source} ({evalset.shape}) → {target}: {_count(len(evalset))}")
+    click.echo(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")
     return PASSED
 
 

@@ -23,7 +23,7 @@ from greenroom.suite.budget import Budget
 def run(order: Order) -> int:
     """Carry out an order; what is returned is the exit code."""
     with telling(order.verbose):
-        plan = filing.planned(order.formats, order.output)
+        plan = order.plan()
         if order.save_failures:
             filing.check_reachable(Path(order.save_failures))
         baseline = filing.earlier(order.baseline, order.store) if order.baseline else None

@@ -1,15 +1,17 @@
 """Which report goes to which file, and where an earlier one is found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from greenroom.apps.cli.exits import aside
 from greenroom.errors import BadInput, NotFound
 from greenroom.reports.reporters import destinations, write_reports
 from greenroom.results import Report
-from greenroom.store import Store, default_store
+from greenroom.store.store import PLACE_VARIABLE, Store, as_store
 
 _ENDINGS = {".json": "json", ".xml": "junit", ".html": "html", ".htm": "html", ".md": "markdown"}
 
+Say = Callable[[str], None]
 Plan = Mapping[str, Path]
 """Where each format goes."""
 
@@ -68,21 +70,18 @@ def for_variant(plan: Plan, number: int) -> Plan:
     return {name: path.with_stem(f"{path.stem}-{number}") for name, path in plan.items()}
 
 
-def write(report: Report, plan: Plan, baseline: Report | None) -> list[Path]:
+def write(report: Report, plan: Plan, baseline: Report | None = None, say: Say = aside) -> None:
     """Write a report as planned, and say where everything is."""
-    return write_reports(report, dict(plan), baseline=baseline) if plan else []
-
-
-def kept_in(place: str) -> Store | None:
-    """The store in this folder, or the usual one; None if it is switched off."""
-    return Store(place) if place else default_store()
+    for path in write_reports(report, dict(plan), baseline=baseline) if plan else ():
+        say(f"wrote {path}")
 
 
 def opened(place: str) -> Store:
-    """The same, for those who cannot do without."""
-    store = kept_in(place)
+    """The store in this folder, or the usual one; BadInput if it is switched off."""
+    store = as_store(place)
     if store is None:
-        raise BadInput("there is no store: GREENROOM_STORE is off. Name one: --store DIR.")
+        which = "--store" if place else PLACE_VARIABLE
+        raise BadInput(f"there is no store: {which} is off. Name one: --store DIR.")
     if file := _file_in_the_way(store.database.path):
         raise BadInput(f"there is no store: {str(file)!r} is a file. Name a folder: --store DIR.")
     return store
@@ -92,7 +91,7 @@ def earlier(given: str, place: str) -> Report:
     """The report that a file holds, or a run in the store."""
     if Path(given).exists() or Path(given).suffix:
         return Report.load(given)
-    store = kept_in(place)
+    store = as_store(place)
     if store is None:
         raise NotFound(f"there is no file {given!r}, and no store to look for a run in.")
     return store.report(given)

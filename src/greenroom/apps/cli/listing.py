@@ -8,6 +8,7 @@ from greenroom.apps.cli import exits
 from greenroom.apps.cli.exits import PASSED, aside, put_out, telling
 from greenroom.cases import Case
 from greenroom.reports.words import harmless, shortened
+from greenroom.results.text import number_of
 from greenroom.suite.gathering import gather
 
 _WIDEST = 48
@@ -28,8 +29,7 @@ def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) 
     lines = _table([_row(case) for case in found])
     if verbose:
         lines = [lines[0], *_with_details(lines[1:], found.cases)]
-    total_line = f"{len(found)} case{'' if len(found) == 1 else 's'}"
-    put_out(exits.harmless("\n".join([*lines, total_line])))
+    put_out(exits.harmless("\n".join([*lines, number_of(len(found), "case")])))
     return PASSED
 
 

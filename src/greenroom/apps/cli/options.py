@@ -28,6 +28,17 @@ Exit codes, the first that applies:
 """
 
 
+def together(*decorators: Decorator[Any]) -> Decorator[Any]:
+    """Several options as one; as with decorators, the last one stands first in the help."""
+
+    def decorated(command: Any) -> Any:
+        for decorator in decorators:
+            command = decorator(command)
+        return command
+
+    return decorated
+
+
 def trials(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
     """A number of trials, `auto`, or nothing."""
     if value is None or value == "auto":
@@ -53,21 +64,23 @@ def config(command: F) -> F:
     )(command)
 
 
-def concurrency(command: F) -> F:
-    """How many cases are played at once."""
-    command = click.option(
-        "--max-concurrency",
-        type=click.IntRange(min=1),
-        default=None,
-        metavar="N",
-        help="How many cases are played at once. Usually 4.",
-    )(command)
-    return click.option(
-        "--parallel/--sequential",
-        "parallel",
-        default=True,
-        help="Play cases side by side, as is usual, or one after another.",
-    )(command)
+def concurrency(usual: str) -> Decorator[Any]:
+    """How many cases are played at once; `usual` says it for those who do not."""
+    return together(
+        click.option(
+            "--max-concurrency",
+            type=click.IntRange(min=1),
+            default=None,
+            metavar="N",
+            help=f"How many cases are played at once. Usually {usual}.",
+        ),
+        click.option(
+            "--parallel/--sequential",
+            "parallel",
+            default=True,
+            help="Play cases side by side, as is usual, or one after another.",
+        ),
+    )
 
 
 def at_once(most: int | None, parallel: bool) -> int | None:

@@ -1,29 +1,29 @@
 """What was asked for on the command line, and which cases that means."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from greenroom.apps.cli.exits import aside, loading
-from greenroom.apps.cli.filing import kept_in
+from greenroom.apps.cli.exits import loading
+from greenroom.apps.cli.filing import Say
+from greenroom.apps.cli.showing import Showing
 from greenroom.cases import Case, EvalSet
 from greenroom.errors import BadInput
-from greenroom.reports.console import Detail
 from greenroom.results import Report
 from greenroom.results.gate import FailOn, Gate
+from greenroom.results.text import number_of
 from greenroom.store import Store
+from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.gathering import Gathered, gather, gather_beside, load_mocks, load_model
 from greenroom.suite.references import load_module, split_reference
 from greenroom.suite.workers import Workers
 from greenroom.world.answers import AnswerCache
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Showing):
     """An evaluation as it was asked for."""
 
     agent: str
@@ -55,15 +55,10 @@ class Order:
     """The run to go on with; empty for the latest, None for a new one."""
     accept_changes: bool = False
     retry_errors: bool = False
-    formats: Sequence[str] = ()
-    output: str = ""
     save_failures: str = ""
     allow_opaque: bool = False
     suggest_mocks: bool = False
     no_cache: bool = False
-    verbose: bool = False
-    quiet: bool = False
-    as_json: bool = False
     first: Sequence[str] = ()
     """The cases to be played before all others."""
     leave_report: str = ""
@@ -73,21 +68,6 @@ class Order:
     def agents(self) -> list[str]:
         """The agent, and the variants to be seen beside it."""
         return list(dict.fromkeys((self.agent, *self.variants)))
-
-    @property
-    def talks(self) -> bool:
-        """Whether there is anything to read beside the report."""
-        return not (self.quiet or self.as_json)
-
-    def aside(self, line: str) -> None:
-        """Say something about the run that is no part of its report."""
-        if self.talks:
-            aside(line)
-
-    @property
-    def detail(self) -> Detail:
-        """How much to show."""
-        return "little" if self.quiet else "all" if self.verbose else "usual"
 
     @property
     def keeps_ledgers(self) -> bool:
@@ -139,7 +119,7 @@ class Order:
     @property
     def keeping(self) -> Store | None:
         """Where the run is written down, if anywhere."""
-        return None if self.no_store else kept_in(self.store)
+        return None if self.no_store else as_store(self.store)
 
     def played_by(self) -> Any:
         """The model that plays the agent in place of its own, or None."""
@@ -191,9 +171,9 @@ class Order:
 
         `budget` is said in place of the one that was given.
         """
-        given = "" if self.budget is None else f"{self.budget:g}"
+        given = "" if self.budget is None else f"{self.budget:.12g}"
         named = {
-            "--min-pass-rate": None if self.min_pass_rate == 1 else f"{self.min_pass_rate:g}",
+            "--min-pass-rate": None if self.min_pass_rate == 1 else f"{self.min_pass_rate:.12g}",
             "--max-errors": self.max_errors,
             "--baseline": self.baseline,
             "--budget": budget or given,
@@ -274,7 +254,7 @@ def _told(found: Gathered) -> list[str]:
     lines = [f"{name}: no eval set, passed by" for name in found.passed_by]
     for source in found.sources:
         if source.is_data:
-            count = "1 case" if len(source.evalset) == 1 else f"{len(source.evalset)} cases"
+            count = number_of(len(source.evalset), "case")
             judged = f", judged by {source.config} too" if source.config else ""
             shape = source.evalset.shape
             lines.append(f"{source.reference}: {count}, taken for the shape {shape}{judged}")

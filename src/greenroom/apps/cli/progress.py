@@ -15,7 +15,7 @@ from rich.progress import (
 )
 
 from greenroom.reports.terminal import Terminal
-from greenroom.results import CaseResult, Report, Status, Summary
+from greenroom.results import CaseResult, Report, Summary
 from greenroom.results.text import counted
 
 
@@ -26,7 +26,7 @@ class Watching:
         self.total = total
         self.done: list[CaseResult] = []
         self._begun = 0.0
-        self._counts: Counter[Status] = Counter()
+        self._counts: Counter[str] = Counter()
         self._cost: float | None = 0.0
         self._bar = Progress(
             TextColumn("rehearsing", style="bold", markup=False),
@@ -46,13 +46,10 @@ class Watching:
         """One more case is over."""
         self.done.append(result)
         self._counts[result.status] += 1
-        self._spend(result)
+        spent = result.spent
+        self._cost = None if self._cost is None or spent is None else self._cost + spent
         words = f"{counted(self._summary)}{self._spent}"
         self._bar.update(self._task, advance=1, description=words)
-
-    def _spend(self, result: CaseResult) -> None:
-        for cost in _costs(result):
-            self._cost = None if self._cost is None or cost is None else self._cost + cost
 
     @property
     def _spent(self) -> str:
@@ -62,15 +59,7 @@ class Watching:
 
     @property
     def _summary(self) -> Summary:
-        counts = self._counts
-        return Summary(
-            self.total,
-            counts["passed"],
-            counts["failed"],
-            counts["error"],
-            counts["terminated"],
-            counts["skipped"],
-        )
+        return Summary.of(self.total, self._counts)
 
     @property
     def so_far(self) -> Report:
@@ -93,10 +82,3 @@ class Watching:
     def stop(self) -> None:
         """Take the bar away."""
         self._bar.stop()
-
-
-def _costs(result: CaseResult) -> tuple[float | None, ...]:
-    """What the agent, the user and the judges of a case cost; nothing if it was never played."""
-    if result.ended is None:
-        return ()
-    return result.cost, result.user_cost, result.judge_cost

@@ -12,15 +12,15 @@ from rich.table import Table
 
 from greenroom.apps.cli import filing
 from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out, telling
+from greenroom.apps.cli.showing import Showing
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
-from greenroom.reports.console import ConsoleReport, Detail
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.reports.words import dollars
-from greenroom.results import Report, Summary
-from greenroom.results.files import report_text
+from greenroom.results import Summary
 from greenroom.results.intervals import percent
+from greenroom.results.text import number_of
 from greenroom.store import Run, RunStatus
 from greenroom.store.costs import costs
 
@@ -100,52 +100,21 @@ def _price(cost: float | None) -> str:
 
 
 def _counts(run: Run) -> Summary:
-    count = run.counts.get
-    return Summary(
-        run.done,
-        count("passed", 0),
-        count("failed", 0),
-        count("error", 0),
-        count("terminated", 0),
-        count("skipped", 0),
-    )
+    return Summary.of(run.done, run.counts)
 
 
 # Show
 
 
-def show_run(
-    run: str,
-    formats: Sequence[str],
-    output: str,
-    store: str,
-    verbose: bool,
-    quiet: bool,
-    as_json: bool,
-) -> int:
+def show_run(run: str, store: str, showing: Showing) -> int:
     """Print the report of a run, and write it where it is asked for."""
-    with telling(verbose):
-        plan = filing.planned(formats, output)
-        report = filing.opened(store).report(run)
-        present(report, detail_of(verbose, quiet), as_json)
-        if not (quiet or as_json):
+    with telling(showing.verbose):
+        plan, report = showing.plan(), filing.opened(store).report(run)
+        showing.show(report)
+        if showing.talks:
             Terminal().say(styled("run ", "dim"), report.id)
-        for path in filing.write(report, plan, None):
-            aside(f"wrote {path}")
+        filing.write(report, plan)
     return PASSED
-
-
-def detail_of(verbose: bool, quiet: bool) -> Detail:
-    """How much to show."""
-    return "little" if quiet else "all" if verbose else "usual"
-
-
-def present(report: Report, detail: Detail, as_json: bool) -> None:
-    """Print a report, for people or for scripts."""
-    if as_json:
-        put_out(report_text(report))
-    else:
-        ConsoleReport(Terminal(), detail).show(report)
 
 
 # Delete
@@ -190,4 +159,4 @@ def _ask(found: Sequence[Run]) -> None:
 
 
 def _how_many(found: Sequence[Run]) -> str:
-    return "1 run" if len(found) == 1 else f"{len(found)} runs"
+    return number_of(len(found), "run")

@@ -39,12 +39,13 @@ def runs_list(**given: Any) -> int:
 @options.verbose
 @options.quiet
 @options.as_json
-def runs_show(**given: Any) -> int:
+def runs_show(run: str, store: str, **given: Any) -> int:
     """Show the report of RUN as `eval run` does; the beginning of its id is enough."""
     options.loudness(given)
     from greenroom.apps.cli.runs import show_run
+    from greenroom.apps.cli.showing import Showing
 
-    return show_run(**given)
+    return show_run(run, store, Showing(**given))
 
 
 @runs_group.command(

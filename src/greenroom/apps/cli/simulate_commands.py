@@ -87,7 +87,7 @@ def simulate_run(**given: Any) -> int:
 @click.argument("agent", type=FILE)
 @click.argument("scenarios", type=FILE)
 @_user_model
-@options.concurrency
+@options.concurrency("4")
 @options.tools
 @options.filters
 @options.output(help="A folder for one JSON file a scenario.")

@@ -29,6 +29,7 @@ from greenroom.ledger.redaction import redactor, without_secrets
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import transcript
 from greenroom.reports.words import shortened
+from greenroom.results.text import number_of
 from greenroom.simulation import Simulation, UserAgents, simulation_data
 from greenroom.suite import Batch, simulate_all
 from greenroom.suite.equipping import equipped
@@ -143,8 +144,7 @@ def _exit_code(batch: Batch) -> int:
 
 
 def _count(batch: Batch) -> str:
-    total = len(batch.simulations)
-    return "1 conversation" if total == 1 else f"{total} conversations"
+    return number_of(len(batch.simulations), "conversation")
 
 
 # Shown
@@ -184,7 +184,7 @@ def _say_line(terminal: Terminal, one: Simulation) -> None:
     status = "completed" if one.completed else "broke" if _broke(one) else f"cut at {one.ended}"
     style = "green" if one.completed else "bold red" if _broke(one) else "yellow"
     goals = f", goals {len(one.goals_achieved)}/{len(one.goals)}" if one.goals else ""
-    turns = "1 turn" if one.turns == 1 else f"{one.turns} turns"
+    turns = number_of(one.turns, "turn")
     terminal.say(styled(status, style), "  ", one.case_id, f"  {turns}{goals}")
     if one.error:
         terminal.say(one.error, indent=2)

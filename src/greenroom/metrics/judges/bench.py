@@ -9,7 +9,6 @@ and turns `NoVerdict` into `Unmeasured`.
 """
 
 import asyncio
-import re
 from collections.abc import Coroutine, Mapping
 from dataclasses import field, fields, is_dataclass
 from itertools import count
@@ -17,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from greenroom.errors import Refusal
 from greenroom.ledger.messages import Message, Usage
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, without_addresses
 from greenroom.ledger.records import record
 from greenroom.metrics.judges.breaker import Breaker
 from greenroom.metrics.judges.evidence import LIMIT, fitted, legend
@@ -234,8 +233,7 @@ def options_of(model: Model) -> str:
         told = {f.name: getattr(model, f.name) for f in fields(model) if "key" not in f.name}
     else:
         told = getattr(model, "options", None) or getattr(model, "settings", None)
-    # Addresses are others in every process, and say nothing.
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", f"{kind.__module__}.{kind.__qualname__} {told!r}")
+    return without_addresses(f"{kind.__module__}.{kind.__qualname__} {told!r}")
 
 
 async def together(*asked: Coroutine[Any, Any, T]) -> list[T]:

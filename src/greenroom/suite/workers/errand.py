@@ -147,8 +147,7 @@ class Errand:
     @property
     def measuring_seconds(self) -> float:
         """How long its metrics may take, all together."""
-        measuring, own = self.settings.measuring, self.take.play.case.metrics
-        return measuring.seconds_per_metric * (1 + len(measuring.metrics) + len(own))
+        return self.settings.measuring.seconds_for(self.take.play.case)
 
     def cut(self) -> Cut:
         """What is told of this trial when its worker is ended for one that was overdue."""

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable
 from threading import Thread
 from typing import Any
@@ -22,11 +21,12 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
-from greenroom.simulation.fence import blind_spots, enclosed_executor, not_held, strays
+from greenroom.simulation.fence import enclosed_executor, strays
 from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.equipping import all_metrics, as_config, equipped
+from greenroom.suite.fencing import refused, unheld
 from greenroom.suite.gathering import gather, gather_beside, load_mocks, load_model
 from greenroom.suite.measuring import Measuring
 from greenroom.suite.playing import Settings, play_case
@@ -121,12 +121,8 @@ class Bench:
 
     def notes(self) -> list[str]:
         """What the fence could not hold or had to refuse in this process, since last asked."""
-        refused, self._strays = strays()[self._strays :], len(strays())
-        return [
-            *(f"the fence was not held: {why}" for why in not_held(asyncio.get_running_loop())),
-            *(f"the fence cannot see connections of {name}" for name in blind_spots()),
-            *(f"the fence refused a thread outside any case: {stray}" for stray in refused),
-        ]
+        before, self._strays = self._strays, len(strays())
+        return [*unheld(), *refused(before)]
 
 
 def _done(result: CaseResult, notes: list[str]) -> dict[str, Any]:
@@ -171,12 +167,11 @@ async def _bench(briefing: Briefing) -> Bench:
     config = as_config(_named(briefing["config"]))
     evalset = equipped(_cases(briefing["cases"]), _mocks(briefing["mocks"]), config)
     metrics = [_metric(metric) for metric in briefing["metrics"]]
-    cache = briefing["cache"]
     settings = Settings(
         measuring=Measuring(
             metrics=all_metrics(metrics, evalset),
             seconds_per_metric=briefing["seconds_per_metric"],
-            cache=None if cache is None else AnswerCache(cache),
+            cache=AnswerCache.of(briefing["cache"]),
         ),
         allow_tools=[_named(tool) for tool in briefing["allow_tools"]],
         allow_opaque=briefing["allow_opaque"],
@@ -233,7 +228,3 @@ def _named(told: Any) -> Any:
             return load_value(where)
         case _:
             return told
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
