@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,6 +48,13 @@ def started(*words: str, cwd: Path, stdout: int = subprocess.PIPE, **env: str) -
         env=environment(env),
         preexec_fn=hears_interrupts,  # noqa: PLW1509 - no threads run here yet
     )
+
+
+def wait_for(file: Path, process: subprocess.Popen) -> None:
+    """Come back when the command, or what it plays, has made this file."""
+    while not file.exists():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        time.sleep(0.01)
 
 
 def hears_interrupts() -> None:

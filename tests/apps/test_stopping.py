@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from apps.terminals import started
+from apps.terminals import started, wait_for
 from greenroom import Report
 from greenroom.store import Store
 
@@ -60,8 +60,9 @@ cases = EvalSet("errands", [
 RUN = ("eval", "run", "shop.py", "--sequential", "--store", "runs")
 
 
-def wait_for(file: Path, process: subprocess.Popen) -> None:
-    while not file.exists():
+def wait_for_rows(folder: Path, count: int, process: subprocess.Popen) -> None:
+    """Come back when so many trials are in the store."""
+    while sum(run.done for run in Store(folder / "runs").runs()) < count:
         assert process.poll() is None, process.stdout and process.stdout.read()
         time.sleep(0.01)
 
@@ -172,6 +173,7 @@ def test_the_second_signal_ends_even_code_that_catches_everything(author, tmp_pa
     author(STUBBORN)
     with started(*RUN, cwd=tmp_path) as process:
         wait_for(tmp_path / "waiting", process)
+        wait_for_rows(tmp_path, 1, process)
         process.send_signal(sent)
         wait_for(tmp_path / "asked", process)
         process.send_signal(sent)

@@ -4,12 +4,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from apps.terminals import WORDS, on_terminal, started
+from apps.terminals import WORDS, on_terminal, started, wait_for
 
 CASES = """
 good = Case("good", says="Hi", mocks={"refund": "ok"}, metrics=[contains("money")])
@@ -209,12 +208,6 @@ def test_a_command_interrupted_while_its_agent_is_made_exits_as_shells_do(
         shown = process.communicate()[0].decode()
     assert process.returncode == code
     assert shown == f"greenroom: {said}\n"
-
-
-def wait_for(file: Path, process: subprocess.Popen) -> None:
-    while not file.exists():
-        assert process.poll() is None, process.stdout and process.stdout.read()
-        time.sleep(0.01)
 
 
 def test_where_the_fence_cannot_hold_nothing_runs_and_the_exit_code_is_2(author, tmp_path):

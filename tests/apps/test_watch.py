@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.terminals import started
+from apps.terminals import started, wait_for
 from greenroom.apps.cli.orders import Order
 from greenroom.apps.cli.places import places_of
 
@@ -125,8 +125,7 @@ def test_a_run_that_is_out_of_date_is_broken_off(shop, tmp_path):
         before = shop.read_text()
         shop.write_text(before + WAITS)
         watch.until("changed: shop.py")
-        while not (tmp_path / "begun").exists():
-            assert watch.process.poll() is None
+        wait_for(tmp_path / "begun", watch.process)
         shop.write_text(before)
         assert "2 cases: 2 passed" in watch.until(READY)
 
@@ -171,6 +170,5 @@ def test_whoever_wants_to_be_told_is_told_by_the_desktop(shop, tmp_path, monkeyp
     monkeypatch.setenv("PATH", f"{desktop.parent}:{os.environ['PATH']}")
     with watching("shop.py", "cases.yaml", "--notify", cwd=tmp_path) as watch:
         watch.until(READY)
-        while not (tmp_path / "told").exists():
-            assert watch.process.poll() is None
+        wait_for(tmp_path / "told", watch.process)
     assert "greenroom: 2 cases: 2 passed" in (tmp_path / "told").read_text()

@@ -234,7 +234,7 @@ async def test_whatever_hangs_is_cut_at_the_limit_of_time(what: str) -> None:
     begun = time.monotonic()
     ledger = await simulate(Case("c", "Hi", stop=Stop(max_seconds=0.2), **options), agent)
     assert end_of(ledger).reason == "max_seconds"
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 20  # well before it would have ended by itself
 
 
 @pytest.mark.parametrize("user", [sleeps_alone, blocks_alone, spins_alone])
@@ -243,7 +243,7 @@ async def test_a_user_that_hangs_is_cut_and_blamed(user: Any) -> None:
     case = Case("c", "Hi", user=step(user, name="ada"), stop=Stop(max_seconds=0.2))
     end = end_of(await simulate(case, CHATTY))
     assert (end.reason, end.phase) == ("error", "user_agent")
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 20  # well before it would have ended by itself
 
 
 async def test_a_cut_case_does_not_cut_those_beside_it() -> None:

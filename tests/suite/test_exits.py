@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, Expect, Ledger, Scripted, call, evaluate, rehearse, step, tool
-from greenroom.errors import RunBroke
+from greenroom.errors import RunBroke, ToolRefused
 from greenroom.ledger import RunEnded, ToolFailed
 
 HI = Case("a", says="Hi.", expect=Expect(response="Hello."))
@@ -94,18 +94,21 @@ async def test_no_real_tool_acts_after_the_run_is_over() -> None:
         return "paid"
 
     left: list[asyncio.Task[Any]] = []
+    over = asyncio.Event()
 
     async def clerk(message: str) -> str:
         async def later() -> None:
-            await asyncio.sleep(0.1)
+            await over.wait()
             await pay(7)
 
         left.append(asyncio.ensure_future(later()))
         return "Hello."
 
     report = await evaluate(clerk, [HI], allow_tools=[pay], store=False)
-    await asyncio.gather(*left, return_exceptions=True)
+    over.set()
+    [refused] = await asyncio.gather(*left, return_exceptions=True)
     assert report.passed
     assert acted == []
+    assert isinstance(refused, ToolRefused)
     assert report.results[0].ledger is not None
     assert isinstance(report.results[0].ledger.last, RunEnded)

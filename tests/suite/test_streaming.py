@@ -37,10 +37,10 @@ async def test_a_slow_reader_is_waited_for() -> None:
 
 
 async def test_a_reader_who_leaves_ends_the_run_which_can_be_resumed(tmp_path: Path) -> None:
-    async for result in stream(HELLO, cases(100), store=tmp_path, concurrency=1):
-        if result.case_id == "case-3":
-            break
-    await asyncio.sleep(0.05)
+    async with aclosing(stream(HELLO, cases(100), store=tmp_path, concurrency=1)) as results:
+        async for result in results:
+            if result.case_id == "case-3":
+                break
     [run] = Store(tmp_path).runs()
     assert run.status == "interrupted"
     assert 0 < run.done < 100
@@ -67,8 +67,10 @@ async def test_an_option_that_does_not_exist_is_named_with_its_neighbour() -> No
 
 
 async def test_a_reader_who_cancels_and_leaves_is_not_kept_waiting() -> None:
-    token = Cancel()
-    async with aclosing(stream(HELLO, cases(60), cancel=token)) as results:
+    token, begun = Cancel(), list[Case]()
+    opened = stream(HELLO, cases(200), cancel=token, on_case_start=begun.append)
+    async with asyncio.timeout(30), aclosing(opened) as results:
         async for _ in results:
             token.cancel()
             break
+    assert 0 < len(begun) < 200

@@ -504,7 +504,9 @@ CROWDED = """
 
     def wait_for(name):
         until = time.monotonic() + 30
-        while not (HERE / name).exists() and time.monotonic() < until:
+        while not (HERE / name).exists():
+            if time.monotonic() > until:
+                raise TimeoutError(name)
             time.sleep(0.01)
 
     with (HERE / "imports").open("a") as file:
@@ -740,16 +742,26 @@ def test_workers_do_not_outlive_a_parent_that_was_killed_and_the_run_can_go_on(
 # The wire
 
 
+@given(st.sampled_from("RFBAJD"), st.none() | st.integers(min_value=0), st.text())
+def test_a_line_of_a_worker_is_taken_apart(mark: str, position: int | None, text: str) -> None:
+    head = mark if position is None else f"{mark}{position}"
+    taken = unpacked(f"{head} {text}".encode())
+    assert taken == (mark, -1 if position is None else position, text)
+
+
+@pytest.mark.parametrize("line", [b"", b"\n", b"D7", b" D7 {}", b"X7 {}", b"Dx {}", b"D7 \xff"])
+def test_what_is_no_line_of_a_worker_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no line of a worker|invalid literal|can't decode"):
+        unpacked(line)
+
+
 @given(st.binary())
-def test_a_line_is_taken_apart_or_refused(line: bytes) -> None:
+def test_whatever_a_worker_says_is_taken_apart_or_refused(line: bytes) -> None:
     try:
-        mark, position, text = unpacked(line)
+        taken = unpacked(line)
     except ValueError:
         return
-    head, _, rest = line.decode().partition(" ")
-    assert rest == text
-    assert head[:1] == mark
-    assert int(head[1:] or -1) == position
+    assert [type(part) for part in taken] == [str, int, str]
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists))

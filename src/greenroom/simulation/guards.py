@@ -96,16 +96,21 @@ class Alarm:
 
     def leave(self, watch: Watch) -> None:
         self._watches.discard(watch)
-        if not self._watches and self.is_set():
+        if not self._watches and (self.is_set() or _is_our_timer()):
             self._rings_at = inf
             signal.setitimer(signal.ITIMER_REAL, 0)
-            _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
+            if self.is_set():
+                _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
 
     def _set(self, now: float) -> None:
         first = _first_act(self._watches)
         self._rings_at = max(first, now + _PAUSE)
         if first < inf:
-            signal.setitimer(signal.ITIMER_REAL, self._rings_at - now)
+            # And again until it is heard: a signal that comes just before a call blocks does not
+            # break it, and no Python code runs then that could set the timer anew.
+            signal.setitimer(signal.ITIMER_REAL, self._rings_at - now, _PAUSE)
+        elif _is_our_timer():
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _ring(self, _: int, frame: FrameType | None) -> None:
         now = time.monotonic()
@@ -167,6 +172,11 @@ class Patrol:
 
 ALARM: Final = Alarm()
 PATROL: Final = Patrol()
+
+
+def _is_our_timer() -> bool:
+    """Whether the timer is as we set it; whoever borrowed it has hardly chosen the same pause."""
+    return signal.getitimer(signal.ITIMER_REAL)[1] == _PAUSE
 
 
 def _first_act(watches: Iterable[Watch]) -> float:

@@ -81,7 +81,7 @@ class Writer:
         finally:
             if self._connection is not None:
                 self._connection.close()
-            self._loop.call_soon_threadsafe(self._ended.set)
+            self._call(self._ended.set)
 
     def _round(self) -> None:
         """Do what waits, in its order; additions go together."""
@@ -121,23 +121,28 @@ class Writer:
             self._store.add(group[0].run_id, rows, connection, replacing=self._replacing)
         except Exception as error:  # noqa: BLE001 - whoever waits has to be told
             failure = self._named(error)
-        self._loop.call_soon_threadsafe(_tell, group, failure)
+        self._call(_tell, group, failure)
 
     def _run(self, errands: Sequence[_Errand], connection: sqlite3.Connection) -> None:
         [errand] = errands
         try:
             found = errand.work(connection)
         except Exception as error:  # noqa: BLE001 - whoever waits has to be told
-            self._loop.call_soon_threadsafe(_fail, errand.answer, self._named(error))
+            self._call(_fail, errand.answer, self._named(error))
         else:
-            self._loop.call_soon_threadsafe(_give, errand.answer, found)
+            self._call(_give, errand.answer, found)
+
+    def _call(self, tell: Callable[..., None], *about: Any) -> None:
+        """Have the loop call this; one that is closed has nobody left to tell."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(tell, *about)
 
     def _refuse(self, jobs: "Sequence[_Addition | _Errand]", error: GreenroomError) -> None:
         for job in jobs:
             if isinstance(job, _Errand):
-                self._loop.call_soon_threadsafe(_fail, job.answer, error)
+                self._call(_fail, job.answer, error)
             else:
-                self._loop.call_soon_threadsafe(_tell, [job], error)
+                self._call(_tell, [job], error)
 
     def _named(self, error: Exception) -> GreenroomError:
         if isinstance(error, sqlite3.Error):

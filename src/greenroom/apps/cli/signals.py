@@ -21,7 +21,7 @@ _SHOW_CURSOR: Final = b"\x1b[?25h"
 
 # Seconds: until a run that does not stop is left behind, and for saying what it came to.
 _PATIENCE: Final = 3.5
-_LAST_WORDS: Final = 1.0
+_LAST_WORDS: Final = 5.0
 
 
 class Signals:
