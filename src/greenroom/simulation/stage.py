@@ -13,12 +13,10 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.errors import (
     AgentFailed,
-    BadAgent,
     BadCase,
     BadLedger,
     FailedBefore,
     FenceBreach,
-    FenceNotHeld,
     GreenroomError,
     NotFound,
     RunBroke,
@@ -39,7 +37,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
-from greenroom.simulation.fence import Breach, Enclosure, enclose, not_held, passage
+from greenroom.simulation.checks import check_fence, check_opaque, check_tools
+from greenroom.simulation.fence import Breach, Enclosure, enclose, passage
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
 from greenroom.simulation.users import UserAgents, turn_limit, user_of
 from greenroom.simulation.watchdog import Deadline, finish
@@ -122,26 +121,6 @@ async def _play_out(stage: Stage, left: float) -> None:
     stage.world.record(_ending(stage, task, deadline.expired))
 
 
-def check_fence() -> None:
-    """Refuse to play where the fence cannot hold."""
-    reasons = not_held(asyncio.get_running_loop())
-    if reasons:
-        raise FenceNotHeld(
-            f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
-            f"allow_unfenced=True to go on with the gate alone."
-        )
-
-
-def check_opaque(backend: Backend, allowed: bool) -> None:
-    """Refuse an agent whose tools no gate can hold, unless somebody allowed that."""
-    if backend.tool_calls == "opaque" and not allowed:
-        raise BadAgent(
-            f"the tools of an agent played by {backend.name!r} run where no gate can see or stop "
-            f"them, so mocks do not reach them. Make sure that they act on nothing real, then give "
-            f"allow_opaque=True; every result will say so."
-        )
-
-
 def _opaque(backend: Backend) -> tuple[Calls, ...]:
     if "opaque" not in (backend.models, backend.tool_calls):
         return ()
@@ -167,7 +146,7 @@ def _set_stage(
         backend = _part(backend, case)
     tools = backend.tools
     if tools is not None:
-        _check_tools(case, tools, (*case.allow_tools, *allow_tools))
+        check_tools(case, tools, (*case.allow_tools, *allow_tools))
     ledger = Ledger() if ledger is None else ledger
     latch = Latch()
     options: dict[str, Any] = {"run_id": run_id or case.id, "on_event": on_event}
@@ -188,22 +167,6 @@ def _part(backend: Backend, case: Case) -> Backend:
         return backend.part(case.target)
     except NotFound as error:
         raise BadCase(f"case {case.id!r} targets {case.target!r}: {error}") from error
-
-
-def _check_tools(case: Case, offered: Collection[str], allowed: Collection[Any]) -> None:
-    """A mock for a tool that does not exist is a misspelt one, and would leave the tool bare."""
-    for name in case.mocks:
-        if name not in offered:
-            raise BadCase(
-                f"case {case.id!r} mocks tool {name!r}, but the agent offers {sorted(offered)}. "
-                f"Rename the mock, or add the tool to the agent."
-            )
-    for name in allowed:
-        if isinstance(name, str) and name not in offered:
-            raise BadCase(
-                f"allow_tools names {name!r}, but the agent of case {case.id!r} offers "
-                f"{sorted(offered)}. Rename it, or hand over the tool itself."
-            )
 
 
 def _begin(stage: Stage) -> None:

@@ -46,8 +46,8 @@ from greenroom.ledger.records import record
 from greenroom.metrics import as_metric
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken
+from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import passage
-from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
 from greenroom.suite.adk_keeping import Named, Place, TrialFiles
 from greenroom.suite.adk_stand_ins import (

@@ -9,7 +9,8 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
 from greenroom.ledger.records import record
-from greenroom.simulation.stage import check_fence, check_opaque, simulate
+from greenroom.simulation.checks import check_fence, check_opaque
+from greenroom.simulation.stage import simulate
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
 from greenroom.simulation.watchdog import vigil

@@ -10,7 +10,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.metrics import as_metric
-from greenroom.simulation.stage import check_fence, check_opaque
+from greenroom.simulation.checks import check_fence, check_opaque
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.budget import Budget
 from greenroom.suite.cancelling import Cancel

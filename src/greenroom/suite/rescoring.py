@@ -27,7 +27,7 @@ from greenroom.metrics.scoring import recorded_case
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
 from greenroom.results.text import shown
-from greenroom.simulation.stage import check_fence
+from greenroom.simulation.checks import check_fence
 from greenroom.simulation.watchdog import vigil
 from greenroom.store.store import Store, as_store
 from greenroom.suite.equipping import as_config, equipped

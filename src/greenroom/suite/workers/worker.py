@@ -21,8 +21,8 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
+from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import enclosed_executor, strays
-from greenroom.simulation.stage import check_fence
 from greenroom.simulation.watchdog import vigil
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.equipping import all_metrics, as_config, equipped
