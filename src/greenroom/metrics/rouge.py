@@ -42,9 +42,8 @@ def rouge(target: str, prediction: str, kind: RougeKind = "rouge1", stem: bool =
     if kind == "rougeL":
         return _figures(_in_order(wanted, said), len(wanted), len(said))
     if kind == "rouge2":
-        pairs = list(pairwise(said))
-        _, alone = _unpaired(list(pairwise(wanted)), pairs)
-        return _figures(len(pairs) - len(alone), len(wanted) - 1, len(pairs))
+        pairs, theirs = list(pairwise(wanted)), list(pairwise(said))
+        return _figures(_shared(pairs, theirs), len(pairs), len(theirs))
     raise BadMetric(f"ROUGE knows no kind {kind!r}; it knows {', '.join(KINDS)}.")
 
 
@@ -109,6 +108,14 @@ def _unpaired(wanted: Sequence[Item], said: Sequence[Item]) -> tuple[list[Item],
         else:
             left[item] -= 1
     return [item for item, count in left.items() for _ in range(count)], alone
+
+
+def _shared(wanted: Sequence[Item], said: Sequence[Item]) -> int:
+    """How many items both have; one that is there twice counts twice only if both have it twice."""
+    ours, theirs = set(wanted), set(said)
+    if len(ours) == len(wanted) or len(theirs) == len(said):
+        return len(ours & theirs)
+    return len(said) - len(_unpaired(wanted, said)[1])
 
 
 def _counted(items: Iterable[Item]) -> dict[Item, int]:
