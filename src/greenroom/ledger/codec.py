@@ -43,6 +43,14 @@ def _usual(kind: type[Event]) -> dict[str, Any]:
     return {field.name: field.default for field in fields(cast(Any, kind))}
 
 
+def json_of(data: Any) -> bytes:
+    """JSON in UTF-8; half a character has no place there, and is spelt out."""
+    try:
+        return to_json(data)
+    except PydanticSerializationError:
+        return json.dumps(data).encode()
+
+
 def _mended(told: dict[str, Any]) -> bytes:
     """Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go."""
     text = json.dumps(told, ensure_ascii=False, allow_nan=False, default=_parts)

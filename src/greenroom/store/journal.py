@@ -21,10 +21,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
-from pydantic_core import PydanticSerializationError, to_json
-
 from greenroom.errors import BadLedger, StoreFailed
-from greenroom.ledger.codec import encoded
+from greenroom.ledger.codec import encoded, json_of
 from greenroom.ledger.events import (
     Event,
     ModelFailed,
@@ -151,10 +149,7 @@ class Entry:
 
 
 def _title(about: dict[str, Json]) -> bytes:
-    try:
-        return _TRIAL + to_json(about) + _END
-    except PydanticSerializationError:  # half a character in an id
-        return _TRIAL + json.dumps(about).encode() + _END
+    return _TRIAL + json_of(about) + _END
 
 
 def _joined(lines: list[bytes]) -> bytes:

@@ -1,13 +1,9 @@
 """Finished trials on their way into the store, and their ledgers on the way out."""
 
-import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pydantic_core import PydanticSerializationError, to_json
-
+from greenroom.ledger.codec import json_of
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
 from greenroom.results.data import asked_data, verdict_data
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key, Row
@@ -43,14 +39,7 @@ def row_of(
         position=position,
         digest=digest,
         status=result.status,
-        verdict=_json(verdict),
+        verdict=json_of(verdict).decode(),
         ledger=ledger,
         judging=judging,
     )
-
-
-def _json(data: Mapping[str, Json]) -> str:
-    try:
-        return to_json(data).decode()
-    except PydanticSerializationError:
-        return json.dumps(data)  # half a character has no place in a file but can be spelt out

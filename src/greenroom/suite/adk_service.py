@@ -31,7 +31,7 @@ from greenroom.backends.adk import AdkBackend
 from greenroom.backends.adk.served import APP, ServedBackend
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.parts import MetricLike
+from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome, Unmeasured
 from greenroom.errors import (
     AgentFailed,
@@ -114,10 +114,7 @@ async def evaluate_in_adk(
     evalset = equipped(as_evalset(cases), mocks, None)
     if trials is not None:
         evalset = replace(evalset, trials=trials)
-    ours = [as_metric(given) for given in (*metrics, *evalset.metrics)]
-    for metric in ours:
-        if metric.name in config.criteria:
-            raise BadInput(f"{metric.name!r} {CLASH}")
+    ours = _ours((*metrics, *evalset.metrics), config)
     theirs = _Theirs.opened(config, judge_hosts)
     name = evalset.name or evalset.id
     run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric, named, name)
@@ -128,13 +125,22 @@ async def evaluate_in_adk(
     return Report(results, name, took, id=new_report_id(), evalset_id=evalset.id, at=at)
 
 
+def _ours(given: Iterable[MetricLike], config: EvalConfig) -> list[Metric]:
+    """What we measure ourselves; one that has the name of a criterion would hide it."""
+    metrics = [as_metric(one) for one in given]
+    for metric in metrics:
+        if metric.name in config.criteria:
+            raise BadInput(f"{metric.name!r} {CLASH}")
+    return metrics
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """What all cases of one evaluation share."""
 
     agent: Any
     theirs: "_Theirs"
-    ours: list[Any]
+    ours: list[Metric]
     allow_tools: Collection[Any]
     seconds_per_metric: float
     named: Named
