@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def row(case_id: str, trial: int = 1, position: int = 0, digest: str = "d") -> R
     )
 
 
-def begun(store: Store, name: str = "s", rows: Iterable[Row] = ()) -> Run:
+def begun(store: Store, name: str = "s", rows: Sequence[Row] = ()) -> Run:
     with store.database.connected() as connection:
         run = store.begin(Plan(name=name, evalset_id=name, cases=3), connection)
         store.add(run.id, rows, connection)

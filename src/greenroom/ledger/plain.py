@@ -44,7 +44,7 @@ def same(one: Json, other: Json) -> bool:
 
 def without_addresses(text: str) -> str:
     """What is shown of objects, but for where they lie in memory: elsewhere in every process."""
-    return _ADDRESS.sub("", text)
+    return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 
 _LEAVES = frozenset((str, int, bool, type(None)))
@@ -53,7 +53,7 @@ _LEAVES = frozenset((str, int, bool, type(None)))
 def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
     """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
-    if kind in _LEAVES:
+    if kind in _LEAVES or (kind is float and isfinite(value)):
         return value
     if _depth > _DEPTH:
         raise BadValue(f"{where[:80]} is nested deeper than {_DEPTH} levels, or contains itself.")

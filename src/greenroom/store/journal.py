@@ -2,7 +2,7 @@
 
 A trial has one file while it is played and measured. A line `T` says whose it is, those after it
 are its events: `A` of the run, `J` of what the metrics asked models. When the trial is safe in the
-database its file is emptied and given to the next. One that is begun anew goes on at the end of its
+database its file is wiped and given to the next. One that is begun anew goes on at the end of its
 file: only the last beginning there counts.
 
 A line goes to the file when a model has answered, when a tool is called and when a real one has
@@ -40,19 +40,59 @@ from greenroom.store.runs import Key
 _TRIAL: Final = b"T"
 _AGENT: Final = b"A"
 _JUDGE: Final = b"J"
+_NOTHING: Final = b"\0"
 _SUFFIX = ".jsonl"
 _END: Final = b"\n"
 _URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered, ToolReturned, ToolFailed}
 
+# Bytes of a trial that are overwritten rather than cut off.
+_LITTLE = 64_000
 # Seconds: between two tries to have a lock, and until whoever has it does more than look.
 _MOMENT = 0.01
 _LOOK = 2.0
 
 
+class _Told:
+    """What one side of a trial has told so far: events, as lines once they go to the file."""
+
+    __slots__ = ("fresh", "lines", "mark")
+
+    def __init__(self, mark: bytes) -> None:
+        self.mark = mark
+        self.fresh: list[Event] = []
+        self.lines: list[bytes] = []
+
+    def written_out(self) -> bytes:
+        """What the file has to be told of the events that were not yet written out."""
+        lines = [encoded(event) + _END for event in self.fresh]
+        self.fresh.clear()
+        self.lines += lines
+        return self.mark + self.mark.join(lines)
+
+    def whole(self) -> bytes:
+        """Everything, as JSON lines."""
+        self.lines += [encoded(event) + _END for event in self.fresh]
+        self.fresh.clear()
+        return b"".join(self.lines)
+
+    def forget(self) -> None:
+        self.fresh, self.lines = [], []
+
+
 class Entry:
     """The file of one trial under way, if it has one, and what was written in it."""
 
-    __slots__ = ("_about", "_agent", "_file", "_judge", "_waiting", "failure", "is_frozen", "path")
+    __slots__ = (
+        "_about",
+        "_agent",
+        "_file",
+        "_judge",
+        "_length",
+        "_title",
+        "failure",
+        "is_frozen",
+        "path",
+    )
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -60,85 +100,86 @@ class Entry:
         self.is_frozen = False
         self._file: int | None = None
         if path is not None:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._agent: list[bytes] = []
-        self._judge: list[bytes] = []
-        self._waiting: list[bytes] = []
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._length = 0
+        self._agent = _Told(_AGENT)
+        self._judge = _Told(_JUDGE)
         self._about: dict[str, Json] = {}
+        self._title = b""
 
     def begin(self, key: Key, digest: str) -> None:
         """Say whose file this is now."""
         self._about = {"case_id": key.case_id, "trial": key.trial, "digest": digest}
-        self._waiting = [_title(self._about)]
+        self._title = _title(self._about)
         failpoint("journal.opened")
 
     def take_up(self, ledger: Ledger, judging: Ledger) -> bool:
         """Write down again what an earlier process had done; whether it is in the file now."""
-        for event in ledger:
-            self._add(_AGENT, self._agent, event)
-        for event in judging:
-            self._add(_JUDGE, self._judge, event)
+        self._agent.fresh += ledger
+        self._judge.fresh += judging
         # Said first how much there is: a part of it would be taken for a shorter run.
-        count = len(self._agent) + len(self._judge)
-        self._waiting[0] = _title({**self._about, "lines": count})
+        self._title = _title({**self._about, "lines": len(ledger) + len(judging)})
         self._write()
         return self._file is not None and not self.failure
 
     def agent(self, event: Event) -> None:
         """Write down an event of the run."""
-        self._add(_AGENT, self._agent, event)
+        self._agent.fresh.append(event)
         if type(event) in _URGENT and _cannot_be_repeated(event):
             self._write()
 
     def judge(self, event: Event) -> None:
         """Write down an event of the measuring."""
-        self._add(_JUDGE, self._judge, event)
+        self._judge.fresh.append(event)
         if type(event) in _URGENT and _cannot_be_repeated(event):
             self._write()
 
-    def _add(self, mark: bytes, lines: list[bytes], event: Event) -> None:
-        line = encoded(event)
-        lines.append(line)
-        self._waiting += (mark, line, _END)  # not joined yet: a long line is held once
-
     def _write(self) -> None:
         """Put what waits into the file, in one go."""
-        waiting = b"".join(self._waiting)
-        self._waiting.clear()
+        waiting, self._title = self._title, b""
+        for told in (self._agent, self._judge):
+            if told.fresh:
+                waiting += told.written_out()
         if self._file is None or self.is_frozen or self.failure:
             return
         try:
             if is_armed("journal.half_written"):
-                os.write(self._file, waiting[: len(waiting) // 2])
+                self._put(self._file, waiting[: len(waiting) // 2])
                 failpoint("journal.half_written")
                 waiting = waiting[len(waiting) // 2 :]
-            while waiting:
-                waiting = waiting[os.write(self._file, waiting) :]
+            self._put(self._file, waiting)
         except OSError as error:
             # The trial goes on: what is paid for should at least be measured and reported.
             self.failure = f"cannot write to the journal {self.path}: {error}"
         failpoint("journal.written")
 
+    def _put(self, file: int, data: bytes) -> None:
+        while data:
+            written = os.pwrite(file, data, self._length)
+            self._length += written
+            data = data[written:]
+
     @property
     def ledger(self) -> bytes:
         """The run as JSON lines."""
-        return _joined(self._agent)
+        return self._agent.whole()
 
     @property
     def judging(self) -> bytes:
         """What the metrics asked, as JSON lines."""
-        return _joined(self._judge)
+        return self._judge.whole()
 
     def forget(self) -> None:
         """Hold no lines any more: somebody else does now. Those in the file stay."""
-        self._agent, self._judge = [], []
-        self._waiting.clear()
+        self._agent.forget()
+        self._judge.forget()
 
     def clear(self) -> None:
         """Make ready for the next trial; what was said in the last one may be a secret."""
         self.forget()
         if self._file is not None:
-            os.ftruncate(self._file, 0)
+            _wipe(self._file, self._length)
+            self._length = 0
         failpoint("journal.cleared")
 
     def close(self) -> None:
@@ -148,12 +189,15 @@ class Entry:
             os.close(self._file)
 
 
+def _wipe(file: int, length: int) -> None:
+    """Leave nothing in a file. A few zeros cost less than having the disk take room and give it."""
+    if length <= _LITTLE and os.pwrite(file, bytes(length), 0) == length:
+        return
+    os.ftruncate(file, 0)
+
+
 def _title(about: dict[str, Json]) -> bytes:
     return _TRIAL + json_of(about) + _END
-
-
-def _joined(lines: list[bytes]) -> bytes:
-    return _END.join((*lines, b""))
 
 
 def _cannot_be_repeated(event: Event) -> bool:
@@ -168,7 +212,7 @@ class Journal:
         self.folder = folder
         self._free: list[Entry] = []
         self._used: set[Entry] = set()
-        self._number = 0
+        self._number = -1
         try:
             self._lock = _lock(folder)
         except OSError as error:
@@ -185,10 +229,11 @@ class Journal:
 
     def _new(self) -> Entry:
         # Those an earlier process left behind keep their names until they are taken up.
-        while (path := self.folder / f"{self._number}{_SUFFIX}").exists():
-            self._number += 1
         try:
-            return Entry(path)
+            while True:
+                self._number += 1
+                with suppress(FileExistsError):
+                    return Entry(self.folder / f"{self._number}{_SUFFIX}")
         except OSError as error:
             if error.errno not in (EMFILE, ENFILE):
                 raise
@@ -242,8 +287,8 @@ class LeftOver:
 
 def _left_over(path: Path) -> LeftOver | None:
     """The last trial in a journal file, up to the line at which it was cut."""
-    # The last piece is a line without its end, or nothing.
-    lines = path.read_bytes().split(b"\n")[:-1]
+    # What was wiped is zeros, which no line has; the last piece is a line without its end, or nothing.
+    lines = path.read_bytes().partition(_NOTHING)[0].split(b"\n")[:-1]
     end = len(lines)
     for begun in (at for at in reversed(range(end)) if lines[at][:1] == _TRIAL):
         try:

@@ -3,8 +3,9 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from os import urandom
 from pathlib import Path
 from time import strftime, time
@@ -33,6 +34,9 @@ _WHOLE = (
 PRICES = [f"json_extract(verdict, '$.{who}')" for who in ("cost", "user_cost", "judge_cost")]
 COST = " + ".join(f"coalesce({price}, 0)" for price in PRICES)
 """What agent, user and judges of a trial cost, as far as prices are known."""
+_TOGETHER = 32
+_TOGETHER_BYTES = 250_000
+"""So many trials go into one statement, which SQLite copies whole: other threads go on after each."""
 _ASIDE = -1
 """The place of a trial whose case is another now, or not among the cases: no report has it."""
 
@@ -104,7 +108,7 @@ class Store:
     def add(
         self,
         run_id: str,
-        rows: Iterable[Row],
+        rows: Sequence[Row],
         connection: sqlite3.Connection,
         *,
         replacing: bool = False,
@@ -115,28 +119,15 @@ class Store:
         """
         failpoint("commit.before")
         with transaction(connection):
-            for row in rows:
-                if replacing:
-                    # What a trial has cost is spent, also when it is played again.
-                    connection.execute(
-                        f"update runs set spent = spent + coalesce((select {COST} from trials "
-                        "where run_id = ? and case_id = ? and trial = ?), 0) where id = ?",
-                        (run_id, _stored(row.key.case_id), row.key.trial, run_id),
-                    )
-                connection.execute(
-                    "insert or replace into trials values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        run_id,
-                        _stored(row.key.case_id),
-                        row.key.trial,
-                        row.position,
-                        row.digest,
-                        row.status,
-                        row.verdict,
-                        row.ledger,
-                        row.judging,
-                    ),
+            if replacing:
+                # What a trial has cost is spent, also when it is played again.
+                connection.executemany(
+                    f"update runs set spent = spent + coalesce((select {COST} from trials "
+                    "where run_id = ? and case_id = ? and trial = ?), 0) where id = ?",
+                    [(run_id, _stored(row.key.case_id), row.key.trial, run_id) for row in rows],
                 )
+            for some in _together(rows):
+                connection.execute(_insertion(len(some)), _values(run_id, some))
             failpoint("commit.inside")
         failpoint("commit.after")
 
@@ -312,6 +303,34 @@ class Store:
 def _new_id() -> str:
     """Sorts by the time of its making, and is short enough to be typed."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(2).hex()}"
+
+
+def _together(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    some: list[Row] = []
+    size = 0
+    for row in rows:
+        size += len(row.ledger) + len(row.judging)
+        if len(some) == _TOGETHER or (some and size > _TOGETHER_BYTES):
+            yield some
+            some, size = [], len(row.ledger) + len(row.judging)
+        some.append(row)
+    if some:
+        yield some
+
+
+@cache
+def _insertion(count: int) -> str:
+    places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
+    return f"insert or replace into trials values {places}"
+
+
+def _values(run_id: str, rows: Iterable[Row]) -> list[object]:
+    found: list[object] = []
+    for row in rows:
+        case_id, trial = _stored(row.key.case_id), row.key.trial
+        found += (run_id, case_id, trial, row.position, row.digest, row.status)
+        found += (row.verdict, row.ledger, row.judging)
+    return found
 
 
 def _stored(text: str) -> str | bytes:
