@@ -62,7 +62,7 @@ class Recorded:
 
     def is_done(self, play: Play) -> bool:
         """Whether the store has this trial, of the case as it is now."""
-        return self._was_done(self._cases.key(play))
+        return bool(self._known) and self._was_done(self._cases.key(play))
 
     def _was_done(self, key: Key) -> bool:
         digest = self._known.get(key)
