@@ -4,18 +4,13 @@ The agent object is only ever run, never changed: the gate is innermost for this
 user's own capabilities, hooks and wrapping toolsets run above it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelResponse,
-    ToolCallPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
@@ -24,11 +19,21 @@ from greenroom.backends.pydantic_ai.facts import (
     check_agent,
     described_agent,
     name_of,
-    output_type,
+    pausing_output,
+    takes_output_type,
     tool_facts,
 )
 from greenroom.backends.pydantic_ai.gates import Gate
-from greenroom.backends.pydantic_ai.seats import Around, Innermost, Seat, Taken, Witness, seat_of
+from greenroom.backends.pydantic_ai.memory import recalled, remembered
+from greenroom.backends.pydantic_ai.seats import (
+    Around,
+    Innermost,
+    Seat,
+    Taken,
+    Witness,
+    is_silent,
+    seat_of,
+)
 from greenroom.errors import AgentFailed
 from greenroom.ledger.events import NodeEnded, NodeStarted, ToolReturned
 from greenroom.ledger.ledger import Ledger
@@ -84,6 +89,14 @@ class PydanticAIBackend:
     def _seat(self) -> Seat | None:
         return seat_of(self.agent)
 
+    @cached_property
+    def _is_silent(self) -> bool:
+        return is_silent(self.agent)
+
+    @cached_property
+    def _pausing(self) -> Any:
+        return pausing_output(self.agent.output_type)
+
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Go on with the open invocation, or begin the next one with what the user said last."""
         invocation = Invocation(ledger, world, MEMORY)
@@ -94,54 +107,47 @@ class PydanticAIBackend:
         path = f"{invocation.root}/{node}"
         if path not in invocation.trail.started:
             invocation.world.record(NodeStarted(path=path, node=node, input=invocation.given))
-        gate, messages = Gate(invocation, node, path), _history(invocation)
+        gate, messages = Gate(invocation, node, path), recalled(invocation.history())
         result = await self._result(invocation, gate, messages, _answers(invocation, messages))
         while isinstance(result.output, DeferredToolRequests):
             messages = result.all_messages()
             if waits := await _waits(invocation, path, result.output):
-                return Played(_dumped(messages), yields=waits)
+                return Played(remembered(messages), yields=waits)
             settled = _settled(invocation, messages)
             result = await self._result(invocation, gate, messages, settled)
-        history = _dumped(result.all_messages())
+        history = remembered(result.all_messages())
         output = plain(jsonable(result.output), "the agent's output")
         invocation.world.record(NodeEnded(path=path, node=node, output=output))
         return Played(history, output)
 
-    async def _result(
+    def _result(
         self,
         invocation: Invocation,
         gate: Gate,
         messages: list[ModelMessage],
         answers: DeferredToolResults | None,
-    ) -> AgentRunResult[Any]:
+    ) -> Awaitable[AgentRunResult[Any]]:
         given: dict[str, Any] = {
             "message_history": messages,
             "deps": self._deps() if self._deps else None,
             "infer_name": False,
         }
-        if (spec := output_type(self.agent)) is not None:
-            given["output_type"] = spec
+        if self._pausing is not None and takes_output_type(self.agent):
+            given["output_type"] = self._pausing
         if answers is not None:
             # Tools that were approved run before any request, so before there is a witness.
             given |= {"deferred_tool_results": answers, "capabilities": [Innermost(gate)]}
-            return await self.agent.run(**given)
-        return await self._fresh_result(gate, given | {"user_prompt": invocation.given})
+            return self.agent.run(**given)
+        given["user_prompt"] = invocation.given
+        return self._fresh_result(gate, given)
 
     async def _fresh_result(self, gate: Gate, given: dict[str, Any]) -> AgentRunResult[Any]:
         seat = self._seat
         if seat is None or seat.get() is not None:
             return await self.agent.run(**given, capabilities=[Innermost(gate)])
-        with held(seat, Taken(Around(self.agent.root_capability, gate))):
+        around = Around(self.agent.root_capability, gate, is_silent=self._is_silent)
+        with held(seat, Taken(around)):
             return await self.agent.run(**given, usage_limits=Witness(gate=gate))
-
-
-def _history(invocation: Invocation) -> list[ModelMessage]:
-    known = invocation.history()
-    return ModelMessagesTypeAdapter.validate_python(known) if known else []
-
-
-def _dumped(messages: list[ModelMessage]) -> list[Json]:
-    return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
 
 
 def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults | None:

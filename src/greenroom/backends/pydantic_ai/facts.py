@@ -58,16 +58,18 @@ def name_of(agent: Agent[Any, Any]) -> str:
     return agent.name or "agent"
 
 
-def output_type(agent: Agent[Any, Any]) -> Any:
-    """An output type that lets the agent pause; None if its own does, or none may be given."""
-    # The framework takes no other output type beside output validators. Such an agent may run, and
-    # says so itself if it comes to a pause.
-    if getattr(agent, "_output_validators", ()):
-        return None
-    own = agent.output_type
+def pausing_output(own: Any) -> Any:
+    """The output type with which an agent of this one can pause; None if it can by itself."""
     if any(part is DeferredToolRequests for part in _parts_of(own)):
         return None
     return [own, DeferredToolRequests]
+
+
+def takes_output_type(agent: Agent[Any, Any]) -> bool:
+    """Whether the agent may be given another output type for a run."""
+    # The framework takes none beside output validators. Such an agent may run, and says so itself
+    # if it comes to a pause.
+    return not getattr(agent, "_output_validators", ())
 
 
 def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:

@@ -28,6 +28,7 @@ from pydantic_ai.toolsets import (
 
 from greenroom.backends.foreign import Invocation, Kept, Origin, call_tool, jsonable
 from greenroom.backends.pydantic_ai.facts import native_kinds
+from greenroom.backends.pydantic_ai.handing import hands_on
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
 from greenroom.errors import ToolRefused
 from greenroom.ledger.plain import Json, plain
@@ -38,7 +39,7 @@ from greenroom.world.world import Pending, Returned, ToolRequest
 class Gate:
     """Leads everything one run would do through the World of its invocation."""
 
-    __slots__ = ("_model", "agent", "invocation", "path", "stands")
+    __slots__ = ("agent", "invocation", "path", "stands")
 
     def __init__(self, invocation: Invocation, agent: str, path: str) -> None:
         self.invocation = invocation
@@ -46,15 +47,16 @@ class Gate:
         self.path = path
         self.stands = False
         """Whether the framework has built a run around it."""
-        self._model: GatedModel | None = None
 
-    def model(self, model: Model) -> "GatedModel":
-        """A model that asks the World first; one that does already is left as it is."""
-        if isinstance(model, GatedModel) and model.gate is self:
+    def model(self, model: Model, last: "GatedModel | None") -> "GatedModel":
+        """A model that asks the World first: itself if it does already, or the last one around it.
+
+        The gate does not keep it, since it keeps the gate: a ring would outlive the run.
+        """
+        # By type, since the framework's classes take long to tell who belongs to them.
+        if type(model) is GatedModel and model.gate is self:
             return model
-        if self._model is None or self._model.wrapped is not model:
-            self._model = GatedModel(model, self)
-        return self._model
+        return last if last is not None and last.wrapped is model else GatedModel(model, self)
 
     def toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """The same tree of toolsets with every leaf gated."""
@@ -100,6 +102,8 @@ def gated(toolset: AbstractToolset[Any], gate: Gate) -> AbstractToolset[Any]:
 
     A wrapping of the user's is gated as a whole, since it may do the work itself.
     """
+    if type(toolset) is FunctionToolset:
+        return GatedToolset(toolset, gate)  # as most are, so this is asked first
     if type(toolset).__module__.startswith("pydantic_ai."):
         if isinstance(toolset, CombinedToolset):
             return replace(toolset, toolsets=[gated(inner, gate) for inner in toolset.toolsets])
@@ -127,6 +131,7 @@ def _gated_factory(toolset: DynamicToolset[Any], gate: Gate) -> DynamicToolset[A
     return DynamicToolset(factory, per_run_step=toolset.per_run_step, id=toolset.id)
 
 
+@hands_on("get_tools", "_collect_instruction_contributions", "apply")
 @dataclass
 class GatedToolset(WrapperToolset[Any]):
     """A toolset whose tools run only if the World says so."""
@@ -182,6 +187,18 @@ def _given(tool_args: dict[str, Any], call: ToolCallPart | None) -> dict[str, Js
     return {name: value for name, value in told.items() if name in raw}
 
 
+@hands_on(
+    "_run_scope",
+    "_start_request_deadline",
+    "_unified_effort",
+    "customize_request_parameters",
+    "model_id",
+    "model_name",
+    "prepare_messages",
+    "prepare_request",
+    "settings",
+    "system",
+)
 class GatedModel(WrapperModel):
     """A model that is asked only through the World."""
 

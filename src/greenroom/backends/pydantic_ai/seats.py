@@ -3,10 +3,10 @@
 What the user put around those runs above it, wherever it stands.
 """
 
-from collections.abc import AsyncIterable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from types import CoroutineType
 from typing import Any, cast
 
 from pydantic_ai import Agent, RunContext
@@ -16,7 +16,8 @@ from pydantic_ai.output import OutputContext
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from greenroom.backends.pydantic_ai.gates import Gate
+from greenroom.backends.pydantic_ai.gates import Gate, GatedModel
+from greenroom.backends.pydantic_ai.handing import hands_on
 from greenroom.errors import ToolRefused
 from greenroom.ledger.records import record
 
@@ -26,6 +27,8 @@ class Innermost(AbstractCapability[Any]):
     """The gate as one more capability of a run, inside all others."""
 
     gate: Gate
+    model: GatedModel | None = None
+    """The model it has put in last."""
 
     def get_ordering(self) -> CapabilityOrdering:
         """Innermost: the user's own capabilities run above."""
@@ -33,7 +36,8 @@ class Innermost(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: Model) -> Model:
         """Whatever model serves an attempt, the World is asked first."""
-        return self.gate.model(model)
+        self.model = self.gate.model(model, self.model)
+        return self.model
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """The same tree of toolsets with every leaf gated."""
@@ -46,6 +50,54 @@ class Innermost(AbstractCapability[Any]):
         return await self.gate.output(ctx, output_context, output, handler)
 
 
+# What is not listed is wrapped as the framework wraps it, which comes to the same.
+@hands_on(
+    # Whoever lists the capabilities of a run finds those of the agent.
+    "apply",
+    "get_model",
+    "_can_supply_model",
+    "_model_is_default",
+    "get_model_settings",
+    "get_native_tools",
+    "get_toolset",
+    "get_default_run_id",
+    "get_default_conversation_id",
+    "get_run_clock",
+    "has_resolve_model_id",
+    "_has_get_workspace",
+    "_prepare_workspace",
+    "_prepare_run_context",
+    "_prepare_event_dispatch",
+    "_validate_runtime_capabilities",
+    "before_run",
+    "after_run",
+    "wrap_run",
+    "before_node_run",
+    "after_node_run",
+    "_has_wrap_node_run",
+    "_has_on_node_run_error",
+    "has_on_event",
+    "listens_to",
+    "has_wrap_run_event_stream",
+    "wrap_run_event_stream",
+    "_has_prepare_model_request",
+    "after_model_request",
+    "_has_wrap_model_request",
+    "_has_on_model_request_error",
+    "prepare_tools",
+    "prepare_output_tools",
+    "before_tool_validate",
+    "after_tool_validate",
+    "wrap_tool_validate",
+    "before_tool_execute",
+    "after_tool_execute",
+    "wrap_tool_execute",
+    "before_output_validate",
+    "after_output_validate",
+    "wrap_output_validate",
+    "before_output_process",
+    "after_output_process",
+)
 @dataclass(eq=False)
 class Around(WrapperCapability[Any]):
     """The gate around the capabilities that every agent has, in their place.
@@ -55,35 +107,27 @@ class Around(WrapperCapability[Any]):
     """
 
     gate: Gate
+    model: GatedModel | None = None
+    """The model it has put in last."""
 
-    def apply(self, visitor: Callable[[AbstractCapability[Any]], None]) -> None:
-        """Whoever lists the capabilities of a run finds those of the agent."""
-        self.wrapped.apply(visitor)
+    is_silent: bool = False
+    """Whether the agent's capabilities tell its model nothing, which takes them long to find."""
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """Itself for the run it was made for; a run that a tool begins is that tool's affair."""
-        return await (self.wrapped.for_run(ctx) if self.gate.stands else super().for_run(ctx))
+        if self.gate.stands:
+            return await self.wrapped.for_run(ctx)
+        bound = await super().for_run(ctx)
+        if bound is not self and isinstance(bound, Around):
+            bound.is_silent = False
+        return bound
 
-    # Events are no affair of the gate, and there are many.
-    @property
-    def has_on_event(self) -> bool:
-        """Whether the agent listens."""
-        return self.wrapped.has_on_event
-
-    @property
-    def has_wrap_run_event_stream(self) -> bool:
-        """Whether the agent has a part in its stream of events."""
-        return self.wrapped.has_wrap_run_event_stream
-
-    def wrap_run_event_stream(
-        self, ctx: RunContext[Any], *, stream: AsyncIterable[Any]
-    ) -> AsyncIterable[Any]:
-        """The stream as the agent has it."""
-        return self.wrapped.wrap_run_event_stream(ctx, stream=stream)
+    def _collect_instructions(self) -> list[Any]:
+        return [] if self.is_silent else super()._collect_instructions()
 
     def get_wrapper_model(self, model: Model) -> Model | None:
         """Whatever model serves an attempt, the World is asked first."""
-        inner = self.gate.model(model)
+        inner = self.model = self.gate.model(model, self.model)
         return self.wrapped.get_wrapper_model(inner) or (None if inner is model else inner)
 
     async def before_model_request(
@@ -91,7 +135,7 @@ class Around(WrapperCapability[Any]):
     ) -> ModelRequestContext:
         """Put the gated model in before the framework asks for a wrapper, which it enters anew."""
         request = await self.wrapped.before_model_request(ctx, request_context)
-        request.model = self.gate.model(request.model)
+        request.model = self.model = self.gate.model(request.model, self.model)
         return request
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -99,16 +143,17 @@ class Around(WrapperCapability[Any]):
         inner = self.gate.toolset(toolset)
         return self.wrapped.get_wrapper_toolset(inner) or inner
 
-    async def wrap_output_process(
+    def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: Any
-    ) -> Any:
+    ) -> "CoroutineType[Any, Any, Any]":
         """An output function acts like a tool, so it is asked for like one."""
 
         async def inner(output: Any) -> Any:
             return await self.gate.output(ctx, output_context, output, handler)
 
-        return await self.wrapped.wrap_output_process(
-            ctx, output_context=output_context, output=output, handler=inner
+        asked = inner if output_context.has_function else handler
+        return self.wrapped.wrap_output_process(
+            ctx, output_context=output_context, output=output, handler=asked
         )
 
 
@@ -146,6 +191,11 @@ def seat_of(agent: Agent[Any, Any]) -> Seat | None:
     seat: Any = getattr(agent, "_override_root_capability", None)
     usable = isinstance(seat, ContextVar) and _kinds(agent) <= _usual_kinds()
     return cast("Seat", seat) if usable else None
+
+
+def is_silent(agent: Agent[Any, Any]) -> bool:
+    """Whether the capabilities of this agent have no instructions of their own."""
+    return agent.root_capability.get_instructions() is None
 
 
 def _kinds(agent: Agent[Any, Any]) -> set[type]:

@@ -40,10 +40,11 @@ def request_of(
 def reply_of(response: ModelResponse) -> ModelReply:
     """A model's response, as ours; its price is nobody's to guess."""
     used = response.usage
+    is_known = used.input_tokens or used.output_tokens or used.has_values()
     return ModelReply(
         text=response.text or "",
         calls=_calls(response),
-        usage=Usage(used.input_tokens, used.output_tokens) if used.has_values() else None,
+        usage=Usage(used.input_tokens, used.output_tokens) if is_known else None,
         model=response.model_name or "",
     )
 
@@ -71,7 +72,7 @@ def _messages(message: ModelMessage) -> list[Message]:
             case UserPromptPart():
                 found.append(Message("user", _text(part)))
             case ToolReturnPart():
-                told = part.model_response_str()
+                told = _answer(part)
                 found.append(Message("tool", told, call_id=part.tool_call_id, tool=part.tool_name))
             case RetryFeedbackPart():
                 found.append(Message("user", part.model_response()))
@@ -87,6 +88,13 @@ def _calls(response: ModelResponse) -> tuple[ToolCall, ...]:
             for call in response.tool_calls
         ]
     )
+
+
+def _answer(part: ToolReturnPart) -> str:
+    # A text that is no error is told as it is, which the framework takes long to find.
+    if type(part.content) is str and part.outcome == "success":
+        return part.content
+    return part.model_response_str()
 
 
 def _text(part: UserPromptPart) -> str:
