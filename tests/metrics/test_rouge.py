@@ -10,7 +10,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from greenroom.errors import BadMetric
 from greenroom.metrics.rouge import _MOST_STEMS, KINDS, _stems, rouge, words_in
-from greenroom.metrics.stemming import stem
+from greenroom.metrics.stemming import beginning_alike, singulars, stem
 
 PORTER = PorterStemmer()
 SCORERS = {stemmed: RougeScorer(list(KINDS), use_stemmer=stemmed) for stemmed in (True, False)}
@@ -43,6 +43,26 @@ made_up = st.builds("{}{}{}".format, letters, suffixes, suffixes)
 sentences = st.lists(made_up | st.sampled_from([*IRREGULAR, *ROOTS]), max_size=30).map(" ".join)
 # Few words, so that they repeat and change places.
 babble = st.lists(st.sampled_from(words("run running ran a the hop hops hoping")), max_size=40)
+# Few roots, most of them short, so that texts have other forms of each other's words.
+few_roots = st.sampled_from(words("a ad add d do die dy fl fly hop us use connect 0 yy bab"))
+few_suffixes = st.sampled_from(["", *words("s es ed ing ies ied y ness ful ative ss e er")])
+forms = st.lists(st.builds("{}{}{}".format, few_roots, few_suffixes, few_suffixes), max_size=40)
+
+
+def made_of_roots() -> list[str]:
+    made = {root + one + two for root in ROOTS for one in SUFFIXES for two in ("", *SUFFIXES)}
+    assert len(made) > 300_000
+    return sorted(made)[::7]
+
+
+def made_of_short_beginnings() -> list[str]:
+    beginnings = ("".join(both) for both in product("abcdefghijklmnopqrstuvwxyz0", repeat=2))
+    made = {begin + more for begin in beginnings for more in SUFFIXES}
+    return sorted(made | {word[0] + word for word in made} | {word[1:] for word in made})
+
+
+def long_enough(made: list[str]) -> list[str]:
+    return [word for word in [*made, *IRREGULAR] if len(word) > 3]
 
 
 def agree(target: str, prediction: str) -> None:
@@ -52,10 +72,60 @@ def agree(target: str, prediction: str) -> None:
 
 
 def test_every_root_with_every_two_suffixes_has_the_stem_of_nltk():
-    made = {root + one + two for root in ROOTS for one in SUFFIXES for two in ("", *SUFFIXES)}
-    assert len(made) > 300_000
-    wrong = [word for word in sorted(made)[::7] if stem(word) != PORTER.stem(word)]
+    wrong = [word for word in made_of_roots() if stem(word) != PORTER.stem(word)]
     assert wrong == []
+
+
+@pytest.mark.parametrize("made", [made_of_roots, made_of_short_beginnings])
+def test_a_word_begins_like_its_stem(made):
+    tried = [(word, stem(word)) for word in long_enough(made())]
+    assert [pair for pair in tried if beginning_alike(pair[:1], pair[1:]) == ([], [])] == []
+
+
+@pytest.mark.parametrize("made", [made_of_roots, made_of_short_beginnings])
+def test_a_word_has_the_stem_of_its_singular(made):
+    tried = [word + "s" for word in long_enough(made())]
+    wrong = [
+        one for one, many in zip(singulars(tried), tried, strict=True) if stem(one) != stem(many)
+    ]
+    assert wrong == []
+
+
+@settings(max_examples=3000)
+@given(made_up.filter(lambda word: len(word) > 3))
+def test_any_word_begins_like_its_stem_and_has_the_stem_of_its_singular(word):
+    assert beginning_alike([word], [stem(word)]) == ([word], [stem(word)])
+    assert stem(singulars([word])[0]) == stem(word)
+
+
+def test_words_that_begin_like_none_of_the_others_are_left_out():
+    found = beginning_alike(["connect", "hopping", "apples"], ["hop", "album", "hope", "contrast"])
+    assert found == (["connect", "hopping"], ["hop", "hope", "contrast"])
+    assert beginning_alike(["connect", "apples"], ["hop", "album"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        ("dying", "died"),
+        ("skies", "sky"),
+        ("flying", "flies"),
+        ("doing", "do"),
+        ("using", "used"),
+        ("adding", "ad"),
+        ("inative", "in"),
+        ("aing", "a"),
+        ("sses", "ss"),
+    ],
+)
+def test_forms_of_a_word_are_found_however_short_their_stem(one, other):
+    assert rouge(one, other).f1 == 1.0
+    agree(one, other)
+
+
+@pytest.mark.parametrize("plural", words("proceeds innings dyings howes news buss flys parties"))
+def test_a_word_and_one_like_its_plural_have_the_figures_of_rouge_score(plural):
+    agree(plural, plural[:-1])
 
 
 @pytest.mark.parametrize("word", IRREGULAR)
@@ -78,6 +148,12 @@ def test_english_like_texts_have_the_figures_of_rouge_score(target, prediction):
 @settings(max_examples=500)
 @given(babble.map(" ".join), babble.map(", ".join))
 def test_repeated_words_have_the_figures_of_rouge_score(target, prediction):
+    agree(target, prediction)
+
+
+@settings(max_examples=1000)
+@given(forms.map(" ".join), forms.map(" ".join))
+def test_forms_of_few_words_have_the_figures_of_rouge_score(target, prediction):
     agree(target, prediction)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, get_args
 
-from greenroom.cases.case import Case
+from greenroom.cases.case import Case, Expect
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
@@ -40,28 +40,32 @@ class ResponseMatch(BuiltIn):
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
         """What the turns that have a reference come to."""
-        turns = [turn for turn in played_turns(case, ledger) if self._reference(turn)]
+        turns = [
+            (turn, wanted)
+            for turn in played_turns(case, ledger)
+            if (wanted := self._reference(turn.expect))
+        ]
         if not turns:
             return NotApplicable("no turn of the case has Expect(reference=...)")
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
             return said
         found: list[MeasuredTurn] = []
-        for turn in turns:
-            one = self._measured(turn) if turn.reached else never_reached(turn)
+        for turn, wanted in turns:
+            one = self._measured(turn, wanted) if turn.reached else never_reached(turn)
             if isinstance(one, Unmeasured):
                 return one
             found.append(one)
         return self._concluded(found)
 
-    def _reference(self, turn: PlayedTurn) -> str:
-        return reference_of(turn.expect) or ""
+    def _reference(self, expect: Expect) -> str | None:
+        return reference_of(expect)
 
     def _concluded(self, turns: Sequence[MeasuredTurn]) -> Score:
         return mean_score(turns, self.name, self.threshold)
 
-    def _measured(self, turn: PlayedTurn) -> MeasuredTurn | Unmeasured:
-        wanted, said = self._reference(turn), turn.response
+    def _measured(self, turn: PlayedTurn, wanted: str) -> MeasuredTurn | Unmeasured:
+        said = turn.response
         if not said.strip():
             return Unmeasured(f"the agent's response is empty in turn {turn.number}")
         figures = rouge(wanted, said, self.kind, self.stem)
@@ -81,8 +85,8 @@ class ResponseMatch(BuiltIn):
 class ExpectedReference(ResponseMatch):
     """What a case that has references expects: every turn with one resembles it."""
 
-    def _reference(self, turn: PlayedTurn) -> str:
-        return turn.expect.reference or ""
+    def _reference(self, expect: Expect) -> str | None:
+        return expect.reference
 
     def _concluded(self, turns: Sequence[MeasuredTurn]) -> Score:
         return lowest_score(turns, self.name, self.threshold)

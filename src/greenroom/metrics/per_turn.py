@@ -1,30 +1,27 @@
 """Turns measured one by one, and the mean over them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from typing import NamedTuple
 
 from greenroom.cases.scores import Score
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.turns import PlayedTurn
 
 # Binary fractions: the mean of 0.7, 0.7 and 0.7 is a hair below 0.7.
 _HAIR = 1e-9
 
 
-def _nothing() -> dict[str, Json]:
-    return {}
+_NOTHING: Mapping[str, Json] = {}
 
 
-@record
-class MeasuredTurn:
+class MeasuredTurn(NamedTuple):
     """How one turn did, in a number and in words."""
 
     number: int
     value: float
     reason: str
     evidence: str = ""
-    details: Mapping[str, Json] = field(default_factory=_nothing)
+    details: Mapping[str, Json] = _NOTHING
 
 
 def never_reached(turn: PlayedTurn) -> MeasuredTurn:

@@ -6,8 +6,11 @@ vowels (v); its measure is how often a vowel run is followed by a consonant run.
 a suffix when what stands before it has a measure high enough.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
+from operator import itemgetter
 
+Words = Collection[str]
 Rule = tuple[str, int, str, bytes]
 """A suffix, how much of it goes, what comes instead, and the shape of that."""
 
@@ -41,21 +44,68 @@ def stem(word: str) -> str:
         return word
     if word in _IRREGULAR:
         return _IRREGULAR[word]
+    last = word[-1]
+    if last == "s":
+        word = _singular(word)
+        last = word[-1]
+    if last not in "dgyiel" and word[-2:] not in _ENDS:
+        return word
     # Whether a letter is a vowel depends on those before it alone. So the shape is made once, stays
     # right for every beginning of the word, and may be longer than what is left of it.
     shape = word.encode().translate(_KINDS)
     if "y" in word:
         shape = _sounded(shape)
-    if word[-1] == "s":
-        word = _singular(word)
-    if word[-1] in "dg":
+    if last in "dg":
         word, shape = _present(word, shape)
-    if word[-1] == "y" and len(word) > 2 and shape.startswith(b"c", len(word) - 2):
+        last = word[-1]
+    if last == "y" and len(word) > 2 and shape.startswith(b"c", len(word) - 2):
         word = word[:-1] + "i"
-    if word[-1] == "i" and word.endswith("alli") and shape.count(_VC, 0, len(word) - 4):
+        last = "i"
+    if last == "i" and word.endswith("alli") and shape.count(_VC, 0, len(word) - 4):
         # Which may make it another suffix: -ationalli is -ational.
         word = word[:-2]
     return _without_suffixes(word, shape)
+
+
+def singulars(words: Iterable[str]) -> list[str]:
+    """The words, the long ones without the ending of a plural: their stems are the same."""
+    return [_one_of(word) if word[-1] == "s" and len(word) > 5 else word for word in words]
+
+
+def _one_of(word: str) -> str:
+    one = _singular(word)
+    return word if one in _IRREGULAR else one
+
+
+def beginning_alike(ours: Collection[str], theirs: Collection[str]) -> tuple[Words, Words]:
+    """Those of both that begin as one of the others does; no others can have a stem in common."""
+    mine, yours = _beginnings_of(ours), _beginnings_of(theirs)
+    alike = set(mine).intersection(yours).__contains__
+    return list(compress(ours, map(alike, mine))), list(compress(theirs, map(alike, yours)))
+
+
+def _beginnings_of(words: Iterable[str]) -> list[str]:
+    return list(map(_beginnings.__getitem__, map(_first_letters, words)))
+
+
+_first_letters = itemgetter(slice(3))
+
+
+class _Beginnings(dict[str, str]):
+    """As much of a word's first three letters as its stem, if it is stemmed, begins with as well.
+
+    There are fewer than 50,000 such beginnings.
+    """
+
+    def __missing__(self, letters: str) -> str:
+        # What a vowel begins may have a stem of two letters: adding is ad. And e, i or y may become
+        # another of them, or go: flying is fli, doing is do, dying is die.
+        sure = letters[:2] if letters[0] in "aeiou" else letters
+        found = self[letters] = sure.rstrip("eiy")
+        return found
+
+
+_beginnings = _Beginnings()
 
 
 def _sounded(shape: bytes) -> bytes:
@@ -131,11 +181,11 @@ def _without_suffixes(word: str, shape: bytes) -> str:
 def _trimmed(word: str, shape: bytes) -> str:
     """Without a last e that long words can spare, and with one l for two."""
     if word[-1] == "e":
-        before, shape = word[:-1], shape[: len(word) - 1]
-        measure = shape.count(_VC)
-        if measure > 1 or (measure == 1 and not _is_short(before, shape)):
-            word = before
-    if word.endswith("ll") and shape.count(_VC, 0, len(word) - 1) > 1:
+        last = len(word) - 1
+        measure = shape.count(_VC, 0, last)
+        if measure > 1 or (measure == 1 and not _is_short(word[:last], shape[:last])):
+            word = word[:last]
+    if word[-1] == "l" and word.endswith("ll") and shape.count(_VC, 0, len(word) - 1) > 1:
         return word[:-1]
     return word
 
