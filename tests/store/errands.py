@@ -75,5 +75,7 @@ def statuses(report: Report) -> list[str]:
 
 
 def left_files(place: Path) -> list[Path]:
+    """The files in which a journal has anything."""
     [run] = Store(place).runs()
-    return sorted((place / "journals" / run.id).glob("*.jsonl"))
+    files = [path for path in (place / "journals" / run.id).iterdir() if path.name != "lock"]
+    return sorted(path for path in files if path.read_bytes().strip(b"\0"))

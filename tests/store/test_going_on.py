@@ -347,7 +347,7 @@ async def test_what_a_trial_without_a_file_had_paid_for_stays_in_the_old_one(
 ) -> None:
     before = await cut_run(tmp_path, cases("a"), at=PER_TRIAL)
     with monkeypatch.context() as scarce:
-        scarce.setattr(Journal, "_new", lambda _: Entry(None))
+        scarce.setattr(Journal, "_new", lambda own: Entry(None, own._places))
         second = Asked(answer, cut=1)
         await evaluate(
             clerk(second),

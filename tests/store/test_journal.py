@@ -2,7 +2,10 @@
 
 import fcntl
 import os
+import resource
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +28,9 @@ from greenroom.ledger import (
     UserSaid,
     call,
 )
-from greenroom.store.journal import Entry, Journal, LeftOver, is_held
+from greenroom.store.journal import Entry, Journal
+from greenroom.store.leftover import LeftOver
+from greenroom.store.lock import is_held
 from greenroom.store.runs import Key
 
 KEY = Key("a", 1)
@@ -78,8 +83,8 @@ def begun(journal: Journal, key: Key = KEY, digest: str = "d1") -> Entry:
 
 
 def file_of(entry: Entry) -> Path:
-    assert entry.path is not None
-    return entry.path
+    assert entry.place is not None
+    return entry.place.path
 
 
 def is_prefix(part: Ledger, whole: Ledger) -> bool:
@@ -209,7 +214,7 @@ def taken_up(journal: Journal, left: LeftOver) -> Entry:
     entry = journal.entry()
     entry.begin(left.key, left.digest)
     entry.take_up(left.ledger, left.judging)
-    left.path.unlink()
+    left.discard()
     return entry
 
 
@@ -247,10 +252,10 @@ def test_a_row_is_the_whole_trial_whatever_is_in_the_file_by_then(tmp_path: Path
     journal.close(remove=True)
 
 
-def test_each_trial_under_way_has_a_file_of_its_own(tmp_path: Path) -> None:
+def test_each_trial_under_way_has_a_place_of_its_own(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "run")
     entries = [begun(journal, Key("a", trial)) for trial in range(1, 13)]
-    assert len({entry.path for entry in entries}) == 12
+    assert len({entry.place for entry in entries}) == 12
     assert {left.key for left in journal.left_over()} == {Key("a", t) for t in range(1, 13)}
     journal.close(remove=True)
 
@@ -282,6 +287,80 @@ def test_a_file_that_has_grown_long_is_emptied_for_the_next(tmp_path: Path) -> N
         journal.release(entry)
     assert max(sizes) < 2_000_000
     journal.close(remove=True)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from([10, 20_000, 65_000, 70_000]), min_size=1, max_size=6))
+def test_a_trial_that_outgrows_its_slot_is_whole_after_every_answer(sizes: list[int]) -> None:
+    with TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "run")
+        neighbours = [begun(journal, Key("small", trial)) for trial in (1, 2)]
+        entry, ledger, judging = begun(journal, Key("a", 1)), Ledger(), Ledger()
+        for size in sizes:
+            entry.agent(stamped(ledger, replied("x" * size)))
+            entry.judge(stamped(judging, replied("y" * size)))
+            found = {left.key: left for left in journal.left_over()}
+            assert (found[KEY].ledger, found[KEY].judging) == (ledger, judging)
+            assert len(found) == 1 + len(neighbours)
+        journal.release(entry)
+        assert KEY not in {left.key for left in journal.left_over()}
+        assert all(b"xx" not in path.read_bytes() for path in (Path(folder) / "run").iterdir())
+        journal.close(remove=True)
+
+
+@contextmanager
+def limited(kind: int, limit: int) -> Generator[None]:
+    soft, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, (soft, hard))
+
+
+def test_a_trial_that_cannot_get_a_file_of_its_own_keeps_what_is_in_its_slot(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(tmp_path / "run")
+    entry, ledger = begun(journal), Ledger()
+    entry.agent(stamped(ledger, replied("short")))
+    with limited(resource.RLIMIT_NOFILE, 3):
+        entry.agent(stamped(ledger, replied("x" * 70_000)))
+    assert entry.failure == ""
+    [left] = journal.left_over()
+    assert [e.text for e in left.ledger.of(ModelReplied)] == ["short"]
+    journal.release(entry)
+    again = begun(journal, Key("b", 1))
+    assert again is entry
+    [left] = journal.left_over()
+    assert left.key == Key("b", 1)
+    journal.close(remove=True)
+
+
+def test_a_disk_that_is_full_when_a_trial_outgrows_its_slot_leaves_the_slot_as_it_is(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(tmp_path / "run")
+    entry, ledger = begun(journal), Ledger()
+    entry.agent(stamped(ledger, replied("short")))
+    with limited(resource.RLIMIT_FSIZE, 66_000):
+        entry.agent(stamped(ledger, replied("x" * 70_000)))
+    assert "cannot write to the journal" in entry.failure
+    [left] = journal.left_over()
+    assert [e.text for e in left.ledger.of(ModelReplied)] == ["short"]
+    assert [path.name for path in (tmp_path / "run").glob("*.*")] == ["0.slots"]
+    journal.close(remove=True)
+
+
+def test_what_was_taken_up_from_a_slot_leaves_its_neighbours_alone(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    for trial in (1, 2, 3):
+        begun(journal, Key("a", trial))
+    journal.close(remove=False)
+    again = Journal(tmp_path / "run")
+    again.left_over()[1].discard()
+    assert [left.key.trial for left in again.left_over()] == [1, 3]
+    again.close(remove=True)
 
 
 def test_a_frozen_file_keeps_what_it_has(tmp_path: Path) -> None:
@@ -354,7 +433,7 @@ def test_who_only_looks_whether_it_is_held_does_not_stand_in_the_way(
         if len(waited) == 50:  # who looks may have to let many others go first
             os.close(looking)
 
-    monkeypatch.setattr("greenroom.store.journal.sleep", wait)
+    monkeypatch.setattr("greenroom.store.lock.sleep", wait)
     Journal(tmp_path / "run").close(remove=True)
     assert len(waited) == 50
 
@@ -377,7 +456,7 @@ def test_journals_are_for_their_owner_only(tmp_path: Path) -> None:
         os.umask(umask)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "run").iterdir()}
     assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
-    assert modes == {"lock": 0o600, "0.jsonl": 0o600}
+    assert modes == {"lock": 0o600, "0.slots": 0o600}
     journal.close(remove=True)
 
 

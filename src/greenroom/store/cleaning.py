@@ -8,9 +8,9 @@ from greenroom.errors import BadFile, BadLedger
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import Redactor
 from greenroom.ledger.sieve import Sieve
-from greenroom.store.runs import Row
+from greenroom.store.runs import Row, batches
 
-_LITTLE = 500_000
+_LITTLE = 200_000
 """So many bytes are looked at together, which is cheaper than one row after the other."""
 
 
@@ -28,8 +28,10 @@ class Cleaner:
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """The rows as they may be kept."""
         self._keep_up()
-        parts = [part for row in rows for part in _parts(row)]
-        if sum(map(len, parts)) <= _LITTLE and self._sieve.is_clean(b"\n".join(parts)):
+        return [clean for some in batches(rows, _LITTLE) for clean in self._some(some)]
+
+    def _some(self, rows: Sequence[Row]) -> Sequence[Row]:
+        if len(rows) > 1 and self._sieve.is_clean(b"\n".join([p for r in rows for p in _parts(r)])):
             return rows
         return [self._row(row) for row in rows]
 

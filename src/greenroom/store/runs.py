@@ -1,7 +1,8 @@
 """What the store knows of a run: what was planned, and how far it got."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from math import inf
 from typing import Literal
 
 from greenroom.ledger.records import record
@@ -95,3 +96,22 @@ class Row:
     """The result without what its ledger knows, as JSON."""
     ledger: bytes
     judging: bytes
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.verdict) + len(self.ledger) + len(self.judging)
+
+
+def batches(rows: Iterable[Row], size: int, count: float = inf) -> Iterator[list[Row]]:
+    """The rows, some at a time: as many as fit, and at least one."""
+    some: list[Row] = []
+    left = size
+    for row in rows:
+        if some and (row.size > left or len(some) >= count):
+            yield some
+            some, left = [], size
+        some.append(row)
+        left -= row.size
+    if some:
+        yield some

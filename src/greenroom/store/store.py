@@ -18,8 +18,9 @@ from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import CaseResult
 from greenroom.store.database import Database, transaction
 from greenroom.store.failpoints import failpoint
-from greenroom.store.journal import Journal, is_held, under_way
-from greenroom.store.runs import Key, Plan, Row, Run, RunStatus
+from greenroom.store.journal import Journal
+from greenroom.store.lock import is_held, under_way
+from greenroom.store.runs import Key, Plan, Row, Run, RunStatus, batches
 from greenroom.store.shelf import Shelved
 
 PLACE = ".greenroom"
@@ -126,7 +127,7 @@ class Store:
                     "where run_id = ? and case_id = ? and trial = ?), 0) where id = ?",
                     [(run_id, _stored(row.key.case_id), row.key.trial, run_id) for row in rows],
                 )
-            for some in _together(rows):
+            for some in batches(rows, _TOGETHER_BYTES, _TOGETHER):
                 connection.execute(_insertion(len(some)), _values(run_id, some))
             failpoint("commit.inside")
         failpoint("commit.after")
@@ -303,19 +304,6 @@ class Store:
 def _new_id() -> str:
     """Sorts by the time of its making, and is short enough to be typed."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(2).hex()}"
-
-
-def _together(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    some: list[Row] = []
-    size = 0
-    for row in rows:
-        size += len(row.ledger) + len(row.judging)
-        if len(some) == _TOGETHER or (some and size > _TOGETHER_BYTES):
-            yield some
-            some, size = [], len(row.ledger) + len(row.judging)
-        some.append(row)
-    if some:
-        yield some
 
 
 @cache

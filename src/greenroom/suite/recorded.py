@@ -14,7 +14,8 @@ from greenroom.ledger.redaction import Redactor, clean_ids, redactor
 from greenroom.results.result import CaseResult
 from greenroom.store.cleaning import Cleaner
 from greenroom.store.failpoints import failpoint
-from greenroom.store.journal import Entry, Journal, LeftOver
+from greenroom.store.journal import Entry, Journal
+from greenroom.store.leftover import LeftOver
 from greenroom.store.runs import Key, Plan, Run
 from greenroom.store.shelf import row_of
 from greenroom.store.store import Store
@@ -91,7 +92,7 @@ class Recorded:
         else:
             is_written = take.ledger is None or entry.take_up(take.ledger, take.judging)
         if left is not None and is_written:
-            left.path.unlink(missing_ok=True)
+            left.discard()
         take.on_event, take.on_judging = entry.agent, entry.judge
         take.on_restart = partial(_begin_again, entry, key, digest)
         return take
@@ -336,7 +337,7 @@ def _under_way(journal: Journal, done: Mapping[Key, str]) -> dict[Key, LeftOver]
     found: dict[Key, LeftOver] = {}
     for one in journal.left_over():
         if done.get(one.key) == one.digest:
-            one.path.unlink(missing_ok=True)
+            one.discard()
             continue
         other = found.get(one.key)
         if other is None or _length(one) > _length(other):

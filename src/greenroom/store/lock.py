@@ -1,0 +1,71 @@
+"""The lock of a run: one process at a time works on it."""
+
+import fcntl
+import os
+from pathlib import Path
+from time import monotonic, sleep
+
+from greenroom.errors import StoreFailed
+
+# Seconds: between two tries to have a lock, and until whoever has it does more than look.
+_MOMENT = 0.01
+_LOOK = 2.0
+
+
+def under_way(run_id: str) -> StoreFailed:
+    """Why a run cannot be taken up."""
+    return StoreFailed(f"run {run_id!r} is under way in another process. Wait for it, or stop it.")
+
+
+def locked(folder: Path) -> int:
+    """The lock of a run, held by this process; StoreFailed while another one has it."""
+    place = folder / "lock"
+    while True:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            lock = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue  # whoever had it took the folder away meanwhile
+        if not _locked(lock):
+            os.close(lock)
+            raise under_way(folder.name)
+        if _is_at(lock, place):
+            return lock
+        os.close(lock)  # it was taken away while we waited: whoever comes next would have another
+
+
+def _is_at(file: int, place: Path) -> bool:
+    try:
+        there = place.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(file), there)
+
+
+def _locked(lock: int) -> bool:
+    """Whether the lock is ours now; who only looks whether it is held has it for a moment too."""
+    until = monotonic() + _LOOK
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if monotonic() >= until:
+                return False
+            sleep(_MOMENT)
+        else:
+            return True
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is at work on the run of this folder."""
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False

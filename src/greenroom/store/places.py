@@ -1,0 +1,81 @@
+"""Where the lines of a trial under way are written: a slot of a file it shares, or a file of its own.
+
+Making a file costs as much as playing a third of a case, and most trials are short. What is zero is
+empty: a slot is wiped, which needs no room on the disk, and given to the next trial.
+"""
+
+import os
+from pathlib import Path
+
+from greenroom.ledger.records import record
+
+SLOT = 65_536
+SLOTS = ".slots"
+ALONE = ".jsonl"
+
+
+@record
+class Place:
+    """A stretch of a file."""
+
+    path: Path
+    file: int
+    begin: int = 0
+    room: float = float("inf")
+
+    def write(self, data: bytes, at: int) -> int:
+        """Put `data` so far behind the beginning, and return how far it goes."""
+        while data:
+            written = os.pwrite(self.file, data, self.begin + at)
+            data = data[written:]
+            at += written
+        return at
+
+    def wipe(self, length: int) -> None:
+        """Leave nothing of what was written."""
+        self.write(bytes(length), 0)
+
+    def remove(self) -> None:
+        """Do away with the file, if it is nobody else's."""
+        os.close(self.file)
+        self.path.unlink(missing_ok=True)
+
+
+class Places:
+    """The files of one journal. Those an earlier process left behind keep their names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shared: tuple[Path, int] | None = None
+        self._slots = 0
+        self._number = 0
+
+    def slot(self) -> Place:
+        """The next slot of the file that all share."""
+        if self._shared is None:
+            self._shared = self._opened(SLOTS)
+        place = Place(*self._shared, self._slots * SLOT, SLOT)
+        self._slots += 1
+        return place
+
+    def alone(self) -> Place:
+        """A file for one trial, which grows with it."""
+        return Place(*self._opened(ALONE))
+
+    def _opened(self, suffix: str) -> tuple[Path, int]:
+        while True:
+            path = self._folder / f"{self._number}{suffix}"
+            self._number += 1
+            try:
+                return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                continue
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the shared file; `remove` it if there is nothing in it."""
+        if self._shared is None:
+            return
+        path, file = self._shared
+        os.close(file)
+        if remove:
+            path.unlink(missing_ok=True)
