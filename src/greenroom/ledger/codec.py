@@ -1,11 +1,12 @@
 """Ledgers as JSON lines: one event a line, so a cut file loses at most its last line."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from greenroom.errors import BadLedger
@@ -32,8 +33,8 @@ def encoded(event: Event) -> bytes:
     """An event as one line of JSON: what was said of it, without the defaults nobody mentioned."""
     told = event.__dict__
     try:
-        line = to_json(told)
-    except PydanticSerializationError:
+        line = orjson.dumps(told)
+    except TypeError:
         line = _mended(told)
     return line if "kind" in told else _head(type(event)) + line[1:]
 
@@ -41,21 +42,33 @@ def encoded(event: Event) -> bytes:
 @cache
 def _head(kind: type[Event]) -> bytes:
     """How the line of an event of this kind begins."""
-    return b'{"kind":"%b",' % str(kind.kind).encode()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType]
+    return b'{"kind":"%b",' % str(kind.kind).encode()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
 
 
-def json_of(data: Any) -> bytes:
+def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:
     """JSON in UTF-8; half a character has no place there, and is spelt out."""
     try:
-        return to_json(data)
+        return orjson.dumps(data, default)
+    except TypeError:  # that, or a number of more than 64 bits
+        pass
+    try:
+        return to_json(data, fallback=default)
     except PydanticSerializationError:
-        return json.dumps(data).encode()
+        return json.dumps(data, default=default).encode()
 
 
 def _mended(told: dict[str, Any]) -> bytes:
-    """Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go."""
-    text = json.dumps(told, ensure_ascii=False, allow_nan=False, default=_parts)
-    return text.encode(errors="surrogatepass").decode(errors="replace").encode()
+    """What the fast way does not take: numbers of more than 64 bits, and half characters.
+
+    Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go.
+    """
+    try:
+        return to_json(told)
+    except PydanticSerializationError:
+        text = json.dumps(
+            told, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_parts
+        )
+        return text.encode(errors="surrogatepass").decode(errors="replace").encode()
 
 
 def _parts(value: Any) -> dict[str, Any]:

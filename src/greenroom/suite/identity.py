@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import blake2b
-from json import dumps
 from typing import Any
 
 from greenroom.backends.backend import Backend
@@ -41,10 +40,7 @@ def case_digest(case: Case) -> str:
 
 
 def _digest(data: Any) -> str:
-    try:
-        told = _encoder()(data, fallback=repr)
-    except ValueError:  # half a character
-        told = dumps(data, default=repr).encode()
+    told = _encoder()(data, repr)
     if b" at 0x" in told:
         told = without_addresses(told.decode()).encode()
     return blake2b(told, digest_size=12).hexdigest()
@@ -52,6 +48,6 @@ def _digest(data: Any) -> str:
 
 @cache
 def _encoder() -> Callable[..., bytes]:
-    from pydantic_core import to_json  # not for those who only import
+    from greenroom.ledger.codec import json_of  # not for those who only import
 
-    return to_json
+    return json_of
