@@ -30,7 +30,7 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, Made, plain
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelReply
@@ -69,6 +69,8 @@ class Played:
     history: list[Json]
     output: Json = None
     yields: tuple[Yield, ...] = ()
+    is_fresh: bool = False
+    """Whether the history is plain JSON that was made for this, and nobody else holds."""
 
 
 class Invocation:
@@ -252,10 +254,11 @@ class Invocation:
             "keep": keep,
             "items": played.history[keep:],
             "over": not played.yields,
-            "output": played.output,
+            "output": plain(played.output),
         }
         self._known = None
-        self.world.record(Remembered(path=self.root, name=self.memory, data=data))
+        told: Any = Made(data) if played.is_fresh else data
+        self.world.record(Remembered(path=self.root, name=self.memory, data=told))
 
     def _open(self, wanted: Yield) -> None:
         if wanted.type == "message" and wanted.prompt:

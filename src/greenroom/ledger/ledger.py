@@ -19,7 +19,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of, parent_branch
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, Made, plain
 from greenroom.ledger.records import misnamed
 from greenroom.ledger.trail import TAKERS, Trail
 
@@ -225,8 +225,11 @@ def _planned(event: Event, shape: Shape) -> Plan:
 
 
 def _copied(event: Event, name: str) -> Json:
+    value = getattr(event, name)
+    if type(value) is Made:
+        return value.value
     try:
-        return plain(getattr(event, name), name)
+        return plain(value, name)
     except BadValue as error:
         raise BadValue(f"{type(event).__name__}.{error}") from None
 

@@ -50,6 +50,15 @@ def without_addresses(text: str) -> str:
 _LEAVES = frozenset((str, int, bool, type(None)))
 
 
+class Made:
+    """A value of plain JSON that was made for the ledger: it is taken as it is, and not copied."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Json) -> None:
+        self.value = value
+
+
 def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
     """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call

@@ -30,11 +30,12 @@ def played(stage: Stage, events: list[Event], said: Event | None, is_data: bool)
     history = [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in events]
     waiting = tuple(wait_for(stage.invocation, call) for call in pending_calls(events))
     if waiting:
-        return Played(history, yields=waiting)
+        return Played(history, yields=waiting, is_fresh=True)
     stage.leave_all()
     if said is not None and said.error_code and not _text(said):
         raise AgentFailed(f"the model gave no answer ({said.error_code}): {said.error_message}")
-    return Played(history, None if said is None else _output(said, is_data))
+    output = None if said is None else _output(said, is_data)
+    return Played(history, output, is_fresh=True)
 
 
 def is_last_word(event: Event) -> bool:

@@ -112,13 +112,13 @@ class PydanticAIBackend:
         while isinstance(result.output, DeferredToolRequests):
             messages = result.all_messages()
             if waits := await _waits(invocation, path, result.output):
-                return Played(remembered(messages), yields=waits)
+                return Played(remembered(messages), yields=waits, is_fresh=True)
             settled = _settled(invocation, messages)
             result = await self._result(invocation, gate, messages, settled)
         history = remembered(result.all_messages())
         output = plain(jsonable(result.output), "the agent's output")
         invocation.world.record(NodeEnded(path=path, node=node, output=output))
-        return Played(history, output)
+        return Played(history, output, is_fresh=True)
 
     def _result(
         self,

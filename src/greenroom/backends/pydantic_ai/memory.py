@@ -7,7 +7,7 @@ for what is None by default; the framework tells the others.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -25,12 +25,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
 
 
 def remembered(messages: Sequence[ModelMessage]) -> list[Json]:
-    """The messages as JSON, to be read at once: `recalled` makes the same messages of it."""
+    """The messages as JSON of its own: `recalled` makes the same messages of it."""
     return [_told(message) for message in messages]
 
 
@@ -78,7 +78,14 @@ def _more(_: Any, __: str) -> Json:
     raise _HasMoreError
 
 
-def _scalar(value: datetime | Decimal, _: str) -> Json:
+def _moment(value: datetime, _: str) -> Json:
+    # As the framework writes it, which takes it long to find for the usual ones.
+    if value.tzinfo is not UTC or value.year < 1000:
+        return to_jsonable_python(value)
+    return f"{value.isoformat()[:-6]}Z"
+
+
+def _number(value: Decimal, _: str) -> Json:
     return to_jsonable_python(value)
 
 
@@ -88,7 +95,7 @@ def _usage(value: RequestUsage, _: str) -> Json:
     # It may have been given fields that it was not born with, and prices are not counted.
     if not _COUNTS.issuperset(vars(value)) or not _NUMBERS.issuperset(map(type, told.values())):
         raise _HasMoreError
-    return told
+    return plain(told)
 
 
 def _parts(value: list[Any], name: str) -> Json:
@@ -101,7 +108,7 @@ def _object(value: dict[str, Json], name: str) -> Json:
     # Of a tool's own answer the framework also writes down which files are in it.
     if name == "content" or not _is_json(value):
         raise _HasMoreError
-    return value
+    return plain(value)
 
 
 def _is_json(value: Json) -> bool:
@@ -131,8 +138,8 @@ _LEAVES: Final = frozenset((str, int, bool, type(None)))
 _COUNTS: Final = frozenset(field.name for field in fields(RequestUsage))
 _NUMBERS: Final = frozenset((int, dict))
 _TELLERS: Final[Mapping[type, Callable[[Any, str], Json]]] = {
-    datetime: _scalar,
-    Decimal: _scalar,
+    datetime: _moment,
+    Decimal: _number,
     RequestUsage: _usage,
     list: _parts,
     dict: _object,
