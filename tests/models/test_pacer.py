@@ -180,8 +180,9 @@ def test_refusals_of_one_storm_widen_the_gap_once():
     assert storm.take() == alone.take() > 0
 
 
-async def test_a_scripted_model_has_no_pace():
-    await LiveWorld(Ledger()).call_model(question(model="scripted"), Moody().respond)
+@pytest.mark.parametrize("model", ["scripted", "function:reply:"])
+async def test_a_model_on_this_machine_has_no_pace(model):
+    await LiveWorld(Ledger()).call_model(question(model=model), Moody().respond)
     assert paces == {}
 
 

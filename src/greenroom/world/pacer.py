@@ -44,6 +44,8 @@ _FASTER_BY_TIME: Final = 0.02
 _SPREAD: Final = 0.1
 
 RETRIED: Final = "model_asked_again"
+# So pydantic-ai calls models that are functions of the user's: they run on this machine.
+_FUNCTION: Final = "function:"
 
 
 class Pace:
@@ -150,7 +152,7 @@ paces: Final[dict[str, Pace]] = {}
 
 def is_paced(model: str) -> bool:
     """Whether askers of a model take turns: it is a provider's, or has refused somebody."""
-    return model in paces or ":" in model
+    return model in paces or (":" in model and not model.startswith(_FUNCTION))
 
 
 async def persist(
