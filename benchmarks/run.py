@@ -60,7 +60,7 @@ class Plan:
 
 FULL = Plan(
     sizes=(100, 1000, 5000),
-    rounds=3,
+    rounds=5,
     latency_cases=1000,
     flow_cases=300,
     starts=7,
