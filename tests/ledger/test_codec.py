@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,18 @@ from hypothesis import strategies as st
 
 from greenroom import Ledger
 from greenroom.errors import BadLedger, BadValue
-from greenroom.ledger import AgentSaid, Event, Noted, RunEnded, ToolReturned, UserSaid
+from greenroom.ledger import (
+    AgentSaid,
+    Event,
+    Noted,
+    Remembered,
+    RunEnded,
+    RunResumed,
+    ToolReturned,
+    UserSaid,
+)
+from greenroom.ledger.codec import encode
+from greenroom.ledger.plain import Made
 from ledger.values import EVENTS, ledger_of
 
 
@@ -145,3 +157,18 @@ def test_an_event_that_was_refused_can_still_be_appended_elsewhere() -> None:
         ledger_of(UserSaid(text="hi")).append(event, at=0.0)
     event.data.clear()
     assert Ledger().append(event, at=0.0).seq == 0
+
+
+def test_an_event_without_a_place_is_a_line_too() -> None:
+    assert [json.loads(line) for line in encode([RunResumed()])] == [{"kind": "run_resumed"}]
+
+
+def test_what_a_framework_remembers_may_be_deeper_than_what_it_was_told() -> None:
+    deep: Any = "end"
+    for _ in range(120):
+        deep = [deep]
+    ledger = Ledger()
+    made: Any = Made(deep)
+    ledger.append(Remembered(name="memory", data=made), at=0.0)
+    again = Ledger.loads(ledger.dumps())
+    assert again == ledger == again.copy()

@@ -238,6 +238,18 @@ async def test_the_longer_of_two_entries_of_a_trial_counts(tmp_path: Path, name:
             left.unlink()
 
 
+async def test_of_two_entries_of_a_trial_only_one_is_left_when_it_goes_on(tmp_path: Path) -> None:
+    """The other would be longer than what is played anew, should the run be cut again."""
+    await cut_run(tmp_path, cases("a"), at=4)
+    [path] = left_files(tmp_path)
+    path.with_name("9.jsonl").write_bytes(path.read_bytes())
+    model = Asked(answer, cut=1)
+    await evaluate(
+        clerk(model), cases("a"), store=tmp_path, metrics=[OK], resume=True, cancel=model.cancel
+    )
+    assert len(left_files(tmp_path)) == 1
+
+
 @pytest.mark.parametrize("name", ["-1.jsonl", "9.jsonl"])
 async def test_the_entry_with_more_answers_of_judges_counts(tmp_path: Path, name: str) -> None:
     def run_with(bench: Asked, **options: Any) -> Any:

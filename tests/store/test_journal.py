@@ -98,10 +98,11 @@ def test_a_journal_cut_at_any_byte_holds_the_beginning_of_its_trial(run: Any, da
         journal = Journal(Path(folder) / "run")
         entry = begun(journal)
         ledger, judging = written(entry, run)
+        file = file_of(entry)
         journal.close(remove=False)
-        whole = file_of(entry).read_bytes()
+        whole = file.read_bytes()
         part = whole[: data.draw(st.integers(0, len(whole)))]
-        file_of(entry).write_bytes(part)
+        file.write_bytes(part)
         again = Journal(Path(folder) / "run")
         found = again.left_over()
         assert len(found) == (b"\n" in part)  # whose trial it was is in the first line
@@ -134,14 +135,15 @@ def test_only_the_last_trial_in_a_file_counts(before: Any, run: Any, data: Any) 
         first = begun(journal, Key("before", 1))
         earlier, _ = written(first, before)
         first.forget()
-        size = file_of(first).stat().st_size
+        file = file_of(first)
+        size = file.stat().st_size
         first.begin(Key("after", 2), "d2")
         first.take_up(Ledger(), Ledger())
         ledger, _ = written(first, run)
         journal.close(remove=False)
-        whole = file_of(first).read_bytes()
+        whole = file.read_bytes()
         part = whole[: data.draw(st.integers(size, len(whole)))]
-        file_of(first).write_bytes(part)
+        file.write_bytes(part)
         again = Journal(Path(folder) / "run")
         [left] = again.left_over()
         if b"\n" in part[size:]:
@@ -196,8 +198,9 @@ def test_junk_at_the_end_of_a_file_is_never_taken_for_an_event(run: Any, junk: b
         ledger, judging = written(entry, run)
         [before] = journal.left_over()
         in_the_file = before.ledger, before.judging
+        path = file_of(entry)
         journal.close(remove=False)
-        with file_of(entry).open("ab") as file:
+        with path.open("ab") as file:
             file.write(junk)
         again = Journal(Path(folder) / "run")
         found = again.left_over()
@@ -349,6 +352,64 @@ def test_a_disk_that_is_full_when_a_trial_outgrows_its_slot_leaves_the_slot_as_i
     [left] = journal.left_over()
     assert [e.text for e in left.ledger.of(ModelReplied)] == ["short"]
     assert [path.name for path in (tmp_path / "run").glob("*.*")] == ["0.slots"]
+    journal.close(remove=True)
+
+
+def test_a_write_that_breaks_off_leaves_nothing_behind_once_the_trial_is_safe(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(tmp_path / "run")
+    entry, ledger = begun(journal), Ledger()
+    with limited(resource.RLIMIT_FSIZE, 3_000):
+        entry.agent(stamped(ledger, replied("secret " * 1_000)))
+    assert entry.failure
+    assert b"secret" in file_of(entry).read_bytes()
+    begun(journal, Key("b", 1))
+    journal.release(entry)
+    journal.close(remove=False)
+    [file] = (tmp_path / "run").glob("*.slots")
+    assert b"secret" not in file.read_bytes()
+
+
+def test_a_place_that_cannot_be_wiped_is_given_to_nobody(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    first, ledger = begun(journal), Ledger()
+    first.agent(stamped(ledger, replied("x" * 2_000)))
+    with limited(resource.RLIMIT_FSIZE, 1):
+        journal.release(first)
+    second = begun(journal, Key("b", 1))
+    assert second is not first
+    assert Key("b", 1) in {left.key for left in journal.left_over()}
+    journal.close(remove=True)
+
+
+def test_a_journal_that_is_closed_writes_into_nobodys_file(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    small, large, ledger = begun(journal), begun(journal, Key("b", 1)), Ledger()
+    small.agent(stamped(ledger, replied("short")))
+    large.agent(stamped(Ledger(), replied("x" * 70_000)))
+    journal.close(remove=False)
+    taken = [os.open(tmp_path / f"other {n}", os.O_RDWR | os.O_CREAT) for n in range(4)]
+    journal.release(small)
+    journal.release(large)
+    for file in taken:
+        assert os.fstat(file).st_size == 0
+        os.close(file)
+
+
+def test_no_empty_files_pile_up_when_a_run_is_taken_up_again_and_again(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run")
+    for trial in (1, 2):
+        begun(journal, Key("a", trial))
+    journal.close(remove=False)
+    for _ in range(4):
+        journal = Journal(tmp_path / "run")
+        for left in journal.left_over():
+            taken_up(journal, left)
+        journal.close(remove=False)
+    assert len(list((tmp_path / "run").glob("*.slots"))) == 1
+    [journal] = [Journal(tmp_path / "run")]
+    assert len(journal.left_over()) == 2
     journal.close(remove=True)
 
 

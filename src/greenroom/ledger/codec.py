@@ -36,13 +36,14 @@ def encoded(event: Event) -> bytes:
         line = orjson.dumps(told)
     except TypeError:
         line = _mended(told)
-    return line if "kind" in told else _head(type(event)) + line[1:]
+    return line if "kind" in told else _head(type(event), bool(told)) + line[1:]
 
 
 @cache
-def _head(kind: type[Event]) -> bytes:
+def _head(kind: type[Event], goes_on: bool) -> bytes:
     """How the line of an event of this kind begins."""
-    return b'{"kind":"%b",' % str(kind.kind).encode()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+    name: str = kind.kind  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    return f'{{"kind":"{name}"{"," if goes_on else ""}'.encode()
 
 
 def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:

@@ -62,6 +62,8 @@ class Ledger:
                 f"event {event.seq} ({type(event).__name__}) cannot follow event "
                 f"{len(events) - 1}; append new events, or load a whole ledger."
             )
+        if is_stamped and event.seq >= 0:
+            values = ()  # they became plain when it got its place
         for name in values:
             if type(given[name]) not in _TEXTS:
                 given[name] = _copied(event, name)

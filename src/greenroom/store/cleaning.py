@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from greenroom.errors import BadFile, BadLedger
+from greenroom.errors import BadFile, GreenroomError
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import Redactor
 from greenroom.ledger.sieve import Sieve
@@ -65,7 +65,7 @@ class Cleaner:
         try:
             ledger = Ledger.loads(lines.decode())
             clean = self._redactor.ledger(ledger)
-        except (BadLedger, ValueError, RecursionError):
+        except (GreenroomError, ValueError, RecursionError):
             # Nobody can read it anyway, and those beside it must not suffer for that.
             return self._redactor.text(lines.decode(errors="replace")).encode(errors="replace")
         return lines if clean is ledger else clean.dumps().encode()

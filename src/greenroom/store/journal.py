@@ -80,6 +80,7 @@ class Entry:
     __slots__ = (
         "_about",
         "_agent",
+        "_in_slot",
         "_judge",
         "_length",
         "_places",
@@ -96,7 +97,7 @@ class Entry:
         self.place = slot
         self._slot = slot
         self._places = places
-        self._length = 0
+        self._length = self._in_slot = 0
         self._agent = _Told(AGENT)
         self._judge = _Told(JUDGE)
         self._about: dict[str, Json] = {}
@@ -135,37 +136,52 @@ class Entry:
         for told in (self._agent, self._judge):
             if told.fresh:
                 waiting += told.written_out()
-        if self.place is None or self.is_frozen or self.failure:
+        place = self.place
+        if place is None or self.is_frozen or self.failure:
             return
         try:
-            if is_armed("journal.half_written"):
-                self._length = self.place.write(waiting[: len(waiting) // 2], self._length)
-                failpoint("journal.half_written")
-                waiting = waiting[len(waiting) // 2 :]
-            if self._length + len(waiting) > self.place.room:
+            if self._length + len(waiting) > place.room:
                 self._move()
+            elif is_armed("journal.half_written"):
+                self._put(place, waiting[: len(waiting) // 2])
+                failpoint("journal.half_written")
+                self._put(place, waiting[len(waiting) // 2 :])
             else:
-                self._length = self.place.write(waiting, self._length)
+                self._put(place, waiting)
         except OSError as error:
             # The trial goes on: what is paid for should at least be measured and reported.
-            self.failure = f"cannot write to the journal {self.place.path}: {error}"
+            self.failure = f"cannot write to the journal {place.path}: {error}"
         failpoint("journal.written")
+
+    def _put(self, place: Place, data: bytes) -> None:
+        while data:
+            written = place.write(data, self._length)
+            self._length += written
+            data = data[written:]
+            if place is self._slot:
+                self._in_slot = self._length
 
     def _move(self) -> None:
         """Write everything into a file of its own: it has outgrown its slot."""
-        own = _unless_scarce(self._places.alone)
-        if own is not None:
-            told = (self._agent, self._judge)
-            about = {**self._about, "lines": sum(len(side.lines) for side in told)}
-            try:
-                length = own.write(_title(about) + b"".join(map(_Told.again, told)), 0)
-            except OSError:
-                own.remove()  # what stands in the slot is where the trial will go on
-                raise
-            if self._slot is not None:
-                self._slot.wipe(self._length)
-            self._length = length
-        self.place = own
+        self.place = own = _unless_scarce(self._places.alone)
+        if own is None:
+            return
+        told = (self._agent, self._judge)
+        about = {**self._about, "lines": sum(len(side.lines) for side in told)}
+        self._length = 0
+        try:
+            self._put(own, _title(about) + b"".join(map(_Told.again, told)))
+        except OSError:
+            # What stands in the slot is where the trial will go on.
+            self.place = None
+            own.remove()
+            raise
+        self._wipe_slot()
+
+    def _wipe_slot(self) -> None:
+        if self._slot is not None and self._in_slot:
+            self._slot.wipe(self._in_slot)
+            self._in_slot = 0
 
     @property
     def ledger(self) -> bytes:
@@ -187,9 +203,8 @@ class Entry:
         self.forget()
         if self.place is not None and self.place is not self._slot:
             self.place.remove()
-        elif self._slot is not None:
-            self._slot.wipe(self._length)
         self.place, self._length = self._slot, 0
+        self._wipe_slot()
         failpoint("journal.cleared")
 
     def close(self) -> None:
@@ -197,6 +212,7 @@ class Entry:
         self.is_frozen = True
         if self.place is not None and self.place is not self._slot:
             os.close(self.place.file)
+        self.place = self._slot = None
 
 
 def _title(about: dict[str, Json]) -> bytes:
@@ -235,13 +251,15 @@ class Journal:
 
     def release(self, entry: Entry) -> None:
         """Take back the place of a trial that is safe in the database."""
-        self._used.discard(entry)
-        entry.clear()
-        self._free.append(entry)
+        # One that cannot be wiped is given to nobody, and is known to be finished by whoever reads it.
+        with suppress(OSError):
+            entry.clear()
+            self._used.discard(entry)
+            self._free.append(entry)
 
     def left_over(self) -> list[LeftOver]:
         """What earlier processes had under way when they ended."""
-        return left_over(self.folder)
+        return left_over(self.folder, self._places.shared)
 
     def freeze(self) -> None:
         """Write nothing more: what follows is the noise of stopping, and no part of the run."""
@@ -252,7 +270,8 @@ class Journal:
         """Let go of the folder; `remove` it once all is safe in the database."""
         for entry in (*self._free, *self._used):
             entry.close()
-        self._places.close(remove=not self._used)
+        is_empty, self._free = not self._used, []
+        self._places.close(remove=is_empty)
         if remove:
             with suppress(OSError):  # somebody else's file in it is no reason to lose a report
                 files = (self.folder.glob(f"*{suffix}") for suffix in (ALONE, SLOTS))

@@ -24,16 +24,14 @@ class Place:
     room: float = float("inf")
 
     def write(self, data: bytes, at: int) -> int:
-        """Put `data` so far behind the beginning, and return how far it goes."""
-        while data:
-            written = os.pwrite(self.file, data, self.begin + at)
-            data = data[written:]
-            at += written
-        return at
+        """Put `data` so far behind the beginning, or some of it; say how much."""
+        return os.pwrite(self.file, data, self.begin + at)
 
     def wipe(self, length: int) -> None:
         """Leave nothing of what was written."""
-        self.write(bytes(length), 0)
+        at = 0
+        while at < length:
+            at += self.write(bytes(length - at), at)
 
     def remove(self) -> None:
         """Do away with the file, if it is nobody else's."""
@@ -49,6 +47,11 @@ class Places:
         self._shared: tuple[Path, int] | None = None
         self._slots = 0
         self._number = 0
+
+    @property
+    def shared(self) -> Path | None:
+        """The file that all share, once there is one."""
+        return None if self._shared is None else self._shared[0]
 
     def slot(self) -> Place:
         """The next slot of the file that all share."""
@@ -75,7 +78,7 @@ class Places:
         """Let go of the shared file; `remove` it if there is nothing in it."""
         if self._shared is None:
             return
-        path, file = self._shared
+        (path, file), self._shared = self._shared, None
         os.close(file)
         if remove:
             path.unlink(missing_ok=True)

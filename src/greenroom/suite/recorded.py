@@ -339,9 +339,11 @@ def _under_way(journal: Journal, done: Mapping[Key, str]) -> dict[Key, LeftOver]
         if done.get(one.key) == one.digest:
             one.discard()
             continue
-        other = found.get(one.key)
-        if other is None or _length(one) > _length(other):
-            found[one.key] = one
+        other = found.setdefault(one.key, one)
+        if other is not one:
+            # The other one would be taken for newer than what is played from here on.
+            found[one.key], shorter = sorted((one, other), key=_length, reverse=True)
+            shorter.discard()
     return found
 
 
