@@ -4,6 +4,7 @@ What every backend owes is tested by `conformance/test_adk.py`, which also prove
 fire when the framework runs an agent by itself.
 """
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,6 +44,7 @@ from greenroom import (
     UserAgents,
     evaluate,
     fault,
+    simulate,
     with_state_change,
 )
 from greenroom.backends import Failed, Waiting
@@ -476,3 +478,15 @@ async def test_the_frameworks_history_is_kept_once(desk: Desk):
     result = await result_of(clerk(desk, "one", "two", "done"), one)
     kept = [note.data for note in ledger_of(result).of(Remembered)]
     assert [(note["keep"], len(note["items"])) for note in kept] == [(0, 2), (2, 2), (4, 2)]
+
+
+async def test_a_number_that_json_does_not_know_is_none_in_what_is_remembered():
+    class Unsure(BaseLlm):
+        async def generate_content_async(self, *_: Any, **__: Any) -> AsyncGenerator[LlmResponse]:
+            said = types.Content(role="model", parts=[types.Part(text="done")])
+            yield LlmResponse(content=said, avg_logprobs=float("nan"))
+
+    ledger = await simulate(Case("one", says="hi"), LlmAgent(name="clerk", model=Unsure(model="x")))
+    (memory,) = ledger.of(Remembered)
+    assert memory.data["items"][-1].get("avgLogprobs") is None
+    assert Ledger.loads(ledger.dumps()) == ledger

@@ -127,8 +127,9 @@ def test_what_was_recalled_is_remembered_in_the_same_words(said: list[ModelMessa
         ModelRequest([ToolReturnPart("look", {"kind": "image-url", "url": "x"})]),
         ModelResponse([ToolCallPart("book", {"on": NOON, "data": b"\x00"})]),
         ModelResponse([], usage=RequestUsage(input_tokens=1, details={"reasoning": 2})),
+        ModelRequest([ToolReturnPart("count", RequestUsage(input_tokens=1))]),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_what_is_not_plain_is_told_by_the_framework(said: ModelMessage):
     assert recalled(through_a_ledger([said])) == as_the_framework_has_it([said])

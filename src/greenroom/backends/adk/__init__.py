@@ -7,6 +7,7 @@ are the framework's own and run above the wrapping.
 
 from collections.abc import Mapping
 from contextlib import aclosing
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
@@ -107,7 +108,8 @@ class AdkBackend:
         # The service keeps no temporary state, but one advance is one invocation.
         session.state |= {key: value for key, value in state.items() if key.startswith("temp:")}
         events = session.events
-        events.extend(Event.model_validate(item) for item in artifacts.others)
+        # Told anew: the framework keeps some of what it is given, and what happened is never edited.
+        events.extend(Event.model_validate(deepcopy(item)) for item in artifacts.others)
         runner = Runner(
             app=self.copied(copier),
             app_name=_APP,

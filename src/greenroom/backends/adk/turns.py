@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from google.adk.events import Event
 from google.genai import types
+from pydantic_core import from_json
 
 from greenroom.backends.adk.pauses import answer_to, pending_calls, wait_for
 from greenroom.backends.adk.stage import Stage
@@ -27,7 +28,9 @@ def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
 
 def played(stage: Stage, events: list[Event], said: Event | None, is_data: bool) -> Played:
     """How far the framework came by these events; `said` are its last words."""
-    history = [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in events]
+    # Through JSON: what it has no number for is None there, and nothing is shared with the events.
+    told = [event.model_dump_json(by_alias=True, exclude_none=True) for event in events]
+    history = [from_json(one) for one in told]
     waiting = tuple(wait_for(stage.invocation, call) for call in pending_calls(events))
     if waiting:
         return Played(history, yields=waiting, is_fresh=True)

@@ -27,10 +27,10 @@ from greenroom.backends.pydantic_ai.gates import Gate
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.backends.pydantic_ai.seats import (
     Around,
-    Innermost,
     Seat,
     Taken,
     Witness,
+    both_ends,
     is_silent,
     seat_of,
 )
@@ -136,7 +136,7 @@ class PydanticAIBackend:
             given["output_type"] = self._pausing
         if answers is not None:
             # Tools that were approved run before any request, so before there is a witness.
-            given |= {"deferred_tool_results": answers, "capabilities": [Innermost(gate)]}
+            given |= {"deferred_tool_results": answers, "capabilities": both_ends(gate)}
             return self.agent.run(**given)
         given["user_prompt"] = invocation.given
         return self._fresh_result(gate, given)
@@ -144,7 +144,7 @@ class PydanticAIBackend:
     async def _fresh_result(self, gate: Gate, given: dict[str, Any]) -> AgentRunResult[Any]:
         seat = self._seat
         if seat is None or seat.get() is not None:
-            return await self.agent.run(**given, capabilities=[Innermost(gate)])
+            return await self.agent.run(**given, capabilities=both_ends(gate))
         around = Around(self.agent.root_capability, gate, is_silent=self._is_silent)
         with held(seat, Taken(around)):
             return await self.agent.run(**given, usage_limits=Witness(gate=gate))

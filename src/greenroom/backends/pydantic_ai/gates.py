@@ -1,7 +1,8 @@
 """The gate of a run: its models, tools and output functions ask the World."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -30,10 +31,27 @@ from greenroom.backends.foreign import Invocation, Kept, Origin, call_tool, json
 from greenroom.backends.pydantic_ai.facts import native_kinds
 from greenroom.backends.pydantic_ai.handing import hands_on
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
-from greenroom.errors import ToolRefused
+from greenroom.errors import GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import Pending, Returned, ToolRequest
+
+_IN_BODY: ContextVar[bool] = ContextVar("in_body", default=False)
+
+
+@contextmanager
+def inside_a_body() -> Generator[None]:
+    """While a tool runs that its author named: what it does inside is its own affair."""
+    token = _IN_BODY.set(True)
+    try:
+        yield
+    finally:
+        _IN_BODY.reset(token)
+
+
+def is_inside_a_body() -> bool:
+    """Whether a tool is running that its author named."""
+    return _IN_BODY.get()
 
 
 class Gate:
@@ -63,6 +81,36 @@ class Gate:
         self.stands = True
         return gated(toolset, self)
 
+    def refused(self, what: str) -> GreenroomError:
+        """An error that ends the case, whatever the framework makes of it."""
+        return self.invocation.keep(ToolRefused(f"agent {self.agent!r} {what}"))
+
+    def check_tools(self, toolset: AbstractToolset[Any], inner: AbstractToolset[Any]) -> None:
+        """Refuse tools that somebody put around the gated ones: no gate would hold them."""
+        known: set[int] = set()
+        inner.apply(lambda leaf: known.add(id(leaf)))
+
+        def look(leaf: AbstractToolset[Any]) -> None:
+            if id(leaf) not in known:
+                raise self.refused(
+                    "has a capability whose get_wrapper_toolset brings tools of its own, which would "
+                    "run past the gate. Give them to the agent, or let get_toolset bring them."
+                )
+
+        toolset.apply(look)
+
+    def check_model(self, model: Model) -> None:
+        """Refuse a model that was put in the place of the gated one."""
+        inner: Any = model
+        while type(inner) is not GatedModel or inner.gate is not self:
+            inner = getattr(inner, "wrapped", None)
+            if inner is None:
+                raise self.refused(
+                    "has a capability whose get_wrapper_model puts another model in place of the one "
+                    "it is given, which would be asked past the gate. Let resolve_model_id or "
+                    "get_model bring it."
+                )
+
     async def output(
         self, ctx: RunContext[Any], output_context: OutputContext, output: Any, handler: Any
     ) -> Any:
@@ -75,7 +123,12 @@ class Gate:
         args = cast("dict[str, Json]", told) if isinstance(told, dict) else {"output": told}
         step = self.invocation.world.new_id(self.path, "output", ctx.run_step)
         request = self.request(call.tool_call_id if call else step, tool, args)
-        outcome, kept = await call_tool(self.invocation, request, lambda: handler(output))
+
+        async def run() -> Any:
+            with inside_a_body():
+                return await handler(output)
+
+        outcome, kept = await call_tool(self.invocation, request, run)
         return settled(outcome, kept)
 
     def request(
@@ -151,7 +204,8 @@ class GatedToolset(WrapperToolset[Any]):
         )
 
         async def run() -> Any:
-            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            with inside_a_body():
+                return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
         outcome, kept = await call_tool(self.gate.invocation, request, run, _told)
         return settled(outcome, kept)
@@ -250,10 +304,24 @@ class GatedModel(WrapperModel):
 
     def _refuse_native(self, parameters: ModelRequestParameters) -> None:
         if kinds := native_kinds(parameters.native_tools):
-            names = ", ".join(kinds)
-            raise self.gate.invocation.keep(
-                ToolRefused(
-                    f"agent {self.gate.agent!r} gives its model {names}, which would run at the "
-                    f"model's provider, where no gate can hold it. Rehearse with a function tool."
-                )
+            raise self.gate.refused(
+                f"gives its model {', '.join(kinds)}, which would run at the model's provider, where "
+                f"no gate can hold it. Rehearse with a function tool."
             )
+
+
+def _refusing(name: str) -> Any:
+    def refused(self: GatedModel, *_: Any, **__: Any) -> Any:
+        raise self.gate.refused(
+            f"has its model do {name!r}, which goes to the provider past the World. Rehearse without "
+            f"the capability that asks for it."
+        )
+
+    return refused
+
+
+# What else goes to a provider. A version that does not know it has no use for it either.
+for _name in ("batch_create", "batch_status", "batch_results", "batch_cancel", "compact_messages"):
+    setattr(GatedModel, _name, _refusing(_name))
+for _name in ("count_tokens", "cancel_suspended_response"):
+    setattr(GatedModel, _name, _refusing(_name))

@@ -6,6 +6,7 @@ for what is None by default; the framework tells the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import fields
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,7 +37,8 @@ def remembered(messages: Sequence[ModelMessage]) -> list[Json]:
 
 def recalled(known: list[Json]) -> list[ModelMessage]:
     """The messages that were remembered."""
-    return ModelMessagesTypeAdapter.validate_python(known) if known else []
+    # The framework keeps some of what it is given, and what happened is never edited.
+    return ModelMessagesTypeAdapter.validate_python(deepcopy(known)) if known else []
 
 
 def _told(message: ModelMessage) -> Json:
@@ -89,9 +91,11 @@ def _number(value: Decimal, _: str) -> Json:
     return to_jsonable_python(value)
 
 
-def _usage(value: RequestUsage, _: str) -> Json:
+def _usage(value: RequestUsage, name: str) -> Json:
     """What was counted; what was not is zero."""
-    told = {name: count for name, count in vars(value).items() if count or type(count) is Decimal}
+    if name != "usage" or not _is_json(value.details):
+        raise _HasMoreError
+    told = {key: count for key, count in vars(value).items() if count or type(count) is Decimal}
     # It may have been given fields that it was not born with, and prices are not counted.
     if not _COUNTS.issuperset(vars(value)) or not _NUMBERS.issuperset(map(type, told.values())):
         raise _HasMoreError

@@ -16,7 +16,7 @@ from pydantic_ai.output import OutputContext
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from greenroom.backends.pydantic_ai.gates import Gate, GatedModel
+from greenroom.backends.pydantic_ai.gates import Gate, GatedModel, is_inside_a_body
 from greenroom.backends.pydantic_ai.handing import hands_on
 from greenroom.errors import ToolRefused
 from greenroom.ledger.records import record
@@ -29,6 +29,8 @@ class Innermost(AbstractCapability[Any]):
     gate: Gate
     model: GatedModel | None = None
     """The model it has put in last."""
+    toolset: AbstractToolset[Any] | None = None
+    """The tools it has gated."""
 
     def get_ordering(self) -> CapabilityOrdering:
         """Innermost: the user's own capabilities run above."""
@@ -41,13 +43,49 @@ class Innermost(AbstractCapability[Any]):
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """The same tree of toolsets with every leaf gated."""
-        return self.gate.toolset(toolset)
+        self.toolset = self.gate.toolset(toolset)
+        return self.toolset
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: Any
     ) -> Any:
         """An output function acts like a tool, so it is asked for like one."""
         return await self.gate.output(ctx, output_context, output, handler)
+
+
+@dataclass(eq=False)
+class Outermost(AbstractCapability[Any]):
+    """Looks at what the user's own capabilities have put around the gate."""
+
+    innermost: Innermost
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Outermost: whatever was put around the gate is seen."""
+        return CapabilityOrdering(position="outermost")
+
+    async def before_model_request(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - as the framework has it
+        request_context: ModelRequestContext,
+    ) -> ModelRequestContext:
+        """Put the gated model in before the user's own hooks, which may ask it."""
+        request_context.model = self.innermost.get_wrapper_model(request_context.model)
+        return request_context
+
+    def get_wrapper_model(self, model: Model) -> None:
+        """Refuse a model that does not ask the World."""
+        self.innermost.gate.check_model(model)
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> None:
+        """Refuse tools that do not ask the World."""
+        if self.innermost.toolset is not None:
+            self.innermost.gate.check_tools(toolset, self.innermost.toolset)
+
+
+def both_ends(gate: Gate) -> list[AbstractCapability[Any]]:
+    """The gate as capabilities of one run: inside all others, and a look from outside."""
+    innermost = Innermost(gate)
+    return [innermost, Outermost(innermost)]
 
 
 # What is not listed is wrapped as the framework wraps it, which comes to the same.
@@ -116,6 +154,10 @@ class Around(WrapperCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """Itself for the run it was made for; a run that a tool begins is that tool's affair."""
         if self.gate.stands:
+            if not is_inside_a_body():
+                raise self.gate.refused(
+                    "is run once more by its own instructions or hooks, where no gate can hold it."
+                )
             return await self.wrapped.for_run(ctx)
         bound = await super().for_run(ctx)
         if bound is not self and isinstance(bound, Around):
@@ -128,12 +170,18 @@ class Around(WrapperCapability[Any]):
     def get_wrapper_model(self, model: Model) -> Model | None:
         """Whatever model serves an attempt, the World is asked first."""
         inner = self.model = self.gate.model(model, self.model)
-        return self.wrapped.get_wrapper_model(inner) or (None if inner is model else inner)
+        wrapper = self.wrapped.get_wrapper_model(inner)
+        if wrapper is not None:
+            self.gate.check_model(wrapper)
+            return wrapper
+        return None if inner is model else inner
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Put the gated model in before the framework asks for a wrapper, which it enters anew."""
+        # Before the user's own hooks, which may ask it, and after them, for they may put in another.
+        request_context.model = self.model = self.gate.model(request_context.model, self.model)
         request = await self.wrapped.before_model_request(ctx, request_context)
         request.model = self.model = self.gate.model(request.model, self.model)
         return request
@@ -141,7 +189,10 @@ class Around(WrapperCapability[Any]):
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """The same tree of toolsets with every leaf gated."""
         inner = self.gate.toolset(toolset)
-        return self.wrapped.get_wrapper_toolset(inner) or inner
+        wrapper = self.wrapped.get_wrapper_toolset(inner)
+        if wrapper is not None:
+            self.gate.check_tools(wrapper, inner)
+        return wrapper or inner
 
     def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: Any
