@@ -8,6 +8,8 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from hashlib import blake2b
+from itertools import takewhile
+from operator import eq
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -245,11 +247,7 @@ class Invocation:
 
     def _remember(self, played: Played) -> None:
         """Write the framework's history down, as far as it is new."""
-        keep = 0
-        for old, new in zip(self.history(), played.history, strict=False):
-            if old != new:
-                break
-            keep += 1
+        keep = len([*takewhile(bool, map(eq, self.history(), played.history))])
         data = {
             "keep": keep,
             "items": played.history[keep:],

@@ -94,10 +94,10 @@ def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:
             told = from_json(line)
             event = adapter.validate_python(told)
         except ValueError as error:
-            is_json = isinstance(error, ValidationError)
+            is_json = isinstance(error, ValidationError)  # else it is not even JSON
             if number == last and not is_json:
                 return
-            why = _first(error) if isinstance(error, ValidationError) else str(error)
+            why = _first(error) if is_json else str(error)
             raise BadLedger(
                 f"{source}, line {number} is not an event of a ledger: {why}. "
                 f"Ledgers are written by Ledger.save, one JSON object a line."

@@ -270,8 +270,7 @@ class Journal:
         """Let go of the folder; `remove` it once all is safe in the database."""
         for entry in (*self._free, *self._used):
             entry.close()
-        is_empty, self._free = not self._used, []
-        self._places.close(remove=is_empty)
+        self._places.close(remove=not self._used)
         if remove:
             with suppress(OSError):  # somebody else's file in it is no reason to lose a report
                 files = (self.folder.glob(f"*{suffix}") for suffix in (ALONE, SLOTS))

@@ -155,8 +155,6 @@ def gated(toolset: AbstractToolset[Any], gate: Gate) -> AbstractToolset[Any]:
 
     A wrapping of the user's is gated as a whole, since it may do the work itself.
     """
-    if type(toolset) is FunctionToolset:
-        return GatedToolset(toolset, gate)  # as most are, so this is asked first
     if type(toolset).__module__.startswith("pydantic_ai."):
         if isinstance(toolset, CombinedToolset):
             return replace(toolset, toolsets=[gated(inner, gate) for inner in toolset.toolsets])
@@ -321,7 +319,8 @@ def _refusing(name: str) -> Any:
 
 
 # What else goes to a provider. A version that does not know it has no use for it either.
-for _name in ("batch_create", "batch_status", "batch_results", "batch_cancel", "compact_messages"):
-    setattr(GatedModel, _name, _refusing(_name))
-for _name in ("count_tokens", "cancel_suspended_response"):
+for _name in (
+    *("batch_create", "batch_status", "batch_results", "batch_cancel"),
+    *("compact_messages", "count_tokens", "cancel_suspended_response"),
+):
     setattr(GatedModel, _name, _refusing(_name))
