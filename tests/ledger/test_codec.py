@@ -20,7 +20,7 @@ from greenroom.ledger import (
     ToolReturned,
     UserSaid,
 )
-from greenroom.ledger.codec import encode
+from greenroom.ledger.codec import encoded
 from greenroom.ledger.plain import Made
 from ledger.values import EVENTS, ledger_of
 
@@ -160,7 +160,7 @@ def test_an_event_that_was_refused_can_still_be_appended_elsewhere() -> None:
 
 
 def test_an_event_without_a_place_is_a_line_too() -> None:
-    assert [json.loads(line) for line in encode([RunResumed()])] == [{"kind": "run_resumed"}]
+    assert encoded(RunResumed()) == b'{"kind":"run_resumed"}\n'
 
 
 def test_what_a_framework_remembers_may_be_deeper_than_what_it_was_told() -> None:

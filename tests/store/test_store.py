@@ -165,6 +165,27 @@ def test_a_run_that_goes_on_keeps_what_has_a_place_and_in_its_order(tmp_path: Pa
 # What goes wrong
 
 
+async def test_a_store_of_smaller_pages_goes_on_as_it_was_made(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    begun(store, "before", [row("a")])
+    [usual] = asked(store, "pragma page_size")
+    assert usual > 4096
+    asked(store, "pragma journal_mode = delete")
+    asked(store, "pragma page_size = 4096", "vacuum")
+    report = await played(store, "b")
+    assert asked(store, "pragma page_size") == [4096]
+    assert [run.plan.name for run in store.runs()] == ["s", "before"]
+    assert timeless(store.report(report.id)) == timeless(report)
+
+
+def asked(store: Store, *statements: str) -> list[Any]:
+    """What the last of these statements answers, asked past the store."""
+    connection = sqlite3.connect(store.database.path)
+    found = [connection.execute(statement).fetchall() for statement in statements][-1]
+    connection.close()
+    return [value for [value] in found]
+
+
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     begun(Store(tmp_path))
     with sqlite3.connect(tmp_path / "runs.db") as connection:

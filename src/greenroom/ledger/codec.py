@@ -24,26 +24,28 @@ def _adapter() -> "TypeAdapter[AnyEvent]":
     return TypeAdapter(Annotated[AnyEvent, Field(discriminator="kind")])
 
 
-def encode(events: Iterable[Event]) -> Iterator[str]:
-    """One line of JSON for each event."""
-    return (encoded(event).decode() for event in events)
-
-
 def encoded(event: Event) -> bytes:
-    """An event as one line of JSON: what was said of it, without the defaults nobody mentioned."""
+    """An event as a line of JSON, its end included: what was said of it, but no unmentioned defaults."""
     told = event.__dict__
     try:
-        line = orjson.dumps(told)
+        line = orjson.dumps(told, None, orjson.OPT_APPEND_NEWLINE)
     except TypeError:
-        line = _mended(told)
-    return line if "kind" in told else _head(type(event), bool(told)) + line[1:]
+        line = _mended(told) + b"\n"
+    if "kind" in told:
+        return line
+    return _HEADS[type(event)] + line[1:] if told else _HEADS[type(event)][:-1] + b"}\n"
 
 
-@cache
-def _head(kind: type[Event], goes_on: bool) -> bytes:
-    """How the line of an event of this kind begins."""
-    name: str = kind.kind  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    return f'{{"kind":"{name}"{"," if goes_on else ""}'.encode()
+class _Heads(dict[type[Event], bytes]):
+    """How the line of an event of each kind begins."""
+
+    def __missing__(self, kind: type[Event]) -> bytes:
+        name: str = kind.kind  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+        head = self[kind] = f'{{"kind":"{name}",'.encode()
+        return head
+
+
+_HEADS = _Heads()
 
 
 def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:

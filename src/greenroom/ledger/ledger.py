@@ -158,9 +158,9 @@ class Ledger:
 
     def dumps(self) -> str:
         """The ledger as JSON lines."""
-        from greenroom.ledger.codec import encode
+        from greenroom.ledger.codec import encoded
 
-        return "".join(f"{line}\n" for line in encode(self._events))
+        return b"".join(map(encoded, self._events)).decode()
 
     @classmethod
     def loads(cls, text: str, source: str = "ledger") -> "Ledger":

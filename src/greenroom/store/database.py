@@ -12,6 +12,8 @@ from greenroom.errors import StoreFailed
 VERSION = 1
 _PATIENCE = 30.0
 _AGAIN = 0.005
+_PAGE = 16_384
+"""A trial takes some thousand bytes: on larger pages than usual it is written in one piece."""
 _SCHEMA = """
 create table if not exists runs (
     id text primary key,
@@ -78,6 +80,7 @@ class Database:
         deadline = monotonic() + _PATIENCE
         while True:
             try:
+                connection.execute(f"pragma page_size = {_PAGE}")  # of a file that is new
                 connection.execute("pragma journal_mode = wal")
                 connection.execute("pragma synchronous = full")
                 return self._check_version(connection)

@@ -18,7 +18,6 @@ from contextlib import suppress
 from errno import EMFILE, ENFILE
 from itertools import chain
 from pathlib import Path
-from typing import Final
 
 from greenroom.errors import StoreFailed
 from greenroom.ledger.codec import encoded, json_of
@@ -39,7 +38,6 @@ from greenroom.store.lock import locked
 from greenroom.store.places import ALONE, SLOTS, Place, Places
 from greenroom.store.runs import Key
 
-_END: Final = b"\n"
 _URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered, ToolReturned, ToolFailed}
 
 
@@ -55,7 +53,7 @@ class _Told:
 
     def written_out(self) -> bytes:
         """What the file has to be told of the events that were not yet written out."""
-        lines = [encoded(event) + _END for event in self.fresh]
+        lines = list(map(encoded, self.fresh))
         self.fresh.clear()
         self.lines += lines
         return self.mark + self.mark.join(lines)
@@ -66,7 +64,7 @@ class _Told:
 
     def whole(self) -> bytes:
         """Everything, as JSON lines."""
-        self.lines += [encoded(event) + _END for event in self.fresh]
+        self.lines += map(encoded, self.fresh)
         self.fresh.clear()
         return b"".join(self.lines)
 
@@ -216,7 +214,7 @@ class Entry:
 
 
 def _title(about: dict[str, Json]) -> bytes:
-    return TRIAL + json_of(about) + _END
+    return TRIAL + json_of(about) + b"\n"
 
 
 def _cannot_be_repeated(event: Event) -> bool:

@@ -150,7 +150,7 @@ def _telling(
     def tell(_: Event | None) -> None:
         nonlocal sent
         while sent < len(ledger):
-            outbox.send(mark, position, encoded(ledger[sent]))
+            outbox.send(mark, position, encoded(ledger[sent]).rstrip(b"\n"))
             sent += 1
 
     return tell
