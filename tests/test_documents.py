@@ -33,6 +33,7 @@ FENCE = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})\s*(?P<language>[\w-]*)")
 COMMENT = re.compile(r"\s*<!--\s*(?P<text>.*?)\s*-->\s*$")
 NOT_RUN = re.compile(r"not run: (?P<reason>.+)")
 RUNS = re.compile(r"runs(?:, exits (?P<code>\d+))?$")
+PLACE = re.compile(r"example\.py:\d+")
 TIME = re.compile(r" *\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s)\b *")
 
 
@@ -214,8 +215,12 @@ def plain_terminal(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def timeless(text: str) -> list[str]:
-    """The text's lines, where every duration is the same and trailing blanks do not count."""
-    return [TIME.sub(" <time> ", line).rstrip() for line in text.strip("\n").splitlines()]
+    """The text's lines, where every duration is the same and trailing blanks do not count.
+
+    Nor does the line of an example in which an error arose: it is that of the page.
+    """
+    lines = (TIME.sub(" <time> ", line).rstrip() for line in text.strip("\n").splitlines())
+    return [PLACE.sub("example.py:<line>", line) for line in lines]
 
 
 EXAMPLES = [

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any, Literal
 
 import pytest
@@ -174,10 +175,12 @@ async def test_a_failing_step_is_tried_again_as_often_as_it_may() -> None:
         return "ok"
 
     ledger = await asked(step(shaky, retries=2))
-    assert [(e.attempt, e.error) for e in ledger.of(NodeFailed)] == [
+    failures = [(e.attempt, *e.error.split(" (", 1)) for e in ledger.of(NodeFailed)]
+    assert [(attempt, words) for attempt, words, _ in failures] == [
         (1, "failure 1"),
         (2, "failure 2"),
     ]
+    assert all(re.fullmatch(r".*test_agents\.py:\d+\)", place) for _, _, place in failures)
     assert response(ledger) == "ok"
     assert state(ledger) == {"session": {"try3": True}}
 

@@ -13,6 +13,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.origin import told
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.critical import falls_short, is_critical
@@ -184,9 +185,7 @@ async def _measured(
             raise
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
-        return Unmeasured(
-            f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        )
+        return Unmeasured(told(error))
 
 
 def _is_exact(metric: Metric) -> bool:

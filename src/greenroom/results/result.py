@@ -7,11 +7,12 @@ from typing import Literal, Protocol, cast
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
-from greenroom.errors import Phase
+from greenroom.errors import GreenroomError, Phase
 from greenroom.ledger import questions
 from greenroom.ledger.events import Calls, EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.origin import place_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
 from greenroom.ledger.records import record
@@ -246,7 +247,10 @@ def broken(case: Case, error: BaseException, phase: Phase = "system") -> CaseRes
 
 
 def _described(error: BaseException, phase: Phase) -> Problem:
-    return Problem(getattr(error, "phase", phase), str(error), type(error).__name__)
+    # What we refuse says itself where to look.
+    place = "" if isinstance(error, GreenroomError) else place_of(error)
+    words = f"{error} ({place})" if place else str(error)
+    return Problem(getattr(error, "phase", phase), words, type(error).__name__)
 
 
 def skipped(case: Case, why: str) -> CaseResult:

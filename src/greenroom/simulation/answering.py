@@ -26,6 +26,7 @@ from greenroom.ledger.events import (
     UserSaid,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.origin import told
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
@@ -337,7 +338,7 @@ def _is_run(role: Any) -> bool:
 
 
 def _broken(part: str, error: Exception) -> UserAgentFailed:
-    return UserAgentFailed(f"the bridge's {part} raised {type(error).__name__}: {error}")
+    return UserAgentFailed(f"the bridge's {part} raised {told(error)}")
 
 
 def user_messages(ledger: Ledger) -> list[str]:

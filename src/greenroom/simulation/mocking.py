@@ -9,6 +9,7 @@ from typing import Any
 
 from greenroom.cases.mocks import ByArgs, Fault, InTurn
 from greenroom.errors import GreenroomError, MockBroke
+from greenroom.ledger.origin import told
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.world.recording import ToolError
 from greenroom.world.world import Context, ToolRequest
@@ -85,7 +86,7 @@ def _sorted(error: Exception, request: ToolRequest) -> Any:
     if isinstance(error, GreenroomError | ToolError):
         raise error
     raise MockBroke(
-        f"the mock of tool {request.tool!r} raised {type(error).__name__}: {error} for "
+        f"the mock of tool {request.tool!r} raised {told(error)} for "
         f"{dict(request.args)!r}. Mend it; if the tool should fail, use fault({str(error)!r})."
     ) from error
 

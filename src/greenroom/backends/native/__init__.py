@@ -23,6 +23,7 @@ from greenroom.backends.native.play import Paused, Play
 from greenroom.errors import AgentFailed, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.origin import told
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model
 from greenroom.world.recording import described
@@ -121,7 +122,7 @@ class NativeBackend:
 
     def _failed(self, world: World, root: str, error: Exception) -> Failed:
         if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(f"the agent raised {type(error).__name__}: {error}")
+            wrapped = AgentFailed(f"the agent raised {told(error)}")
             wrapped.__cause__ = error
             error = wrapped
         phase = error.phase  # pyright: ignore[reportAttributeAccessIssue]

@@ -39,6 +39,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.origin import place_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
@@ -95,7 +96,7 @@ class Play:
             raise
         except Exception as error:
             self.world.record(
-                NodeFailed(path=path, node=node.id, attempt=attempt, **described(error))
+                NodeFailed(path=path, node=node.id, attempt=attempt, **_failure(error))
             )
             if attempt > _retries(node.flow):
                 raise AgentFailed(f"{node.segment!r} failed at {path}: {_told(error)}") from error
@@ -300,9 +301,15 @@ def _retries(flow: Flow) -> int:
     return flow.retries if isinstance(flow, Agent | Step) else 0
 
 
+def _failure(error: Exception) -> dict[str, Any]:
+    """An error as the ledger has it, with the place in the author's code where it arose."""
+    told, place = described(error), place_of(error)
+    return {**told, "error": f"{told['error']} ({place})"} if place else told
+
+
 def _told(error: Exception) -> str:
-    told = described(error)
-    return f"{told['error_type']}: {error}"
+    told = _failure(error)
+    return f"{told['error_type']}: {told['error']}"
 
 
 def _looked_up(state: Json, dotted: str) -> Json:
