@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, EvalSet, Expect, Ledger, Scripted, evaluate
+from greenroom import Agent, Case, EvalSet, Expect, Ledger, Report, Scripted, evaluate
 from greenroom.errors import BadInput, NotFound, StoreFailed
-from greenroom.metrics import contains
+from greenroom.metrics import contains, metric
 from greenroom.models import ModelReply
 from greenroom.results import CaseResult
 from greenroom.store import Store
+from greenroom.store.journal import Journal
 from store.asked import Asked
 from store.errands import OK, PER_TRIAL, answer, case, cases, clerk, cut_run, ids, resumed, statuses
 from store.timeless import timeless
@@ -188,6 +189,7 @@ async def test_another_list_of_cases_does_not_sweep_a_run_away(tmp_path: Path) -
 HOLD = """
 import sys
 from greenroom.store import Store
+from greenroom.store.journal import Journal
 journal = Store(sys.argv[1]).journal(sys.argv[2])
 print("held", flush=True)
 sys.stdin.read()
@@ -258,6 +260,51 @@ async def test_an_error_of_a_run_that_was_cut_is_retried_with_a_fresh_question(
     broken["on"] = False
     again = await evaluate(agent, asked, store=tmp_path, resume=first.id, retry_errors=True)
     assert statuses(again) == ["passed", "passed"]
+
+
+async def failed_run(place: Path, evalset: EvalSet, **options: Any) -> str:
+    """A run whose only trial was played to its end and could not be measured."""
+
+    @metric(name="ok")
+    def broken(response: str) -> bool:
+        raise RuntimeError("the metric is out of order")
+
+    first, model = await resumed(place, evalset, resume=False, metrics=[broken], **options)
+    assert (statuses(first), model.count) == (["error"], PER_TRIAL)
+    return first.id
+
+
+async def retried(place: Path, run_id: str, cut: int = 0, **options: Any) -> tuple[Report, Asked]:
+    model = Asked(answer, cut=cut)
+    given: Any = {"accept_changes": True, "retry_errors": True, "cancel": model.cancel, **options}
+    agent = clerk(model)
+    again = await evaluate(
+        agent, cases("a"), store=place, resume=run_id, metrics=[OK], concurrency=1, **given
+    )
+    return again, model
+
+
+@pytest.mark.parametrize("cut", range(1, PER_TRIAL + 1))
+async def test_a_retry_that_was_cut_goes_on_where_it_was(tmp_path: Path, cut: int) -> None:
+    run_id = await failed_run(tmp_path, cases("a"))
+    _, before = await retried(tmp_path, run_id, cut=cut)
+    again, model = await retried(tmp_path, run_id)
+    assert statuses(again) == ["passed"]
+    assert before.count + model.count == PER_TRIAL + 1
+
+
+async def test_what_was_left_of_the_failed_try_itself_is_not_taken_for_a_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:  # after the commit, before its place is emptied
+        killed.setattr(Journal, "release", lambda *_: None)
+        killed.setattr(Journal, "close", lambda own, *, remove: own.freeze())
+        run_id = await failed_run(tmp_path, cases("a"))
+    for lock in (tmp_path / "journals" / run_id).glob("lock"):
+        lock.unlink()
+    again, model = await retried(tmp_path, run_id)
+    assert statuses(again) == ["passed"]
+    assert model.count == PER_TRIAL
 
 
 def dear(text: str, cost: float) -> Scripted:

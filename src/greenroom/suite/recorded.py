@@ -1,7 +1,7 @@
 """A run written down as it goes: where each take begins, and when its result is safe."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -215,14 +215,16 @@ async def resumed(
     try:
         journal = store.journal(before.id)
         done = store.keys(before.id)  # no other process adds to them from here on
-        left = _under_way(journal, done)
+        known = store.keys(before.id, broken=False) if retry else done
+        left = _under_way(
+            journal, done, lambda one: one.key not in known and _is_new(one, store, before)
+        )
         cases = Cases(evalset, hand, _names(done, left))
         if not options.get("accept_changes", False):
             _refuse_changes(before, plan, done, cases.digests)
         places = _places(done, plan, cases.digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
-        known = store.keys(run.id, broken=False) if retry else done
         told = _out_of_date(done, cases.digests)
         return Recorded(store, writer, run, journal, cases, known, left, told)
     except BaseException:
@@ -329,14 +331,16 @@ def _names(done: Mapping[Key, str], left: Mapping[Key, LeftOver]) -> dict[str, s
     return {one.digest: key.case_id for key, one in left.items()} | found
 
 
-def _under_way(journal: Journal, done: Mapping[Key, str]) -> dict[Key, LeftOver]:
+def _under_way(
+    journal: Journal, done: Mapping[Key, str], is_played_again: Callable[[LeftOver], bool]
+) -> dict[Key, LeftOver]:
     """What was left of each trial; one that was being taken up again may lie there twice.
 
     A file also keeps a trial that was finished in it, if the process ended before it was emptied.
     """
     found: dict[Key, LeftOver] = {}
     for one in journal.left_over():
-        if done.get(one.key) == one.digest:
+        if done.get(one.key) == one.digest and not is_played_again(one):
             one.discard()
             continue
         other = found.setdefault(one.key, one)
@@ -345,6 +349,12 @@ def _under_way(journal: Journal, done: Mapping[Key, str]) -> dict[Key, LeftOver]
             found[one.key], shorter = sorted((one, other), key=_length, reverse=True)
             shorter.discard()
     return found
+
+
+def _is_new(left: LeftOver, store: Store, run: Run) -> bool:
+    """Whether this is another try at a trial than the one that is in the store."""
+    kept, now = store.ledger(run.id, left.key).first, left.ledger.first
+    return now is not None and (kept is None or kept.at != now.at)
 
 
 def _cost(*ledgers: Ledger | None) -> float:
