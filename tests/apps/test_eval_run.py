@@ -212,6 +212,15 @@ def test_a_case_with_a_name_says_how_to_play_it_alone(author, greenroom):
     assert "1 case: 0 passed, 1 failed" in result.stdout
 
 
+def test_a_case_of_a_list_in_the_agents_file_is_played_alone_by_its_id(author, greenroom):
+    author(PASSING + FAILING.replace("unpaid = ", "CASES = [").rstrip() + "]\n")
+    shown = greenroom("eval", "run", "shop.py").stdout
+    [line] = [line.strip() for line in shown.splitlines() if "again: " in line]
+    assert line.startswith("again: greenroom eval run shop.py --filter id:")
+    result = greenroom(*line.split("again: greenroom ")[1].split())
+    assert "1 case: 0 passed, 1 failed" in result.stdout
+
+
 def test_a_plain_function_is_an_agent_and_details_say_who_plays_it(author, greenroom):
     author("""
     def parrot(message):

@@ -218,7 +218,9 @@ class Chosen:
         if id(case) in names:
             return order.same_words(agent, names[id(case)])
         reference, known = self.gathered.origins[case.id]
-        return order.same_words(agent, reference, "--filter", f"id:{known}")
+        # Without a word about cases, those of the agent's own file are meant.
+        named = [] if not order.cases and reference == agent else [reference]
+        return order.same_words(agent, *named, "--filter", f"id:{known}")
 
     def _names(self) -> dict[int, str]:
         """How cases are called that have a name in their module."""
