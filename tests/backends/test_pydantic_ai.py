@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability, NativeTool, ProcessEventStream
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.native_tools import WebSearchTool
@@ -25,6 +27,7 @@ from greenroom.cases import in_turn
 from greenroom.errors import BadAgent
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import (
+    InvocationEnded,
     ModelCalled,
     Remembered,
 )
@@ -152,6 +155,54 @@ async def test_the_users_agent_is_untouched(desk: Desk):
     assert agent.name is None
     assert all(vars(agent)[name] is value for name, value in before.items())
     assert (agent.toolsets[0], toolset.tools) == (toolset, tools)
+
+
+async def test_an_agent_pauses_in_a_rehearsal_only(desk: Desk):
+    agent = clerk(desk, PAY, "done")
+    one = case(user=UserAgents(tools={"pay": Lines(False)}))
+    assert (await result_of(agent, one)).status == "passed"
+    with pytest.raises(UserError, match="DeferredToolRequests"):
+        await agent.run("hello")
+
+
+async def test_an_agent_with_output_validators_can_pause_and_its_output_is_validated(desk: Desk):
+    agent = clerk(desk, PAY, "well", "well done")
+
+    @agent.output_validator
+    def long_enough(said: Any) -> Any:
+        if said == "well":
+            raise ModelRetry("say more")
+        return said
+
+    one = case(mocks={"pay": 1}, user=UserAgents(tools={"pay": Lines(True)}))
+    result = await result_of(agent, one)
+    assert (result.status, q.responses(ledger_of(result))) == ("passed", ["well done"])
+
+
+async def test_what_is_changed_in_an_agent_between_two_runs_holds_in_the_next(desk: Desk):
+    agent = clerk(desk, "done")
+    backend = PydanticAIBackend(agent)
+    await result_of(backend, case())
+    agent.instructions(lambda: "Be quick.")
+    agent.name = "swift"
+    ledger = ledger_of(await result_of(backend, case()))
+    told = [cast(ModelRequest, messages[0]).instructions for messages in asked(agent)]
+    assert told == ["Be kind.", "Be kind.\n\nBe quick."]
+    assert [event.agent for event in ledger.of(ModelCalled)] == ["swift"]
+
+
+async def test_data_is_checked_by_the_agents_own_schema_in_every_run(desk: Desk):
+    class Bill(BaseModel):
+        amount: int
+
+    lines = ("final_result", {"amount": "much"}), ("final_result", {"amount": 5})
+    agent = clerk(desk, *lines, output_type=Bill)
+    backend = PydanticAIBackend(agent)
+    for _ in range(2):
+        result = await result_of(backend, case(metrics=[contains("5")]))
+        (end,) = ledger_of(result).of(InvocationEnded)
+        assert (result.status, end.output) == ("passed", {"amount": 5})
+        assert len(ledger_of(result).of(ModelCalled)) == 2
 
 
 async def test_the_users_capabilities_and_toolsets_run_above_the_gate(desk: Desk):

@@ -32,6 +32,7 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.origin import told
 from greenroom.ledger.plain import Json, Made, plain
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
@@ -122,7 +123,7 @@ class Invocation:
         self.broke: GreenroomError | None = None
         self.trail: Trail = trail
         """Where the run stands now."""
-        self._known: list[Json] | None = None
+        self._known: list[Json] | None = None if self.resumed or len(trail.invocations) > 1 else []
 
     async def play(self, work: Callable[[], Awaitable[Played]]) -> Advance:
         """Let the framework work, and write down how that ended."""
@@ -212,7 +213,7 @@ class Invocation:
 
     def replies(self, node: str) -> int:
         """How many replies this node's model has given in the whole run."""
-        return sum(reply.node == node for reply in self.trail.replied)
+        return [reply.node for reply in self.trail.replied].count(node)
 
     def _is_memory(self, event: Event) -> bool:
         return isinstance(event, Remembered) and event.name == self.memory
@@ -250,7 +251,7 @@ class Invocation:
         keep = len([*takewhile(bool, map(eq, self.history(), played.history))])
         data = {
             "keep": keep,
-            "items": played.history[keep:],
+            "items": played.history[keep:] if keep else played.history,
             "over": not played.yields,
             "output": plain(played.output),
         }
@@ -291,18 +292,11 @@ class Invocation:
         if isinstance(error, Refusal):
             raise error
         if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(f"the agent raised {described(error)['error_type']}: {error}")
+            wrapped = AgentFailed(f"the agent raised {told(error)}")
             wrapped.__cause__ = error
             error = wrapped
-        told = described(error)
         self.world.record(
-            InvocationEnded(
-                path=self.root,
-                outcome="failed",
-                phase=error.phase,
-                error=told["error"],
-                error_type=told["error_type"],
-            )
+            InvocationEnded(path=self.root, outcome="failed", phase=error.phase, **described(error))
         )
         return Failed(error)
 
@@ -328,7 +322,7 @@ class Kept:
 
     def matches(self, answer: Json | ModelReply) -> bool:
         """Whether the answer is what the real thing said."""
-        return self.real is not None and self.told == answer
+        return self.real is not None and (self.told is answer or self.told == answer)
 
 
 class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`

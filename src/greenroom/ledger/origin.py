@@ -10,7 +10,9 @@ _LIBRARIES = ("site-packages", "dist-packages")
 
 def told(error: BaseException) -> str:
     """An error by its type, its words, and the place in its author's code, if it passed any."""
-    name, words, place = type(error).__name__, str(error), place_of(error)
+    # One that is raised again after a cut bears the name of the first.
+    name: str = getattr(error, "error_type", "") or type(error).__name__
+    words, place = str(error), place_of(error)
     return (f"{name}: {words}" if words else name) + (f" ({place})" if place else "")
 
 

@@ -414,6 +414,19 @@ async def test_state_is_kept_between_turns_and_told_to_the_ledger():
     assert kept == [0, 2, 4]
 
 
+async def test_what_a_node_edits_in_a_later_turn_stays_in_the_ledger_as_it_was():
+    called: Any = {"name": "weather", "args": {"days": [1]}, "id": "c"}
+
+    async def act(state: MessagesState) -> Any:
+        for call in [call for m in state["messages"] for call in getattr(m, "tool_calls", ())]:
+            call["args"]["days"].append(2)
+        return {"messages": [AIMessage("done", tool_calls=[called])]}
+
+    ledger = await simulate(case(says="", turns=[Turn("one"), Turn("two")]), node(act))
+    first, _ = (note.data["items"] for note in ledger.of(Remembered))
+    assert first[1]["message"]["data"]["tool_calls"][0]["args"] == {"days": [1]}
+
+
 async def test_messages_are_the_same_in_the_next_turn_whatever_they_carry():
     used: Any = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
     called: Any = {"name": "weather", "args": {"city": "Oslo", "days": [1, 2.5]}, "id": "c"}

@@ -264,6 +264,27 @@ async def test_the_next_turn_begins_with_whom_the_conversation_was_handed_to():
     assert second["keep"] == len(first["items"]) - 1
 
 
+async def test_what_a_guardrail_edits_in_a_later_turn_stays_in_the_ledger_as_it_was():
+    async def edit(_: Any, __: Any, said: Any) -> GuardrailFunctionOutput:
+        for item in said if isinstance(said, list) else []:
+            for part in item["content"] if isinstance(item["content"], list) else []:
+                part["text"] = "edited"
+        return GuardrailFunctionOutput(None, tripwire_triggered=False)
+
+    agent = clerk("one", "done", input_guardrails=[InputGuardrail(edit)])
+    ledger = await simulate(case(says="", turns=[Turn("a"), Turn("b")]), agent)
+    first, _ = (note.data["items"] for note in ledger.of(Remembered))
+    assert [part["text"] for part in first[1]["content"]] == ["one"]
+
+
+async def test_half_a_character_is_remembered_as_it_was_said():
+    agent = clerk("half \ud83d", "done")
+    ledger = await simulate(case(says="", turns=[Turn("a"), Turn("b")]), agent)
+    assert q.responses(ledger) == ["half \ud83d", "done"]
+    first, _ = (note.data["items"] for note in ledger.of(Remembered))
+    assert first[1]["content"][0]["text"] == "half \ud83d"
+
+
 async def test_the_runs_context_comes_from_the_session_and_goes_back(desk: Desk):
     @dataclass
     class Visit:

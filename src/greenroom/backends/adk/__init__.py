@@ -121,7 +121,8 @@ class AdkBackend:
         with held(PLACE, invocation.root):
             said = await _drive(runner, stage, message_for(invocation, events))
         came = played(stage, events, said, self.answers_with_data(said))
-        return replace(came, history=[*came.history, *artifacts.items()])
+        files = artifacts.items()
+        return replace(came, history=[*came.history, *files]) if files else came
 
     def answers_with_data(self, said: Event | None) -> bool:
         """Whether the last words are those of an agent with an output schema."""

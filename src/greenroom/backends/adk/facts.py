@@ -1,6 +1,8 @@
 """What is known of an agent tree before it runs, and what in it cannot be rehearsed."""
 
 from collections.abc import Iterator
+from operator import attrgetter
+from types import FunctionType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -52,6 +54,7 @@ _RELIED_ON = (
     "canonical_model_async",
     "canonical_tools",
 )
+_ALL_WAYS = attrgetter(*_RELIED_ON)
 _GOOD: "WeakKeyDictionary[type[BaseAgent], tuple[Any, ...]]" = WeakKeyDictionary()
 """Classes whose ways to run were found to be the framework's own, with those ways."""
 # Tools that only steer the framework or add to the prompt: they act on nothing outside.
@@ -98,7 +101,7 @@ def members_of(root: BaseNode) -> list[BaseNode]:
 def check_agent(agent: BaseAgent) -> BaseAgent:
     """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
     kind = type(agent)
-    ways = tuple(getattr(kind, name, None) for name in _RELIED_ON)
+    ways = _ways_of(kind)
     # Every copy is checked, and the same ways of the same class are as good as they were before.
     if _GOOD.get(kind) != ways:
         _check_ways(agent)
@@ -106,6 +109,13 @@ def check_agent(agent: BaseAgent) -> BaseAgent:
     if isinstance(agent, LlmAgent):
         _check_parts(agent)
     return agent
+
+
+def _ways_of(kind: type[BaseAgent]) -> tuple[Any, ...]:
+    try:
+        return _ALL_WAYS(kind)
+    except AttributeError:
+        return tuple(getattr(kind, name, None) for name in _RELIED_ON)
 
 
 def _check_ways(agent: BaseAgent) -> None:
@@ -131,11 +141,15 @@ def is_control(tool: BaseTool) -> bool:
 
 def is_delegation(tool: Any) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
-    return isinstance(tool, AgentTool) and _module_of_run(tool) == AgentTool.__module__
+    # By type first: most tools are functions, and the framework takes long to tell who is what.
+    is_agent = type(tool) is not FunctionTool and isinstance(tool, AgentTool)
+    return is_agent and _module_of_run(tool) == AgentTool.__module__
 
 
 def origin_of(given: Any) -> Any:
     """What the author put into the agent's tools, in the form the World knows it again."""
+    if isinstance(given, FunctionType):
+        return Origin(given)
     if isinstance(given, FunctionTool):
         return Origin(given.func, given)
     if isinstance(given, FunctionNode):
@@ -219,6 +233,8 @@ def _check_parts(agent: LlmAgent) -> None:
 
 def check_tool(tool: Any, owner: str) -> Any:
     """The tool, if its body can be held; BadAgent if it runs elsewhere."""
+    if isinstance(tool, FunctionType):
+        return tool
     kind = type(tool).__name__
     if isinstance(tool, BaseToolset | BaseNode):
         return tool

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, TypeVar
 
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -30,6 +30,8 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.recording import answer_tool
 from greenroom.world.world import Context, Pending, ToolRequest
+
+Tool = TypeVar("Tool", bound=BaseTool)
 
 
 class ModelGate:
@@ -135,7 +137,7 @@ class ToolGate:
             given = {key: value for key, value in checked.items() if value is not tool_context}
             return await self._ask(given, args, tool_context)
 
-        stand_in = copy.copy(self._tool)
+        stand_in = twin_of(self._tool)
         stand_in.func = signed_like(gate, self._tool.func)
         return await stand_in.run_async(args=args, tool_context=tool_context)
 
@@ -168,6 +170,15 @@ class ToolGate:
             if name is not None:
                 held = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
                 context.state[name] = held.get(change.path[0])
+
+
+def twin_of(tool: Tool) -> Tool:
+    """A shallow copy; of a function's tool without a detour over what is said for pickling."""
+    if type(tool) is not FunctionTool:
+        return copy.copy(tool)
+    twin = object.__new__(type(tool))
+    vars(twin).update(vars(tool))
+    return twin
 
 
 def tool_request(

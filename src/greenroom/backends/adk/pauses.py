@@ -20,11 +20,13 @@ def pending_calls(events: list[Event]) -> list[types.FunctionCall]:
     """Long-running calls that nobody has answered yet, oldest first."""
     waiting: dict[str, types.FunctionCall] = {}
     for event in events:
-        for call in event.get_function_calls():
-            if call.id and call.id in (event.long_running_tool_ids or ()):
-                waiting[call.id] = call
-        for response in event.get_function_responses():
-            waiting.pop(response.id or "", None)
+        # Of most events there is nothing to ask.
+        if known := event.long_running_tool_ids:
+            calls = [call for call in event.get_function_calls() if call.id in known]
+            waiting |= {call.id: call for call in calls if call.id}
+        if waiting:
+            for response in event.get_function_responses():
+                waiting.pop(response.id or "", None)
     return list(waiting.values())
 
 

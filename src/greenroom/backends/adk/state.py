@@ -15,6 +15,8 @@ _PREFIXES = {"session": "", "user": "user:", "app": "app:", "temp": "temp:"}
 
 def prefixed(state: State) -> dict[str, Any]:
     """A copy of the scopes the framework knows, as one mapping; other scopes stay with us."""
+    if not state:
+        return {}
     return {
         f"{prefix}{key}": deepcopy(value)
         for scope, prefix in _PREFIXES.items()

@@ -1,6 +1,8 @@
 """Requests and replies between the framework's types and ours."""
 
-from typing import Any
+from itertools import repeat
+from operator import is_not
+from typing import Any, TypeVar
 
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
@@ -14,15 +16,17 @@ from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.world import World
 
+M = TypeVar("M", bound=BaseModel)
+
 
 def request_of(request: LlmRequest, *, agent: str, path: str, n: int) -> ModelRequest:
     """A question of the framework to its model, as ours."""
     config: Any = request.config
     return ModelRequest(
         agent=agent,
-        messages=tuple(m for content in request.contents for m in _messages(content)),
+        messages=tuple([m for content in request.contents for m in _messages(content)]),
         instructions=_instructions(config.system_instruction),
-        tools=tuple(_spec(d) for d in _declarations(config)),
+        tools=tuple([_spec(declared) for declared in _declarations(config)]),
         output_schema=_schema(config),
         model=request.model or "",
         path=path,
@@ -33,11 +37,11 @@ def request_of(request: LlmRequest, *, agent: str, path: str, n: int) -> ModelRe
 
 def reply_of(response: LlmResponse, model: str) -> ModelReply:
     """A model's response, as ours; its price is nobody's to guess."""
-    parts = _parts(response.content)
+    text, calls = _said(_parts(response.content))
     used = response.usage_metadata
     return ModelReply(
-        text="".join(part.text for part in parts if part.text and not part.thought),
-        calls=tuple(_call(part.function_call) for part in parts if part.function_call),
+        text=text,
+        calls=calls,
         usage=Usage(used.prompt_token_count or 0, _written(used)) if used else None,
         model=response.model_version or model,
     )
@@ -72,9 +76,8 @@ def with_call_ids(response: LlmResponse, world: World, request: ModelRequest) ->
     The prefix is the one by which the framework knows ids that the provider did not give.
     """
     content = response.content
-    if content is None or all(
-        p.function_call is None or p.function_call.id for p in _parts(content)
-    ):
+    ids = [part.function_call.id for part in _parts(content) if part.function_call]
+    if content is None or all(ids):
         return response
     # Copied as far as it is changed: the model may give the same response again.
     parts: list[types.Part] = []
@@ -83,10 +86,22 @@ def with_call_ids(response: LlmResponse, world: World, request: ModelRequest) ->
         call = part.function_call
         if call is not None:
             told = call.id or f"adk-{world.new_id(request.path, request.n, index)}"
-            part = part.model_copy(update={"function_call": call.model_copy(update={"id": told})})
+            part = _changed(part, function_call=_changed(call, id=told))
             index += 1
         parts.append(part)
-    return response.model_copy(update={"content": content.model_copy(update={"parts": parts})})
+    return _changed(response, content=_changed(content, parts=parts))
+
+
+def _changed(model: M, **changes: Any) -> M:
+    """What `model_copy(update=changes)` gives, which goes a long way round for every reply."""
+    if model.__pydantic_private__ is not None:
+        return model.model_copy(update=changes)
+    twin, extra, put = object.__new__(type(model)), model.__pydantic_extra__, object.__setattr__
+    put(twin, "__dict__", model.__dict__ | changes)
+    put(twin, "__pydantic_extra__", None if extra is None else dict(extra))
+    put(twin, "__pydantic_fields_set__", model.__pydantic_fields_set__ | changes.keys())
+    put(twin, "__pydantic_private__", None)
+    return twin
 
 
 def server_side_tools(request: LlmRequest) -> list[str]:
@@ -94,7 +109,10 @@ def server_side_tools(request: LlmRequest) -> list[str]:
     found: list[str] = []
     for tool in _tools(request.config):
         if isinstance(tool, types.Tool):
-            given: dict[str, Any] = {**vars(tool), **(tool.model_extra or {})}
+            said, extra = vars(tool), tool.model_extra
+            if tool.function_declarations and not extra and _count(said) == 1:
+                continue
+            given: dict[str, Any] = {**said, **(extra or {})}
             found += [
                 name
                 for name, value in given.items()
@@ -105,11 +123,15 @@ def server_side_tools(request: LlmRequest) -> list[str]:
     return found
 
 
+def _count(said: dict[str, Any]) -> int:
+    """How many fields have a value."""
+    return sum(map(is_not, said.values(), repeat(None)))
+
+
 def _messages(content: types.Content) -> list[Message]:
     found: list[Message] = []
     parts = _parts(content)
-    text = "".join(part.text for part in parts if part.text and not part.thought)
-    calls = tuple(_call(part.function_call) for part in parts if part.function_call)
+    text, calls = _said(parts)
     if text or calls:
         role: Role = "assistant" if content.role == "model" else "user"
         found.append(Message(role, text, calls))
@@ -118,6 +140,18 @@ def _messages(content: types.Content) -> list[Message]:
             told = as_text(jsonable(answer.response))
             found.append(Message("tool", told, call_id=answer.id or "", tool=answer.name or ""))
     return found
+
+
+def _said(parts: list[types.Part]) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text in these parts and the calls."""
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    for part in parts:
+        if part.text and not part.thought:
+            texts.append(part.text)
+        if part.function_call:
+            calls.append(_call(part.function_call))
+    return "".join(texts), tuple(calls)
 
 
 def _parts(content: types.Content | None) -> list[types.Part]:
@@ -137,8 +171,12 @@ def _tools(config: Any) -> list[Any]:
 
 
 def _declarations(config: Any) -> list[types.FunctionDeclaration]:
-    tools = [tool for tool in _tools(config) if isinstance(tool, types.Tool)]
-    return [declared for tool in tools for declared in tool.function_declarations or []]
+    return [
+        declared
+        for tool in _tools(config)
+        if isinstance(tool, types.Tool)
+        for declared in tool.function_declarations or []
+    ]
 
 
 def _spec(declared: types.FunctionDeclaration) -> Spec:

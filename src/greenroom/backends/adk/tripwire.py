@@ -81,8 +81,10 @@ class Tripwire(BasePlugin):
 
     def hear(self, event: Event) -> None:
         """Keep count of the calls that wait for the user; to hear of an event twice is harmless."""
-        self._waiting |= set(event.long_running_tool_ids or ())
-        self._waiting -= {response.id or "" for response in event.get_function_responses()}
+        if event.long_running_tool_ids:
+            self._waiting.update(event.long_running_tool_ids)
+        if self._waiting:
+            self._waiting -= {response.id or "" for response in event.get_function_responses()}
 
     def begin(self) -> None:
         """Nothing waits any more: the next turn begins, or the answers are there."""

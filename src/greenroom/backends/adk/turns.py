@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from google.adk.events import Event
 from google.genai import types
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from greenroom.backends.adk.pauses import answer_to, pending_calls, wait_for
 from greenroom.backends.adk.stage import Stage
@@ -29,8 +29,10 @@ def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
 def played(stage: Stage, events: list[Event], said: Event | None, is_data: bool) -> Played:
     """How far the framework came by these events; `said` are its last words."""
     # Through JSON: what it has no number for is None there, and nothing is shared with the events.
-    told = [event.model_dump_json(by_alias=True, exclude_none=True) for event in events]
-    history = [from_json(one) for one in told]
+    told = to_json(
+        events, by_alias=True, exclude_none=True, inf_nan_mode="null", bytes_mode="base64"
+    )
+    history: list[Json] = from_json(told)
     waiting = tuple(wait_for(stage.invocation, call) for call in pending_calls(events))
     if waiting:
         return Played(history, yields=waiting, is_fresh=True)

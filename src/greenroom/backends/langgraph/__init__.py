@@ -169,7 +169,7 @@ class LangGraphBackend:
         answer = self._output(state) if self._output else answer_in(state, self.graph)
         text = type(answer) is str
         output = answer if text else plain(jsonable(answer), "the graph's output")
-        return Played(memory.dump({"places": {}, "pauses": []}), output)
+        return Played(memory.dump({"places": {}, "pauses": []}), output, is_fresh=True)
 
 
 def _untraced() -> AbstractContextManager[Any]:

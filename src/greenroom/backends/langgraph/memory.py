@@ -153,7 +153,10 @@ class Memory(BaseCheckpointSaver[Any]):
         return (current or 0) + 1
 
     def dump(self, more: dict[str, Json]) -> Items:
-        """Messages one by one, then everything else: what was there before stays as it was."""
+        """Messages one by one, then everything else: what was there before stays as it was.
+
+        All of it is made anew, but for what was put beside it.
+        """
         items: Items = []
         graphs: dict[str, Json] = {}
         for ns, (checkpoint, metadata, parent) in self.saved.items():
@@ -238,12 +241,12 @@ def _is_messages(value: Any) -> bool:
 
 def _told(message: BaseMessage) -> Json:
     parts = vars(message)
-    if type(message) in _USUAL and _is_text(parts) and not message.model_extra:
+    try:
+        if type(message) not in _USUAL or not _is_text(parts) or message.model_extra:
+            return plain({"type": message.type, "data": message.model_dump(exclude_none=True)})
         # What a message does not say, and what kind it is, need not be in its data.
         said = {k: part for k, part in parts.items() if (part or part == "") and k != "type"}
-        return {"type": message.type, "data": said}
-    try:
-        return plain({"type": message.type, "data": message.model_dump(exclude_none=True)})
+        return {"type": message.type, "data": plain(said)}
     except BadValue:
         return _kept(message)
 
@@ -255,7 +258,9 @@ def _is_text(parts: dict[str, Any]) -> bool:
 
 
 def _message(told: Json) -> BaseMessage:
-    return messages_from_dict([told])[0] if "type" in told else _restored(told, "messages")
+    # A copy: the framework keeps some of what it is given, and what happened is never edited.
+    known = deepcopy(told) if "type" in told else None
+    return messages_from_dict([known])[0] if known else _restored(told, "messages")
 
 
 def _dumped(write: Write) -> tuple[str, Json, str]:
@@ -273,8 +278,10 @@ def _is_plain(value: Any) -> bool:
 
 def _kept(value: Any) -> Json:
     """A value as JSON, else as the framework's serializer has it; else it is only named."""
-    if type(value) in _LEAVES or _is_plain(value):
+    if type(value) in _LEAVES:
         return {"json": value}
+    if _is_plain(value):
+        return {"json": plain(value)}
     try:
         kind, data = _SERDE.dumps_typed(value)
     except Exception:  # noqa: BLE001 - any object may be in a state, and fail in its own way

@@ -10,12 +10,14 @@ approvals are the framework's own and run above the gate.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from agents.items import ToolApprovalItem
 from agents.run_config import DEFAULT_MAX_TURNS
+from pydantic_core import from_json, to_json
 
 from agents import Agent, RunConfig, Runner, RunState
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
@@ -134,7 +136,8 @@ class OpenAIAgentsBackend:
 
     async def _given(self, invocation: Invocation, context: Any) -> tuple[Agent[Any], Any]:
         """Who begins, and with what: all that was said, or the pause with its answers."""
-        *items, last = invocation.history() or [{}]
+        # A copy: the framework shows guardrails what it is given, and what happened is never edited.
+        *items, last = deepcopy(invocation.history()) or [{}]
         if last.get("state") is not None and invocation.resumed:
             state = await RunState.from_json(
                 self.agent, last["state"], context_override=context if self._context else None
@@ -167,11 +170,11 @@ class OpenAIAgentsBackend:
             told = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
             return Played([told], yields=tuple(waits))
         stage.outermost.leave()
-        items = cast("list[Json]", jsonable(result.to_input_list()))
+        items, is_fresh = _told(result.to_input_list())
         output = result.final_output
         if type(output) is not str:
             output = plain(jsonable(output), "the agent's output")
-        return Played([*items, {"agent": result.last_agent.name}], output)
+        return Played([*items, {"agent": result.last_agent.name}], output, is_fresh=is_fresh)
 
     def _record_state(self, invocation: Invocation, context: Any) -> None:
         told: Any = None if context is None else jsonable(context)
@@ -185,6 +188,16 @@ class OpenAIAgentsBackend:
         )
         if changes:
             invocation.world.record(StateChanged(path=invocation.root, changes=changes))
+
+
+def _told(items: list[Any]) -> tuple[list[Json], bool]:
+    """The items as JSON, and whether it is all their own."""
+    try:
+        # Through text: what has no number there is None, and nothing is shared with the run.
+        text = to_json(items, by_alias=True, inf_nan_mode="null", fallback=str)
+        return from_json(text), True
+    except ValueError:  # half a character has no place in such a text
+        return cast("list[Json]", jsonable(items)), False
 
 
 def _wait_for(invocation: Invocation, item: ToolApprovalItem) -> Yield:

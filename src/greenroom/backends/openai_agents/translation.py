@@ -16,6 +16,7 @@ from openai.types.responses import (
     ResponseOutputMessage,
     ResponseOutputText,
 )
+from pydantic_core import from_json
 
 from agents import FunctionTool, ModelResponse, Usage
 from greenroom.backends.foreign import Spec, jsonable
@@ -152,10 +153,17 @@ def response_in(event: Any) -> ModelResponse | None:
 def args_of(encoded: str) -> dict[str, Json]:
     """Arguments as the model wrote them; what is no JSON object is told as it stands."""
     try:
-        args: Any = json.loads(encoded or "{}")
+        args = _read(encoded or "{}")
     except ValueError:
         return {"input": encoded}
     return cast("dict[str, Json]", args) if isinstance(args, dict) else {"input": args}
+
+
+def _read(text: str) -> Json:
+    try:
+        return from_json(text)
+    except ValueError:
+        return json.loads(text)  # which takes some more, half a character for one
 
 
 def _said(item: Any) -> str:

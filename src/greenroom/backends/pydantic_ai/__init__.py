@@ -19,12 +19,11 @@ from greenroom.backends.pydantic_ai.facts import (
     check_agent,
     described_agent,
     name_of,
-    pausing_output,
-    takes_output_type,
     tool_facts,
 )
 from greenroom.backends.pydantic_ai.gates import Gate
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
+from greenroom.backends.pydantic_ai.pausing import pausing_output, twin_of
 from greenroom.backends.pydantic_ai.seats import (
     Around,
     Seat,
@@ -94,8 +93,8 @@ class PydanticAIBackend:
         return is_silent(self.agent)
 
     @cached_property
-    def _pausing(self) -> Any:
-        return pausing_output(self.agent.output_type)
+    def _twin(self) -> Agent[Any, Any] | None:
+        return twin_of(self.agent)
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Go on with the open invocation, or begin the next one with what the user said last."""
@@ -116,7 +115,9 @@ class PydanticAIBackend:
             settled = _settled(invocation, messages)
             result = await self._result(invocation, gate, messages, settled)
         history = remembered(result.all_messages())
-        output = plain(jsonable(result.output), "the agent's output")
+        output = result.output
+        if type(output) is not str:
+            output = plain(jsonable(output), "the agent's output")
         invocation.world.record(NodeEnded(path=path, node=node, output=output))
         return Played(history, output, is_fresh=True)
 
@@ -127,27 +128,29 @@ class PydanticAIBackend:
         messages: list[ModelMessage],
         answers: DeferredToolResults | None,
     ) -> Awaitable[AgentRunResult[Any]]:
+        agent = self._twin or self.agent
         given: dict[str, Any] = {
+            **({} if self._twin else pausing_output(agent)),
             "message_history": messages,
             "deps": self._deps() if self._deps else None,
             "infer_name": False,
         }
-        if self._pausing is not None and takes_output_type(self.agent):
-            given["output_type"] = self._pausing
         if answers is not None:
             # Tools that were approved run before any request, so before there is a witness.
             given |= {"deferred_tool_results": answers, "capabilities": both_ends(gate)}
-            return self.agent.run(**given)
+            return agent.run(**given)
         given["user_prompt"] = invocation.given
-        return self._fresh_result(gate, given)
+        return self._fresh_result(agent, gate, given)
 
-    async def _fresh_result(self, gate: Gate, given: dict[str, Any]) -> AgentRunResult[Any]:
+    async def _fresh_result(
+        self, agent: Agent[Any, Any], gate: Gate, given: dict[str, Any]
+    ) -> AgentRunResult[Any]:
         seat = self._seat
         if seat is None or seat.get() is not None:
-            return await self.agent.run(**given, capabilities=both_ends(gate))
-        around = Around(self.agent.root_capability, gate, is_silent=self._is_silent)
+            return await agent.run(**given, capabilities=both_ends(gate))
+        around = Around(agent.root_capability, gate, is_silent=self._is_silent)
         with held(seat, Taken(around)):
-            return await self.agent.run(**given, usage_limits=Witness(gate=gate))
+            return await agent.run(**given, usage_limits=Witness(gate=gate))
 
 
 def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults | None:

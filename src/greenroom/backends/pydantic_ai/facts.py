@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai import Agent
 from pydantic_ai.output import NativeOutput, PromptedOutput, TextOutput, ToolOutput
 from pydantic_ai.toolsets import (
     AbstractToolset,
@@ -58,20 +58,6 @@ def name_of(agent: Agent[Any, Any]) -> str:
     return agent.name or "agent"
 
 
-def pausing_output(own: Any) -> Any:
-    """The output type with which an agent of this one can pause; None if it can by itself."""
-    if any(part is DeferredToolRequests for part in _parts_of(own)):
-        return None
-    return [own, DeferredToolRequests]
-
-
-def takes_output_type(agent: Agent[Any, Any]) -> bool:
-    """Whether the agent may be given another output type for a run."""
-    # The framework takes none beside output validators. Such an agent may run, and says so itself
-    # if it comes to a pause.
-    return not getattr(agent, "_output_validators", ())
-
-
 def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
     """Every tool and output function by the name it has for the model; None if one cannot know."""
     found: dict[str, ToolFacts] = {}
@@ -80,7 +66,7 @@ def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
         if known is None:
             return None
         found |= {name: _tool_fact(name, tool) for name, tool in known.items()}
-    for function in _parts_of(agent.output_type):
+    for function in output_parts(agent.output_type):
         if inspect.isroutine(function):
             name = function.__name__
             found[name] = ToolFacts(name, _parameters(function), origin=Origin(function))
@@ -93,7 +79,7 @@ def described_agent(agent: Agent[Any, Any]) -> dict[str, Json]:
         "name": name_of(agent),
         "model": _model_name(agent.model),
         "instructions": [_told(given) for given in _instructions(agent)],
-        "output": [_told(part) for part in _parts_of(agent.output_type)],
+        "output": [_told(part) for part in output_parts(agent.output_type)],
         "tools": [_described_toolset(toolset) for toolset in agent.toolsets],
     }
 
@@ -143,17 +129,17 @@ def _parameters(function: Any) -> tuple[str, ...]:
     return tuple(p.name for p in parameters if "RunContext" not in str(p.annotation))
 
 
-def _parts_of(spec: Any) -> Iterator[Any]:
+def output_parts(spec: Any) -> Iterator[Any]:
     """The types and functions an output type is made of."""
     if isinstance(spec, NativeOutput | PromptedOutput):
-        yield from _parts_of(cast("Any", spec).outputs)
+        yield from output_parts(cast("Any", spec).outputs)
     elif isinstance(spec, ToolOutput):
         yield cast("Any", spec).output
     elif isinstance(spec, TextOutput):
         yield cast("Any", spec).output_function
     elif isinstance(spec, list | tuple):
         for part in cast("Sequence[Any]", spec):
-            yield from _parts_of(part)
+            yield from output_parts(part)
     else:
         yield spec
 

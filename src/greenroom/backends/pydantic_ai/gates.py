@@ -1,9 +1,10 @@
 """The gate of a run: its models, tools and output functions ask the World."""
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, cast
 
 from pydantic_ai import RunContext
@@ -87,6 +88,11 @@ class Gate:
 
     def check_tools(self, toolset: AbstractToolset[Any], inner: AbstractToolset[Any]) -> None:
         """Refuse tools that somebody put around the gated ones: no gate would hold them."""
+        outer: Any = toolset
+        while outer is not inner and _only_wraps(outer):
+            outer = outer.wrapped
+        if outer is inner:
+            return
         known: set[int] = set()
         inner.apply(lambda leaf: known.add(id(leaf)))
 
@@ -155,14 +161,33 @@ def gated(toolset: AbstractToolset[Any], gate: Gate) -> AbstractToolset[Any]:
 
     A wrapping of the user's is gated as a whole, since it may do the work itself.
     """
-    if type(toolset).__module__.startswith("pydantic_ai."):
-        if isinstance(toolset, CombinedToolset):
-            return replace(toolset, toolsets=[gated(inner, gate) for inner in toolset.toolsets])
-        if isinstance(toolset, WrapperToolset):
-            return replace(toolset, wrapped=gated(toolset.wrapped, gate))
-        if isinstance(toolset, DynamicToolset):
-            return _gated_factory(toolset, gate)
-    return GatedToolset(toolset, gate)
+    kind = type(toolset)
+    if not kind.__module__.startswith("pydantic_ai."):
+        return GatedToolset(toolset, gate)
+    return _way_in(kind)(toolset, gate)
+
+
+def _only_wraps(toolset: object) -> bool:
+    """Whether a toolset has no leaves but those of the one it wraps."""
+    return getattr(type(toolset), "apply", None) is vars(WrapperToolset)["apply"]
+
+
+@cache
+def _way_in(kind: type) -> Callable[[Any, Gate], AbstractToolset[Any]]:
+    """How the framework's own kinds are gated, since it takes long to tell who is one."""
+    if issubclass(kind, CombinedToolset):
+        return _gated_parts
+    if issubclass(kind, WrapperToolset):
+        return _gated_inside
+    return _gated_factory if issubclass(kind, DynamicToolset) else GatedToolset
+
+
+def _gated_parts(toolset: CombinedToolset[Any], gate: Gate) -> AbstractToolset[Any]:
+    return replace(toolset, toolsets=[gated(inner, gate) for inner in toolset.toolsets])
+
+
+def _gated_inside(toolset: WrapperToolset[Any], gate: Gate) -> AbstractToolset[Any]:
+    return replace(toolset, wrapped=gated(toolset.wrapped, gate))
 
 
 def _gated_factory(toolset: DynamicToolset[Any], gate: Gate) -> DynamicToolset[Any]:
@@ -266,7 +291,8 @@ class GatedModel(WrapperModel):
     ) -> ModelResponse:
         """The World's reply; the real model's own response wherever that is what was replied."""
         invocation, agent, kept = self.gate.invocation, self.gate.agent, Kept()
-        self._refuse_native(model_request_parameters)
+        if model_request_parameters.native_tools:
+            self._refuse_native(model_request_parameters)
         request = request_of(
             messages,
             model_request_parameters,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+import orjson
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -56,8 +57,8 @@ class _HasMoreError(Exception):
 class _Form:
     """The fields of a kind of message or part: those always said, and those that are mostly None."""
 
-    said: Callable[[object], dict[str, object]]
-    is_all: Callable[[object], bool]
+    read: Callable[[object], tuple[dict[str, object], dict[str, object], bool]]
+    """What is always said, first that which is mostly plain as it is; and whether it is all."""
     rest: tuple[str, ...]
 
 
@@ -66,13 +67,15 @@ def _plainly(thing: object) -> dict[str, Json]:
     form = _FORMS.get(type(thing))
     if form is None:
         raise _HasMoreError
-    told = form.said(thing)
-    if not form.is_all(thing):
+    told, others, is_all = form.read(thing)
+    if not is_all:
         given = [(name, getattr(thing, name)) for name in form.rest]
-        told |= {name: value for name, value in given if value is not None}
-    for name, value in told.items():
-        if type(value) not in _LEAVES:
-            told[name] = _TELLERS.get(type(value), _more)(value, name)
+        others |= {name: value for name, value in given if value is not None}
+    if not _LEAVES.issuperset(map(type, told.values())):
+        others |= told
+    for name, value in others.items():
+        kind = type(value)
+        told[name] = value if kind in _LEAVES else _TELLERS.get(kind, _more)(value, name)
     return told
 
 
@@ -84,7 +87,7 @@ def _moment(value: datetime, _: str) -> Json:
     # As the framework writes it, which takes it long to find for the usual ones.
     if value.tzinfo is not UTC or value.year < 1000:
         return to_jsonable_python(value)
-    return f"{value.isoformat()[:-6]}Z"
+    return orjson.dumps(value, option=orjson.OPT_UTC_Z)[1:-1].decode()
 
 
 def _number(value: Decimal, _: str) -> Json:
@@ -93,11 +96,14 @@ def _number(value: Decimal, _: str) -> Json:
 
 def _usage(value: RequestUsage, name: str) -> Json:
     """What was counted; what was not is zero."""
-    if name != "usage" or not _is_json(value.details):
-        raise _HasMoreError
-    told = {key: count for key, count in vars(value).items() if count or type(count) is Decimal}
+    known = vars(value)
+    if name == "usage" and known == _UNCOUNTED:
+        return {}
     # It may have been given fields that it was not born with, and prices are not counted.
-    if not _COUNTS.issuperset(vars(value)) or not _NUMBERS.issuperset(map(type, told.values())):
+    if name != "usage" or not _COUNTS.issuperset(known) or not _is_json(value.details):
+        raise _HasMoreError
+    told = {key: count for key, count in known.items() if count or type(count) is Decimal}
+    if not _NUMBERS.issuperset(map(type, told.values())):
         raise _HasMoreError
     return plain(told)
 
@@ -110,9 +116,18 @@ def _parts(value: list[Any], name: str) -> Json:
 
 def _object(value: dict[str, Json], name: str) -> Json:
     # Of a tool's own answer the framework also writes down which files are in it.
-    if name == "content" or not _is_json(value):
+    if name == "content":
+        raise _HasMoreError
+    if is_flat(value):
+        return dict(value)
+    if not _is_json(value):
         raise _HasMoreError
     return plain(value)
+
+
+def is_flat(value: Mapping[Any, Any]) -> bool:
+    """Whether these are texts, whole numbers and the like by their names, and nothing below."""
+    return _LEAVES.issuperset(map(type, value.values())) and _TEXT.issuperset(map(type, value))
 
 
 def _is_json(value: Json) -> bool:
@@ -128,9 +143,12 @@ def _form(kind: type[Any], *said: str) -> _Form:
     known = {field.name: field.default is None for field in fields(kind)}
     names = [name for name, is_none in known.items() if not is_none or name in said]
     rest = [name for name in known if name not in names]
-    pairs = ", ".join(f"{name!r}: it.{name}" for name in names)
     bare = " is ".join(["None", *(f"it.{name}" for name in rest), "None"])
-    return _Form(_compiled(f"{{{pairs}}}"), _compiled(bare), tuple(rest))
+    told, others = (
+        ", ".join(f"{name!r}: it.{name}" for name in names if (name in _OPEN) is is_open)
+        for is_open in (False, True)
+    )
+    return _Form(_compiled(f"({{{told}}}, {{{others}}}, {bare})"), tuple(rest))
 
 
 def _compiled(expression: str) -> Callable[[Any], Any]:
@@ -139,7 +157,10 @@ def _compiled(expression: str) -> Callable[[Any], Any]:
 
 
 _LEAVES: Final = frozenset((str, int, bool, type(None)))
+_OPEN: Final = frozenset(("parts", "timestamp", "usage", "args"))
 _COUNTS: Final = frozenset(field.name for field in fields(RequestUsage))
+_UNCOUNTED: Final[Mapping[str, Json]] = {"details": {}}
+_TEXT: Final = frozenset((str,))
 _NUMBERS: Final = frozenset((int, dict))
 _TELLERS: Final[Mapping[type, Callable[[Any, str], Json]]] = {
     datetime: _moment,
