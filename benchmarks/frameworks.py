@@ -1,6 +1,6 @@
 """What leading a framework's agent through the gate costs over the framework's own bare run.
 
-    python benchmarks/frameworks.py [rounds]
+    python benchmarks/frameworks.py [rounds]      a part of benchmarks/run.py too
 
 One case: a tool call, its mocked answer, a text. Both are played as an evaluation plays its cases:
 one after the other under one watch, with cycles looked for seldom. Figures are CPU time per run, the
@@ -12,11 +12,14 @@ whichever is more.
 import asyncio
 import json
 import logging
-import sys
-from collections.abc import Awaitable, Callable
+from argparse import ArgumentParser
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec
 from time import process_time
 from typing import Any
+
+from goals import Goal, goal_line, row
+from turns import Figures
 
 from greenroom import Case, simulate
 from greenroom.backends import backend_for
@@ -177,22 +180,65 @@ def is_there(module: str) -> bool:
         return False
 
 
+def all_measured(rounds: int) -> dict[str, dict[str, float]]:
+    """The figures of each framework that is installed."""
+    return {
+        name: dict(zip(("bare", "gated"), asyncio.run(measured(make, rounds)), strict=True))
+        for name, (module, make) in FRAMEWORKS.items()
+        if is_there(module)
+    }
+
+
+def goals(found: Figures) -> list[Goal]:
+    """A gated run costs no more than is allowed, in parts of that."""
+    return [
+        Goal(f"{name}, of the price allowed", _more(it) / _allowed(it), 1.0, "×")
+        for name, it in found.items()
+    ]
+
+
+def lines(found: Figures) -> list[str]:
+    """A table of what the gate costs."""
+    heads = ["bare µs", "gated µs", "more µs", "more", "allowed µs"]
+    return [
+        "",
+        row("A framework's agent, bare and gated", heads),
+        *(row(name, _cells(it)) for name, it in found.items()),
+        *(f"  {name}: not installed" for name in FRAMEWORKS if name not in found),
+    ]
+
+
+def _cells(it: Mapping[str, float]) -> list[str]:
+    share = f"{_more(it) / it['bare']:.0%}"
+    return [
+        f"{it['bare']:.0f}",
+        f"{it['gated']:.0f}",
+        f"{_more(it):.0f}",
+        share,
+        f"{_allowed(it):.0f}",
+    ]
+
+
+def _more(it: Mapping[str, float]) -> float:
+    return it["gated"] - it["bare"]
+
+
+def _allowed(it: Mapping[str, float]) -> float:
+    return max(it["bare"] * SHARE, FLOOR)
+
+
 def main() -> None:
+    """Measure, and show a table, or the bare figures for whoever asks in another process."""
+    options = ArgumentParser(description="What the gate costs over a framework's own run.")
+    options.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
+    options.add_argument("--json", action="store_true")
+    given = options.parse_args()
     logging.disable()
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    print(
-        f"{'framework':15}{'bare µs':>9}{'gated µs':>10}{'more µs':>9}{'more %':>8}{'allowed µs':>12}  met"
-    )
-    for name, (module, make) in FRAMEWORKS.items():
-        if not is_there(module):
-            print(f"{name:15}not installed")
-            continue
-        bare, gated = asyncio.run(measured(make, rounds))
-        more, allowed = gated - bare, max(bare * SHARE, FLOOR)
-        print(
-            f"{name:15}{bare:9.0f}{gated:10.0f}{more:9.0f}{more / bare:8.0%}{allowed:12.0f}"
-            f"  {'yes' if more <= allowed else 'no'}"
-        )
+    found = all_measured(given.rounds)
+    if given.json:
+        print(json.dumps(found))
+    else:
+        print("\n".join([*lines(found), *(goal_line(goal, True) for goal in goals(found))]))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from operator import sub, truediv
 from pathlib import Path
 
 import durable
+import frameworks
 import likeness
 import storm
 from goals import Goal, goal_line, row
@@ -50,6 +51,7 @@ class Plan:
     flow_cases: int
     starts: int
     pairs: int
+    gated: int
     remembered: durable.Plan
 
     @property
@@ -65,6 +67,7 @@ FULL = Plan(
     flow_cases=300,
     starts=7,
     pairs=200,
+    gated=frameworks.ROUNDS,
     remembered=durable.Plan(cases=1000, slow_cases=1000, finished=10_000, large=1000),
 )
 QUICK = Plan(
@@ -74,6 +77,7 @@ QUICK = Plan(
     flow_cases=50,
     starts=2,
     pairs=50,
+    gated=5,
     remembered=durable.Plan(cases=100, slow_cases=128, finished=500, large=50),
 )
 
@@ -107,6 +111,7 @@ def main() -> int:
         "rouge_race": likeness.race(likeness.contestants(heavy), plan.usual, plan.rounds),
         "remembered": durable.measured(plan.remembered, [PEER, *heavy], plan.rounds),
         "storm": storm.weathered(),
+        "frameworks": gated(plan),
     }
     goals = judged(found, plan)
     print(shown(found, goals, plan, enforced=not quick))
@@ -159,6 +164,16 @@ def flows(plan: Plan) -> Figures:
     return {name: best([found[name] for found in rounds]) for name in rounds[0]}
 
 
+def gated(plan: Plan) -> Figures:
+    """CPU of the frameworks' own runs and of those through the gate."""
+    measured = [sys.executable, frameworks.__file__, plan.gated, "--json"]
+    found: Figures = {}
+    for _ in turns("frameworks", 1):
+        # A framework may print something of its own before.
+        found = json.loads(output(measured).splitlines()[-1])
+    return found
+
+
 # Judging
 
 
@@ -180,6 +195,7 @@ def judged(found: Figures, plan: Plan) -> list[Goal]:
         *likeness.goals(found["rouge_race"], found["rouge"]),
         *durable.goals(found["remembered"]),
         *storm.goals(found["storm"]),
+        *frameworks.goals(found["frameworks"]),
     ]
     if largest > usual:
         growth = per_case(race, "greenroom", largest) / ours
@@ -202,6 +218,7 @@ def shown(found: Figures, goals: Sequence[Goal], plan: Plan, *, enforced: bool) 
     parts = [title, *race_lines(found["race"], plan), *flow_lines(found["flows"])]
     parts += likeness.lines(found["rouge_race"], found["rouge"])
     parts += durable.lines(found["remembered"])
+    parts += frameworks.lines(found["frameworks"])
     parts += ["", "Goals" if enforced else "Goals (a short run: shown, not enforced)"]
     parts += [goal_line(goal, enforced) for goal in goals]
     if found["packages"]:
