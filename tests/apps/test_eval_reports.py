@@ -271,9 +271,7 @@ def test_the_command_that_plays_a_case_alone_keeps_what_matters(author, greenroo
     Path("mocks.yaml").write_text("refund: {value: ok}")
     words = ["eval", "run", "shop.py", "--mocks", "mocks.yaml", "--allow-tool", "refund"]
     shown = greenroom(*words).stdout
-    again = (
-        "greenroom eval run shop.py shop.py --filter id:a --mocks mocks.yaml --allow-tool refund"
-    )
+    again = "greenroom eval run shop.py --filter id:a --mocks mocks.yaml --allow-tool refund"
     assert f"again: {again}" in shown
 
 

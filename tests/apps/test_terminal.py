@@ -91,7 +91,7 @@ def test_the_command_that_plays_a_case_alone_can_be_copied_in_one_piece(author, 
     cases = [Case("{long}", says="Hi", mocks={{"refund": "ok"}}, metrics=[contains("never")])]
     """)
     shown = on_terminal("eval", "run", "shop.py", cwd=tmp_path).text
-    assert f"greenroom eval run shop.py shop.py --filter id:{long}" in shown
+    assert f"greenroom eval run shop.py --filter id:{long}" in shown
 
 
 def test_quiet_is_quiet_on_a_terminal_too(author, tmp_path):

@@ -12,7 +12,12 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    CombinedToolset,
+    FunctionToolset,
+    WrapperToolset,
+)
 
 from greenroom import Case, Lines, evaluate
 from greenroom.ledger import ModelCalled, Remembered
@@ -48,6 +53,47 @@ def adding(marks: Marks) -> Agent[Any, Any]:
     class Adds(AbstractCapability[Any]):
         def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
             return CombinedToolset([toolset, FunctionToolset([pay])])
+
+    return Agent(saying(ToolCallPart("pay", {}), "done"), name="clerk", capabilities=[Adds()])
+
+
+def listing(marks: Marks) -> Agent[Any, Any]:
+    def pay() -> str:
+        """Pay."""
+        marks.append("pay")
+        return "paid"
+
+    own = FunctionToolset[Any]([pay])
+
+    class Lists(WrapperToolset[Any]):
+        async def get_tools(self, ctx: RunContext[Any]) -> Any:
+            return {**await super().get_tools(ctx), **await own.get_tools(ctx)}
+
+        async def call_tool(self, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
+            if name == "pay":
+                return await own.call_tool(name, tool_args, ctx, tool)
+            return await super().call_tool(name, tool_args, ctx, tool)
+
+    class Adds(AbstractCapability[Any]):
+        def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+            return CombinedToolset([Lists(toolset)]).filtered(lambda *_: True)
+
+    return Agent(saying(ToolCallPart("pay", {}), "done"), name="clerk", capabilities=[Adds()])
+
+
+def turning_into_others(marks: Marks) -> Agent[Any, Any]:
+    def pay() -> str:
+        """Pay."""
+        marks.append("pay")
+        return "paid"
+
+    class Turns(WrapperToolset[Any]):
+        async def for_run(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+            return CombinedToolset([self.wrapped, FunctionToolset([pay])])
+
+    class Adds(AbstractCapability[Any]):
+        def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+            return Turns(toolset)
 
     return Agent(saying(ToolCallPart("pay", {}), "done"), name="clerk", capabilities=[Adds()])
 
@@ -94,7 +140,9 @@ def running_itself(marks: Marks) -> Agent[Any, Any]:
 
 
 @pytest.mark.parametrize("traced", [False, True])
-@pytest.mark.parametrize("way", [adding, swapping, counting, running_itself])
+@pytest.mark.parametrize(
+    "way", [adding, listing, turning_into_others, swapping, counting, running_itself]
+)
 async def test_a_way_around_the_gate_ends_the_case_before_anything_happens(
     way: Callable[[Marks], Agent[Any, Any]], traced: bool
 ):

@@ -7,6 +7,7 @@ written into the ledger, so the next advance finds it there, in this process or 
 import json
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import takewhile
 from operator import eq
@@ -175,12 +176,12 @@ class Invocation:
         return list(self._known)
 
     def answers(self) -> list[Answer]:
-        """What the user answered since the framework came to rest."""
+        """What the user answered since the framework came to rest; copies, for it to keep."""
         found: list[Answer] = []
         for event in self.ledger:
             if event.voice == self.world.voice:
                 if isinstance(event, Answered):
-                    found += event.answers
+                    found += [replace(one, value=plain(one.value)) for one in event.answers]
                 elif self._is_memory(event):
                     found = []
         return found
@@ -364,7 +365,11 @@ async def call_tool(
             raise
         return kept.tell(value, (told or jsonable)(value))
 
-    return await invocation.routed(invocation.world.call_tool(request, body)), kept
+    outcome = await invocation.routed(invocation.world.call_tool(request, body))
+    if isinstance(outcome, Returned) and type(outcome.value) in (dict, list):
+        # A copy: the framework's hooks may edit what they are shown, but not what happened.
+        outcome = Returned(plain(outcome.value), outcome.error, outcome.source)
+    return outcome, kept
 
 
 def checked_approval(value: Json, strict: bool) -> Json:

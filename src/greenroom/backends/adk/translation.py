@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.backends.native.history import as_text
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.world import World
 
@@ -52,7 +52,7 @@ def response_of(reply: ModelReply) -> LlmResponse:
     parts = [types.Part(text=reply.text)] if reply.text else []
     parts += [
         types.Part(
-            function_call=types.FunctionCall(id=c.id or None, name=c.tool, args=dict(c.args))
+            function_call=types.FunctionCall(id=c.id or None, name=c.tool, args=plain(c.args))
         )
         for c in reply.calls
     ]

@@ -260,7 +260,7 @@ class ToolGate:
         if stage.is_done(request.id):
             end = stage.invocation.trail.results[request.id]
             if isinstance(end, ToolReturned):
-                return self._shaped(end.value)
+                return self._shaped(plain(end.value))
             raise _failure(end.error, end.error_type if end.source == "live" else "")
 
         async def run() -> Any:

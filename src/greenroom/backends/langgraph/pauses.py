@@ -144,7 +144,7 @@ def _no_body(_context: object) -> Json:
 def _said(invocation: Invocation, pause: Pause, given: dict[str, Json]) -> Any:
     if pause.kind == "result" and pause.yield_id in invocation.trail.results:
         end = invocation.trail.results[pause.yield_id]
-        value = end.value if isinstance(end, ToolReturned) else end.error
+        value = plain(end.value) if isinstance(end, ToolReturned) else end.error
         return {"type": "respond", "message": as_text(value)}
     if pause.yield_id not in given:
         raise UserAgentFailed(f"the wait {pause.yield_id!r} of {pause.tool!r} was not answered.")

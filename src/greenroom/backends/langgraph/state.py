@@ -19,7 +19,7 @@ def state_given(graph: Graph, values: dict[str, Any], held: State) -> dict[str, 
     """What the session holds and the graph does not know yet."""
     known = _told(graph, values)
     return {
-        key: value
+        key: plain(value)  # a copy: the graph may edit what it is given
         for key, value in held.get("session", {}).items()
         if _is_state(graph, key) and (key not in known or known[key] != value)
     }

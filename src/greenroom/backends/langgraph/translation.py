@@ -21,7 +21,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
 # By their names: `isinstance` is slow to say no of a pydantic class.
@@ -78,7 +78,7 @@ def message_of(reply: ModelReply | ModelReplied) -> AIMessage:
     used = reply.usage
     return AIMessage(
         content=reply.text,
-        tool_calls=[Wanted(name=c.tool, args=dict(c.args), id=c.id) for c in reply.calls],
+        tool_calls=[Wanted(name=c.tool, args=plain(c.args), id=c.id) for c in reply.calls],
         usage_metadata=UsageMetadata(
             input_tokens=used.input, output_tokens=used.output, total_tokens=used.total
         )

@@ -175,7 +175,7 @@ def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
     for call in _unanswered(messages):
         end = known.get(call.tool_call_id)
         if isinstance(end, ToolReturned):
-            results.calls[call.tool_call_id] = end.value
+            results.calls[call.tool_call_id] = plain(end.value)
         elif end is not None:
             results.calls[call.tool_call_id] = ToolFailed(end.error)
     return results

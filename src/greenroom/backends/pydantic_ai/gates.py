@@ -88,22 +88,19 @@ class Gate:
 
     def check_tools(self, toolset: AbstractToolset[Any], inner: AbstractToolset[Any]) -> None:
         """Refuse tools that somebody put around the gated ones: no gate would hold them."""
-        outer: Any = toolset
-        while outer is not inner and _only_wraps(outer):
-            outer = outer.wrapped
-        if outer is inner:
-            return
-        known: set[int] = set()
-        inner.apply(lambda leaf: known.add(id(leaf)))
-
-        def look(leaf: AbstractToolset[Any]) -> None:
-            if id(leaf) not in known:
+        around: list[Any] = [toolset]
+        while around:
+            outer: Any = around.pop()
+            while outer is not inner and _only_wraps(type(outer)):
+                outer = outer.wrapped
+            if type(outer) is CombinedToolset and outer is not inner:
+                around += outer.toolsets
+            elif outer is not inner and id(outer) not in _leaves(inner):
                 raise self.refused(
-                    "has a capability whose get_wrapper_toolset brings tools of its own, which would "
-                    "run past the gate. Give them to the agent, or let get_toolset bring them."
+                    "has a capability whose get_wrapper_toolset brings tools of its own, or lists "
+                    "them itself; such tools would run past the gate. Give them to the agent, or let "
+                    "get_toolset bring them; to leave some out, use toolset.filtered(...)."
                 )
-
-        toolset.apply(look)
 
     def check_model(self, model: Model) -> None:
         """Refuse a model that was put in the place of the gated one."""
@@ -156,6 +153,10 @@ def settled(outcome: Returned | Pending, kept: Kept) -> Any:
     return kept.real if kept.matches(outcome.value) else outcome.value
 
 
+_LISTING = ("apply", "for_run", "for_run_step", "get_tools", "visit_and_replace")
+"""By these the framework finds the tools of a toolset."""
+
+
 def gated(toolset: AbstractToolset[Any], gate: Gate) -> AbstractToolset[Any]:
     """A toolset whose tools ask the World; the framework's own wrappings stay around the leaves.
 
@@ -167,9 +168,18 @@ def gated(toolset: AbstractToolset[Any], gate: Gate) -> AbstractToolset[Any]:
     return _way_in(kind)(toolset, gate)
 
 
-def _only_wraps(toolset: object) -> bool:
-    """Whether a toolset has no leaves but those of the one it wraps."""
-    return getattr(type(toolset), "apply", None) is vars(WrapperToolset)["apply"]
+@cache
+def _only_wraps(kind: Any) -> bool:
+    """Whether toolsets of a class have no tools but those of the one they wrap."""
+    ways = [(getattr(kind, name, None), getattr(WrapperToolset, name)) for name in _LISTING]
+    is_theirs: bool = kind.__module__.startswith("pydantic_ai.")
+    return issubclass(kind, WrapperToolset) and (is_theirs or all(a is b for a, b in ways))
+
+
+def _leaves(toolset: AbstractToolset[Any]) -> set[int]:
+    found: set[int] = set()
+    toolset.apply(lambda leaf: found.add(id(leaf)))
+    return found
 
 
 @cache

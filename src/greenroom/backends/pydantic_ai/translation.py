@@ -19,7 +19,7 @@ from pydantic_ai.usage import RequestUsage
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.backends.pydantic_ai.memory import is_flat
 from greenroom.ledger.messages import Message, ToolCall, Usage
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
 
@@ -62,7 +62,7 @@ def reply_of(response: ModelResponse) -> ModelReply:
 
 def response_of(reply: ModelReply) -> ModelResponse:
     """A reply of ours, as the framework's model would have given it."""
-    calls = [ToolCallPart(call.tool, dict(call.args), call.id) for call in reply.calls]
+    calls = [ToolCallPart(call.tool, plain(call.args), call.id) for call in reply.calls]
     text = [TextPart(reply.text)] if reply.text or not calls else []
     used = reply.usage or Usage()
     return ModelResponse(

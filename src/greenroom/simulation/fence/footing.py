@@ -114,7 +114,7 @@ def put_up() -> None:
 def not_held(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:
     """Why the fence cannot hold rehearsals on this loop; empty when it holds."""
     put_up()
-    return tuple(reason for reason in (_platform(), _loop(loop), _hook(), _sockets()) if reason)
+    return tuple(filter(None, (_platform(), _loop(loop), _hook(), _sockets())))
 
 
 def blind_spots() -> tuple[str, ...]:
