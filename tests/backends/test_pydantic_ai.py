@@ -165,6 +165,39 @@ async def test_an_agent_pauses_in_a_rehearsal_only(desk: Desk):
         await agent.run("hello")
 
 
+async def test_an_agent_with_a_method_of_its_own_can_pause(desk: Desk):
+    agent: Any = clerk(desk, PAY, "done")
+    ran, own = list[str](), agent.run
+
+    async def traced(*given: Any, **named: Any) -> Any:
+        ran.append("traced")
+        return await own(*given, **named)
+
+    agent.run = traced
+    one = case(user=UserAgents(tools={"pay": Lines(False)}))
+    assert (await result_of(agent, one)).status == "passed"
+    assert ran == ["traced", "traced"]
+
+
+async def test_the_authors_code_meets_the_authors_agent(desk: Desk):
+    agent = clerk(desk, "done")
+    met = list[object]()
+
+    @agent.instructions
+    def kind(ctx: RunContext[Any]) -> str:
+        met.append(ctx.agent)
+        return "Be kind."
+
+    @agent.output_validator
+    def fine(ctx: RunContext[Any], said: str) -> str:
+        met.append(ctx.agent)
+        return said
+
+    assert (await result_of(agent, case())).status == "passed"
+    assert len(met) == 2
+    assert all(one is agent for one in met)
+
+
 async def test_an_agent_with_output_validators_can_pause_and_its_output_is_validated(desk: Desk):
     agent = clerk(desk, PAY, "well", "well done")
 

@@ -91,7 +91,7 @@ class Gate:
         around: list[Any] = [toolset]
         while around:
             outer: Any = around.pop()
-            while outer is not inner and _only_wraps(type(outer)):
+            while outer is not inner and _only_wraps(cast("Any", type(outer))):
                 outer = outer.wrapped
             if type(outer) is CombinedToolset and outer is not inner:
                 around += outer.toolsets

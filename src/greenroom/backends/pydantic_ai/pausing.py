@@ -5,6 +5,8 @@ schema of the output built anew for every run; so the agent is run by a twin tha
 and whose own schema allows the pause.
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from copy import copy
 from typing import Any
 
@@ -17,10 +19,18 @@ class _Pausing(Agent[Any, Any]):
     """An agent whose runs may pause."""
 
     # Beside what it shares with the agent.
-    __slots__ = ("allowing",)
+    __slots__ = ("allowing", "original")
 
     allowing: tuple[Any, Any]
     """The agent's own schema, and its copy that allows a pause."""
+    original: Agent[Any, Any]
+
+    @asynccontextmanager
+    async def iter(self, *given: Any, **named: Any) -> AsyncGenerator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - as it is called
+        """A run in which the author's code meets the author's agent."""
+        async with super().iter(*given, **named) as run:
+            run.ctx.deps.agent = self.original
+            yield run
 
     def _prepare_output_schema(self, output_type: Any) -> Any:
         own = super()._prepare_output_schema(output_type)
@@ -40,12 +50,13 @@ def twin_of(agent: Agent[Any, Any]) -> Agent[Any, Any] | None:
     # Other versions of the framework may make the schema of a run elsewhere.
     if not hasattr(Agent, "_prepare_output_schema") or not hasattr(schema, "allows_deferred_tools"):
         return None
-    if type(agent) is not Agent:
+    # A method that somebody put into the object itself is not the twin's.
+    if type(agent) is not Agent or any(callable(getattr(Agent, n, None)) for n in vars(agent)):
         return None
     twin = object.__new__(_Pausing)
     # One and the same: what is changed in the agent later is changed in its twin.
     object.__setattr__(twin, "__dict__", vars(agent))
-    twin.allowing = None, None
+    twin.allowing, twin.original = (None, None), agent
     return twin
 
 
