@@ -9,13 +9,25 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, EvalSet, Expect, Ledger, Report, Scripted, evaluate
+from greenroom import (
+    Agent,
+    Case,
+    EvalSet,
+    Expect,
+    Ledger,
+    Report,
+    Scripted,
+    call,
+    evaluate,
+    tool,
+)
 from greenroom.errors import BadInput, NotFound, StoreFailed
 from greenroom.metrics import contains, metric
-from greenroom.models import ModelReply
+from greenroom.models import ModelReply, ModelRequest
 from greenroom.results import CaseResult
 from greenroom.store import Store
 from greenroom.store.journal import Journal
+from greenroom.suite.cancelling import Cancel
 from store.asked import Asked
 from store.errands import OK, PER_TRIAL, answer, case, cases, clerk, cut_run, ids, resumed, statuses
 from store.timeless import timeless
@@ -190,6 +202,7 @@ HOLD = """
 import sys
 from greenroom.store import Store
 from greenroom.store.journal import Journal
+from greenroom.suite.cancelling import Cancel
 journal = Store(sys.argv[1]).journal(sys.argv[2])
 print("held", flush=True)
 sys.stdin.read()
@@ -288,6 +301,58 @@ async def retried(place: Path, run_id: str, cut: int = 0, **options: Any) -> tup
 async def test_a_retry_that_was_cut_goes_on_where_it_was(tmp_path: Path, cut: int) -> None:
     run_id = await failed_run(tmp_path, cases("a"))
     _, before = await retried(tmp_path, run_id, cut=cut)
+    again, model = await retried(tmp_path, run_id)
+    assert statuses(again) == ["passed"]
+    assert before.count + model.count == PER_TRIAL + 1
+
+
+async def test_a_retry_that_was_cut_goes_on_whether_or_not_it_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    run_id = await failed_run(tmp_path, cases("a"))
+    _, before = await retried(tmp_path, run_id, cut=3)
+    again, model = await retried(tmp_path, run_id, retry_errors=False)
+    assert statuses(again) == ["passed"]
+    assert before.count + model.count == PER_TRIAL + 1
+
+
+async def test_a_real_tool_of_a_retry_that_was_cut_does_not_act_twice(tmp_path: Path) -> None:
+    acted, token, is_down = list[int](), Cancel(), True
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pay."""
+        acted.append(amount)
+        token.cancel("cut by the test")
+        await asyncio.sleep(3600)
+        return "paid"
+
+    def answers(request: ModelRequest) -> Any:
+        if is_down:
+            raise RuntimeError("the provider is down")
+        return call("pay", amount=3) if request.n % 2 == 0 else "Paid."
+
+    agent = Agent("payer", model=Scripted(then=answers), tools=[pay])
+    evalset = EvalSet("payments", [Case("a", says="Pay 3.", allow_tools=[pay], metrics=[OK])])
+    first = await evaluate(agent, evalset, store=tmp_path)
+    is_down = False
+    going_on: Any = {"store": tmp_path, "resume": first.id}
+    await evaluate(agent, evalset, retry_errors=True, cancel=token, **going_on)
+    assert acted == [3]
+    for retry in (False, True):
+        report = await evaluate(agent, evalset, retry_errors=retry, **going_on)
+        assert report.results[0].error is not None
+        assert report.results[0].error.type == "InDoubt"
+    assert acted == [3]
+
+
+async def test_a_retry_goes_on_though_the_ledger_of_the_failed_try_is_damaged(
+    tmp_path: Path,
+) -> None:
+    run_id = await failed_run(tmp_path, cases("a"))
+    _, before = await retried(tmp_path, run_id, cut=3)
+    with Store(tmp_path).database.connected() as connection:
+        connection.execute("update trials set ledger = ?", (b"no ledger\n{}\n",))
     again, model = await retried(tmp_path, run_id)
     assert statuses(again) == ["passed"]
     assert before.count + model.count == PER_TRIAL + 1

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadInput, GreenroomError, StoreFailed
+from greenroom.errors import BadInput, BadLedger, GreenroomError, NotFound, StoreFailed
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import Redactor, clean_ids, redactor
@@ -215,10 +215,11 @@ async def resumed(
     try:
         journal = store.journal(before.id)
         done = store.keys(before.id)  # no other process adds to them from here on
-        known = store.keys(before.id, broken=False) if retry else done
+        whole = cache(partial(store.keys, before.id, broken=False))
         left = _under_way(
-            journal, done, lambda one: one.key not in known and _is_new(one, store, before)
+            journal, done, lambda one: one.key not in whole() and _is_new(one, store, before)
         )
+        known = whole() if retry else _without_retries(done, left)
         cases = Cases(evalset, hand, _names(done, left))
         if not options.get("accept_changes", False):
             _refuse_changes(before, plan, done, cases.digests)
@@ -353,8 +354,19 @@ def _under_way(
 
 def _is_new(left: LeftOver, store: Store, run: Run) -> bool:
     """Whether this is another try at a trial than the one that is in the store."""
-    kept, now = store.ledger(run.id, left.key).first, left.ledger.first
+    now = left.ledger.first
+    try:
+        kept = store.ledger(run.id, left.key).first
+    except (BadLedger, NotFound):
+        kept = None
     return now is not None and (kept is None or kept.at != now.at)
+
+
+def _without_retries(done: Mapping[Key, str], left: Mapping[Key, LeftOver]) -> dict[Key, str]:
+    """The finished trials without those that were being played again, and so are not finished."""
+    return {
+        key: digest for key, digest in done.items() if key not in left or left[key].digest != digest
+    }
 
 
 def _cost(*ledgers: Ledger | None) -> float:
