@@ -18,6 +18,7 @@ from greenroom.ledger import (
     ModelFailed,
     NodeEnded,
     NodeFailed,
+    RunEnded,
     cost,
     models,
     response,
@@ -162,6 +163,20 @@ async def test_tool_results_reach_the_model_in_the_order_of_its_calls() -> None:
 async def test_an_answer_can_be_written_into_the_state() -> None:
     agent = Agent("a", model=Scripted(GOOD), output=Triage, writes="triage")
     assert state(await asked(agent)) == {"session": {"triage": GOOD}}
+
+
+@pytest.mark.parametrize("words", ["boom", ""])
+async def test_a_model_that_fails_is_told_the_same_after_a_cut(words: str) -> None:
+    def breaks(_: object) -> str:
+        raise ValueError(words)
+
+    agent, case = Agent("desk", model=Scripted(breaks)), Case("a", says="Hi")
+    whole = await simulate(case, agent)
+    failed = next(event.seq for event in whole.of(ModelFailed))
+    again = await simulate(case, agent, ledger=Ledger(whole[: failed + 1]))
+    told = [ledger.of(RunEnded)[0].error for ledger in (whole, again)]
+    shown = f"ValueError: {words}" if words else "ValueError"
+    assert told == [f"'desk' failed at @1/desk: {shown}"] * 2
 
 
 async def test_a_failing_step_is_tried_again_as_often_as_it_may() -> None:

@@ -54,6 +54,26 @@ def test_an_error_that_passed_no_code_of_an_author_has_no_place() -> None:
     assert place_of(raised(json.loads, "no JSON").with_traceback(None)) == ""
 
 
+def test_seen_from_the_root_a_script_is_named_without_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    assert place_of(of_line(2, tmp_path)) == "desk.py:2"
+
+
+def test_an_error_is_called_by_its_class_whatever_it_says_of_itself() -> None:
+    class Declined(Exception):
+        error_type = "card_declined"
+
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    assert told(Declined("no money")) == "Declined: no money"
+    assert told(Speechless("nothing")) == "Speechless"
+    assert told(RuntimeError("again"), "ValueError") == "ValueError: again"
+
+
 def test_a_folder_that_is_gone_hinders_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -293,7 +293,7 @@ class Invocation:
         if isinstance(error, Refusal):
             raise error
         if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(f"the agent raised {told(error)}")
+            wrapped = AgentFailed(f"the agent raised {told(error, described(error)['error_type'])}")
             wrapped.__cause__ = error
             error = wrapped
         self.world.record(

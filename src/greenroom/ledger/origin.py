@@ -8,12 +8,18 @@ _NOT_THEIRS = (Path(__file__).parents[1], Path(os.__file__).parent)
 _LIBRARIES = ("site-packages", "dist-packages")
 
 
-def told(error: BaseException) -> str:
+def told(error: BaseException, name: str = "") -> str:
     """An error by its type, its words, and the place in its author's code, if it passed any."""
-    # One that is raised again after a cut bears the name of the first.
-    name: str = getattr(error, "error_type", "") or type(error).__name__
-    words, place = str(error), place_of(error)
+    name, words, place = name or type(error).__name__, words_of(error), place_of(error)
     return (f"{name}: {words}" if words else name) + (f" ({place})" if place else "")
+
+
+def words_of(error: BaseException) -> str:
+    """What an error says; nothing if it breaks over its own words."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - somebody else's error, which must not become another
+        return ""
 
 
 def place_of(error: BaseException) -> str:
@@ -40,4 +46,5 @@ def _shown(file: str, here: Path) -> str:
     is_library = any(part in _LIBRARIES for part in path.parts)
     if file.startswith("<") or is_library or any(map(path.is_relative_to, _NOT_THEIRS)):
         return ""
-    return str(path.relative_to(here)) if path.is_relative_to(here) else path.name
+    is_below = path.is_relative_to(here) and here != here.parent  # all is below the root
+    return str(path.relative_to(here)) if is_below else path.name

@@ -12,7 +12,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.events import Calls, EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.origin import place_of
+from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
 from greenroom.ledger.records import record
@@ -249,7 +249,7 @@ def broken(case: Case, error: BaseException, phase: Phase = "system") -> CaseRes
 def _described(error: BaseException, phase: Phase) -> Problem:
     # What we refuse says itself where to look.
     place = "" if isinstance(error, GreenroomError) else place_of(error)
-    words = f"{error} ({place})" if place else str(error)
+    words = f"{words_of(error)} ({place})" if place else words_of(error)
     return Problem(getattr(error, "phase", phase), words, type(error).__name__)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from greenroom.cases.mocks import ByArgs, Fault, InTurn
 from greenroom.errors import GreenroomError, MockBroke
-from greenroom.ledger.origin import told
+from greenroom.ledger.origin import told, words_of
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.world.recording import ToolError
 from greenroom.world.world import Context, ToolRequest
@@ -87,7 +87,7 @@ def _sorted(error: Exception, request: ToolRequest) -> Any:
         raise error
     raise MockBroke(
         f"the mock of tool {request.tool!r} raised {told(error)} for "
-        f"{dict(request.args)!r}. Mend it; if the tool should fail, use fault({str(error)!r})."
+        f"{dict(request.args)!r}. Mend it; if the tool should fail, use fault({words_of(error)!r})."
     ) from error
 
 

@@ -19,6 +19,7 @@ from greenroom.ledger.events import (
     ToolReturned,
 )
 from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.origin import words_of
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.pacer import is_paced, persist
@@ -228,4 +229,4 @@ def described(error: BaseException) -> dict[str, Any]:
     """An error's text and type as events carry them."""
     found = isinstance(error, RecordedFailure | FailedBefore)
     name = error.error_type if found else type(error).__name__
-    return {"error": str(error) or name, "error_type": name}
+    return {"error": words_of(error) or name, "error_type": name}

@@ -8,7 +8,7 @@ from greenroom.agents.tool import Tool
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.history import conversation
 from greenroom.backends.together import together
-from greenroom.errors import AgentFailed, LoopLimit
+from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
 from greenroom.ledger.events import (
     Corrected,
     ModelFailed,
@@ -21,7 +21,7 @@ from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model, ModelRequest, model_name
-from greenroom.world.recording import RecordedFailure, begin_call, fail_call
+from greenroom.world.recording import RecordedFailure, begin_call, described, fail_call
 from greenroom.world.world import Pending, ToolRequest, World
 
 _CORRECTIONS = 2
@@ -59,7 +59,13 @@ class Asking:
             self._check_limit(self.trail.replies.get(self.path, 0))
             # An agent that was given a model's name has found the model when it was made.
             model: Model = self.agent.model  # pyright: ignore[reportAssignmentType]
-            await self.world.call_model(self._request(), model.respond)
+            try:
+                await self.world.call_model(self._request(), model.respond)
+            except GreenroomError:
+                raise
+            except Exception as error:
+                # The same as when the run is taken up behind it.
+                raise RecordedFailure(**described(error)) from error
 
     def _check_limit(self, asked: int) -> None:
         if asked >= self.agent.max_steps:

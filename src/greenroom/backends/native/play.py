@@ -309,7 +309,9 @@ def _failure(error: Exception) -> dict[str, Any]:
 
 def _told(error: Exception) -> str:
     told = _failure(error)
-    return f"{told['error_type']}: {told['error']}"
+    name, words = told["error_type"], told["error"]
+    # One that says nothing is called by its name alone.
+    return words if words.split(" (", 1)[0] == name else f"{name}: {words}"
 
 
 def _looked_up(state: Json, dotted: str) -> Json:

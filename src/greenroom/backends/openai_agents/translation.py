@@ -162,7 +162,7 @@ def args_of(encoded: str) -> dict[str, Json]:
 def _read(text: str) -> Json:
     try:
         return from_json(text)
-    except ValueError:
+    except (ValueError, TypeError):
         return json.loads(text)  # which takes some more, half a character for one
 
 
