@@ -3,6 +3,7 @@
 import os
 from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
 
 _NOT_THEIRS = (Path(__file__).parents[1], Path(os.__file__).parent)
 _LIBRARIES = ("site-packages", "dist-packages")
@@ -24,27 +25,29 @@ def words_of(error: BaseException) -> str:
 
 def place_of(error: BaseException) -> str:
     """File and line of the author's code that was nearest to an error; empty if none was near."""
-    here, found, step = _folder(), "", error.__traceback__
+    steps: list[TracebackType] = []
+    step = error.__traceback__
     while step is not None:
-        if file := _shown(step.tb_frame.f_code.co_filename, here):
-            found = f"{file}:{step.tb_lineno}"
+        steps.append(step)
         step = step.tb_next
-    return found
-
-
-def _folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:  # it is gone
-        return Path()
+    for step in reversed(steps):
+        if _is_theirs(file := step.tb_frame.f_code.co_filename):
+            return f"{_shown(Path(file))}:{step.tb_lineno}"
+    return ""
 
 
 @lru_cache(maxsize=1024)
-def _shown(file: str, here: Path) -> str:
-    """A file of an author's as they call it; the folders of one machine tell others nothing."""
+def _is_theirs(file: str) -> bool:
     path = Path(file)
     is_library = any(part in _LIBRARIES for part in path.parts)
-    if file.startswith("<") or is_library or any(map(path.is_relative_to, _NOT_THEIRS)):
-        return ""
+    return not (file.startswith("<") or is_library or any(map(path.is_relative_to, _NOT_THEIRS)))
+
+
+def _shown(path: Path) -> str:
+    """A file of an author's as they call it; the folders of one machine tell others nothing."""
+    try:
+        here = Path.cwd()
+    except OSError:  # it is gone
+        return path.name
     is_below = path.is_relative_to(here) and here != here.parent  # all is below the root
     return str(path.relative_to(here)) if is_below else path.name
