@@ -47,9 +47,3 @@ def test_the_line_that_broke_is_named(made: Any) -> None:
     assert result.error is not None
     line = breaks.__code__.co_firstlineno + 1
     assert re.search(rf"KeyError: 'oder' \(\S*test_origins\.py:{line}\)", result.error.message)
-
-
-def test_what_we_refuse_says_itself_what_to_do() -> None:
-    [result] = rehearse(None, Case("a", says="Hi"), store=False).results
-    assert result.error is not None
-    assert "test_origins" not in result.error.message
