@@ -81,6 +81,22 @@ def listing(marks: Marks) -> Agent[Any, Any]:
     return Agent(saying(ToolCallPart("pay", {}), "done"), name="clerk", capabilities=[Adds()])
 
 
+def handing_back(marks: Marks) -> Agent[Any, Any]:
+    def pay() -> str:
+        """Pay."""
+        marks.append("pay")
+        return "paid"
+
+    own = FunctionToolset[Any]([pay])
+
+    class Hands(AbstractCapability[Any]):
+        def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+            return CombinedToolset([own])
+
+    script = saying(ToolCallPart("pay", {}), "done")
+    return Agent(script, name="clerk", toolsets=[own], capabilities=[Hands()])
+
+
 def turning_into_others(marks: Marks) -> Agent[Any, Any]:
     def pay() -> str:
         """Pay."""
@@ -141,7 +157,7 @@ def running_itself(marks: Marks) -> Agent[Any, Any]:
 
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize(
-    "way", [adding, listing, turning_into_others, swapping, counting, running_itself]
+    "way", [adding, listing, handing_back, turning_into_others, swapping, counting, running_itself]
 )
 async def test_a_way_around_the_gate_ends_the_case_before_anything_happens(
     way: Callable[[Marks], Agent[Any, Any]], traced: bool

@@ -91,16 +91,19 @@ class Gate:
         around: list[Any] = [toolset]
         while around:
             outer: Any = around.pop()
-            while outer is not inner and _only_wraps(cast("Any", type(outer))):
+            while not self._holds(outer, inner) and _only_wraps(cast("Any", type(outer))):
                 outer = outer.wrapped
             if type(outer) is CombinedToolset and outer is not inner:
                 around += outer.toolsets
-            elif outer is not inner and id(outer) not in _leaves(inner):
+            elif not self._holds(outer, inner):
                 raise self.refused(
                     "has a capability whose get_wrapper_toolset brings tools of its own, or lists "
                     "them itself; such tools would run past the gate. Give them to the agent, or let "
                     "get_toolset bring them; to leave some out, use toolset.filtered(...)."
                 )
+
+    def _holds(self, toolset: Any, inner: AbstractToolset[Any]) -> bool:
+        return toolset is inner or (type(toolset) is GatedToolset and toolset.gate is self)
 
     def check_model(self, model: Model) -> None:
         """Refuse a model that was put in the place of the gated one."""
@@ -174,12 +177,6 @@ def _only_wraps(kind: Any) -> bool:
     ways = [(getattr(kind, name, None), getattr(WrapperToolset, name)) for name in _LISTING]
     is_theirs: bool = kind.__module__.startswith("pydantic_ai.")
     return issubclass(kind, WrapperToolset) and (is_theirs or all(a is b for a, b in ways))
-
-
-def _leaves(toolset: AbstractToolset[Any]) -> set[int]:
-    found: set[int] = set()
-    toolset.apply(lambda leaf: found.add(id(leaf)))
-    return found
 
 
 @cache
