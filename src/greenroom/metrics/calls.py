@@ -183,4 +183,7 @@ def calls_in(events: Iterable[Event]) -> list[ToolCalled]:
 
 def call_text(tool: str, args: Mapping[str, Json]) -> str:
     """A call as one would type it."""
-    return f"{tool}({', '.join([f'{name}={value!r}' for name, value in args.items()])})"
+    given = ""
+    for name, value in args.items():
+        given = f"{given}, {name}={value!r}" if given else f"{name}={value!r}"
+    return f"{tool}({given})"

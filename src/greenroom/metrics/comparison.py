@@ -1,6 +1,6 @@
 """What was expected held against what was done: who is missing, extra, misplaced, or different."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from itertools import groupby
@@ -100,11 +100,14 @@ class Sides(Generic[Want, Made]):
     def difference(self) -> "Difference":
         """What is wrong, whatever the match type makes of it."""
         fitting = self.fitting()
-        pairs = most_pairs(fitting, pairs_in_order(fitting, len(self.made)))
+        # Where nothing fits there is nothing to pair.
+        pairs = (
+            most_pairs(fitting, pairs_in_order(fitting, len(self.made))) if any(fitting) else {}
+        )
         unmet = [i for i in range(len(self.wanted)) if i not in pairs]
         left = sorted(set(range(len(self.made))) - set(pairs.values()))
         tried = self._tries(unmet, left)
-        ordered = in_order(pairs)
+        ordered = in_order(pairs) if pairs else ()
         return Difference(
             wanted=[self.show_wanted(want) for want in self.wanted],
             made=[self.show_made(made) for made in self.made],
@@ -175,13 +178,10 @@ class Difference:
 
     def problems(self, match: MatchType = MatchType.EXACT) -> list[str]:
         """What is wrong for this match type, kind by kind."""
-        kinds = self.details
-        counted = [kind for kind in kinds if kind not in _FORGIVEN.get(match, ())]
-        if not self.wanted and "extra" not in counted:
-            counted.append("extra")
-        return [
-            f"{kind.replace('_', ' ')} {', '.join(kinds[kind])}" for kind in counted if kinds[kind]
-        ]
+        forgiven = _FORGIVEN.get(match, ())
+        if not self.wanted:
+            forgiven = [kind for kind in forgiven if kind != "extra"]
+        return problems_of(self.details, forgiven)
 
     def lines(self) -> list[str]:
         """The made row as a diff: `-` missing, `+` extra, `>` misplaced, `~` other arguments."""
@@ -194,6 +194,15 @@ class Difference:
             mark = " " if j in self.ordered else ">" if j in self.moved else "~"
             found.append(f"{mark if mark != '~' or j in self.tried else '+'} {text}")
         return found + [f"- {self.wanted[i]}" for i in missing if i > last]
+
+
+def problems_of(kinds: Mapping[str, Any], forgiven: Collection[str] = ()) -> list[str]:
+    """What is wrong in words, kind by kind, of a difference's details."""
+    return [
+        f"{kind.replace('_', ' ')} {', '.join(found)}"
+        for kind, found in kinds.items()
+        if found and kind not in forgiven
+    ]
 
 
 _FORGIVEN: dict[MatchType, tuple[str, ...]] = {

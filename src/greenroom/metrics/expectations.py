@@ -6,7 +6,7 @@ only if every one of them is met. A turn that the run never came to is not met.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.parts import Metric
@@ -17,7 +17,8 @@ from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import shown_value
 from greenroom.metrics.calls import call_text
-from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
+from greenroom.metrics.comparison import problems_of
+from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted
 from greenroom.metrics.trajectory import share_in_place, sides_of
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
@@ -28,6 +29,7 @@ A bare tuple, because every expectation of every run makes one.
 """
 
 _NOTHING: Mapping[str, Json] = {}
+_NO_CALLS = ("no calls",)
 _NEVER_REACHED: Met = (0.0, ("never reached",), (), _NOTHING)
 
 
@@ -38,28 +40,33 @@ class Expectation:
     name: str
     field: str
     covers: tuple[str, ...]
+    heeds_empty: ClassVar[bool] = False
+    """Whether an empty wish says something, too; as a rule it would be met by everything."""
 
     def __init_subclass__(cls) -> None:
         cls.covers = (cls.field,)
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
         """The mean over the turns that expect something here."""
+        return self.over(played_turns(case, ledger))
+
+    def over(self, turns: Sequence[PlayedTurn]) -> Outcome:
+        """The mean over those of these turns that expect something here."""
         values: list[float] = []
         problems: list[str] = []
         evidence: list[str] = []
         details: list[dict[str, Json]] = []
-        for turn in played_turns(case, ledger):
-            if not self.is_given(turn.expect):
+        for turn in turns:
+            number, expect, _, begin, end = turn
+            wanted = getattr(expect, self.field)
+            if not wanted and (wanted is None or not self.heeds_empty):
                 continue
-            met = self.met(turn) if turn.reached else _NEVER_REACHED
+            met = self.met(turn) if begin < end else _NEVER_REACHED
             if met is None:
-                return Unmeasured(f"the agent's response is empty in turn {turn.number}")
+                return Unmeasured(f"the agent's response is empty in turn {number}")
             value, wrong, seen, more = met
-            number = turn.number
             values.append(value)
-            details.append({"turn": number, "value": value})
-            if more:
-                details[-1].update(more)
+            details.append({"turn": number, "value": value, **more})
             for line in seen:
                 evidence.append(f"turn {number}: {line}")
             if wrong:
@@ -75,10 +82,6 @@ class Expectation:
             evidence=evidence,
             details=details,
         )
-
-    def is_given(self, expect: Expect) -> bool:
-        """Whether the turn says anything here; an empty wish would be met by everything."""
-        return bool(getattr(expect, self.field))
 
     def met(self, turn: PlayedTurn) -> Met | None:
         """How far a turn that was reached met the expectation; None if it said nothing at all."""
@@ -98,20 +101,20 @@ class ExpectedTools(Expectation):
     __slots__ = ()
     name = "expected_tools"
     field = "tools"
-
-    def is_given(self, expect: Expect) -> bool:
-        """None says nothing; [] says that no tool may be called."""
-        return expect.tools is not None
+    heeds_empty = True
+    """None says nothing; [] says that no tool may be called."""
 
     def met(self, turn: PlayedTurn) -> Met:
         """How far the calls of this turn are the expected ones."""
         wanted, made = turn.expect.tools or (), turn.calls
-        seen = [call_text(call.tool, call.args) for call in made] or ("no calls",)
+        seen: list[str] = []
+        for call in made:
+            seen.append(call_text(call.tool, call.args))  # noqa: PERF401 - there are few
         value = share_in_place(wanted, made)
         if value == 1:
-            return 1.0, (), seen, _NOTHING
-        found = sides_of(wanted, made).difference()
-        return value, found.problems(), seen, found.details
+            return 1.0, (), seen or _NO_CALLS, _NOTHING
+        found = sides_of(wanted, made).difference().details
+        return value, problems_of(found), seen or _NO_CALLS, found
 
 
 class ExpectedResponse(Expectation):
@@ -141,9 +144,11 @@ class ExpectedContains(Expectation):
 
     def met(self, turn: PlayedTurn) -> Met | None:
         """The share found; None without a response to look in."""
-        wanted, said = texts_of(turn.expect.contains or ()), turn.response
+        wanted, said = turn.expect.contains or (), turn.response
         if not said.strip():
             return None
+        if isinstance(wanted, str):
+            wanted = (wanted,)
         missing = missing_texts(said, wanted)
         if not missing:
             return 1.0, (), (said,), _NOTHING

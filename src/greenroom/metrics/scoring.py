@@ -2,9 +2,9 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
@@ -22,6 +22,7 @@ from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.facts import unseen_calls
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
+from greenroom.metrics.turns import turns_of
 from greenroom.world.live import LiveWorld
 from greenroom.world.world import World
 
@@ -53,6 +54,8 @@ async def score(
             "count as the agent's. Give a world with a ledger of its own."
         )
     measures = metrics_for(played, metrics, expectations)
+    if _only_expected(measures):
+        return _met(measures, played, run)
     critical = [name for name, metric in measures.items() if is_critical(metric)]
     unseen = unseen_calls(run)
     found: dict[str, Outcome] = {}
@@ -66,6 +69,26 @@ async def score(
         if name in critical and falls_short(found[name]):
             missed = name
     return {name: found[name] for name in measures} if critical else found
+
+
+def _only_expected(measures: Mapping[str, Metric]) -> TypeGuard[Mapping[str, Expectation]]:
+    """Whether nobody asked for more than what the turns of the case expect."""
+    for metric in measures.values():
+        if not isinstance(metric, Expectation):
+            return False
+    return True
+
+
+def _met(measures: Mapping[str, Expectation], case: Case, ledger: Ledger) -> dict[str, Outcome]:
+    """How far each expectation is met. None of them waits or is critical, so this is one pass."""
+    turns, found = turns_of(case, ledger), dict[str, Outcome]()
+    for name, metric in measures.items():
+        unseen = unseen_calls(ledger) if metric.field == "tools" else None
+        try:
+            found[name] = metric.over(turns) if unseen is None else unseen
+        except BaseException as error:  # noqa: BLE001 - the sanctioned place, as below
+            found[name] = _broken(error)
+    return found
 
 
 def _opened(ledger: Ledger | str | Path) -> Ledger:
@@ -90,13 +113,15 @@ def only_compares(case: Case, metrics: Sequence[Metric]) -> bool:
     Such a measurement neither blocks nor acts nor asks a model, so nobody needs to stand guard.
     Metrics of ours that are of this kind say so: `compares`.
     """
-    if case.metrics or not all(map(_compares, metrics)):
+    if case.metrics or (metrics and not all(map(_compares, metrics))):
         return False
     for turn in case.script:
         expect = turn.expect
         if expect is None:
             continue
-        if expect.state is not None or expect.intermediate or not _of_texts(expect.tools):
+        if expect.state is not None or expect.intermediate:
+            return False
+        if expect.tools and not _of_texts(expect.tools):
             return False
     return True
 
@@ -107,9 +132,9 @@ def _compares(metric: Metric) -> bool:
     return is_ours and bool(getattr(metric, "compares", False))
 
 
-def _of_texts(tools: Sequence[ToolCall | str] | None) -> bool:
+def _of_texts(tools: Sequence[ToolCall | str]) -> bool:
     """Whether expected calls hold plain values only: a query can be slow, and a function is code."""
-    for wanted in tools or ():
+    for wanted in tools:
         if not isinstance(wanted, str):
             for value in wanted.args.values():
                 if type(value) not in _PLAIN:
@@ -125,13 +150,10 @@ def metrics_for(
 ) -> dict[str, Metric]:
     """What measures a run of `case`: its expectations, its own metrics, and those given."""
     implied = expected_of(case) if expectations and case.implied else {}
-    asked: dict[str, Metric] = {}
-    if case.metrics:
-        _add(case.metrics, asked, f"case {case.id!r}")
-    added: dict[str, Metric] = {}
-    _add(given, added, "the run")
-    if not asked and not added:
+    if not case.metrics and not given:
         return implied
+    asked = _by_name(case.metrics, f"case {case.id!r}")
+    added = _by_name(given, "the run")
     found = _uncovered(implied, added | asked) | asked
     for name, metric in added.items():
         found.setdefault(name, metric)
@@ -147,13 +169,15 @@ def _uncovered(implied: dict[str, Metric], asked: dict[str, Metric]) -> dict[str
     return {n: m for n, m in implied.items() if covered.isdisjoint(getattr(m, "covers", ()))}
 
 
-def _add(given: Iterable[MetricLike], found: dict[str, Metric], where: str) -> None:
+def _by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
+    found: dict[str, Metric] = {}
     for item in given:
         metric = as_metric(item)
         name = metric.name
         if name in found:
             raise BadMetric(f"{where} has two metrics named {name!r}; give one of them a `name=`.")
         found[name] = metric
+    return found
 
 
 async def _measured(
@@ -176,16 +200,23 @@ async def _measured(
             found = await _in_time(found, seconds)
         # Our own metrics build their scores of JSON; a visitor's are looked at first.
         return found if _is_exact(metric) else as_outcome(found, metric.name)
-    except Refusal:
-        raise
-    except asyncio.CancelledError:
+    except BaseException as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
+        return _broken(error)
+
+
+def _broken(error: BaseException) -> Unmeasured:
+    """What a metric's failure comes to; what is not the metric's own is raised again."""
+    if isinstance(error, Refusal):
+        raise error
+    if isinstance(error, asyncio.CancelledError):
         # Only a cancellation of this very task is meant for us; others leaked from the metric.
         task = asyncio.current_task()
         if task is None or task.cancelling():
-            raise
+            raise error
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
+    if isinstance(error, (Exception, SystemExit)):
         return Unmeasured(told(error))
+    raise error
 
 
 def _is_exact(metric: Metric) -> bool:

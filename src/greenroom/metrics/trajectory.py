@@ -199,15 +199,16 @@ def sides_of(
 
 def share_in_place(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> float:
     """The share of positions that match; 0 if there are more or fewer calls than expected."""
-    if len(wanted) != len(made):
+    count = len(wanted)
+    if count != len(made):
         return 0.0
-    return sum(map(_fits, wanted, made)) / len(wanted) if wanted else 1.0
-
-
-def _fits(want: Wanted, made: ToolCalled) -> bool:
-    if isinstance(want, str):
-        return want == made.tool
-    return want.tool == made.tool and _same_args(want.args, made.args)
+    fitting = 0
+    for want, have in zip(wanted, made, strict=True):
+        if isinstance(want, str):
+            fitting += want == have.tool
+        elif want.tool == have.tool and _same_args(want.args, have.args):
+            fitting += 1
+    return fitting / count if count else 1.0
 
 
 def _same_args(wanted: Mapping[str, Json], args: Mapping[str, Json]) -> bool:

@@ -28,7 +28,10 @@ class PlayedTurn(NamedTuple):
     @property
     def response(self) -> str:
         """The agent's last words in this turn, or nothing."""
-        for event in reversed(self.ledger[self.begin : self.end]):
+        _, _, ledger, begin, end = self
+        if end == len(ledger):
+            return _last_words(ledger, begin)
+        for event in reversed(ledger[begin:end]):
             if type(event) is AgentSaid and event.voice == "agent":
                 return event.text
         return ""
@@ -36,11 +39,26 @@ class PlayedTurn(NamedTuple):
     @property
     def calls(self) -> list[ToolCalled]:
         """The agent's tool calls in this turn."""
-        trail, begin, end = self.ledger.trail(), self.begin, self.end
+        _, _, ledger, begin, end = self
+        trail = ledger.trail()
         # A call that was issued again stands in the index at its last place only.
         if trail.has_repeated_calls:
-            return calls_in(self.ledger[begin:end])
-        return [call for call in trail.called.values() if begin <= call.seq < end]
+            return calls_in(ledger[begin:end])
+        found: list[ToolCalled] = []
+        for call in trail.called.values():
+            if begin <= call.seq < end:
+                found.append(call)  # noqa: PERF401 - few calls: a list display is the dearer way
+        return found
+
+
+def _last_words(ledger: Ledger, begin: int) -> str:
+    """What the agent said last, if it was after `begin`."""
+    place, text = begin, ""
+    # The last words of each path, of which there are few; events there may be many.
+    for said in ledger.trail().spoken.values():
+        if said.seq >= place:
+            place, text = said.seq, said.text
+    return text
 
 
 def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
@@ -49,7 +67,7 @@ def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     length = len(ledger)
     run, so_far, played, found = _last
     if run is not ledger or so_far != length or played is not case:
-        found = _played_turns(case, ledger)
+        found = turns_of(case, ledger)
         _last = (ledger, length, case, found)
     return found
 
@@ -57,10 +75,16 @@ def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
 _last: tuple[Ledger | None, int, Case | None, Sequence[PlayedTurn]] = (None, 0, None, ())
 
 
-def _played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
+def turns_of(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
+    """The same, looked for anew."""
+    script, rounds = case.script, ledger.trail().rounds
+    if len(script) == len(rounds) == 1 and script[0].says and type(rounds[0]) is UserSaid:
+        # One message, and all that came of it: most runs are no longer than that.
+        expect, begin = script[0].expect, rounds[0].seq
+        return () if expect is None else (PlayedTurn(1, expect, ledger, begin, len(ledger)),)
     spans = _spans(case, ledger)
     found: list[PlayedTurn] = []
-    for index, turn in enumerate(case.script):
+    for index, turn in enumerate(script):
         if turn.expect is not None:
             begin, end = spans.get(index, (0, 0))
             found.append(PlayedTurn(index + 1, turn.expect, ledger, begin, end))
