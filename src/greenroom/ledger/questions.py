@@ -195,18 +195,25 @@ class Spending:
 
 def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
     """What the models of one side used and cost, and which they were."""
-    read = written = 0
     told = voice == "user" or "models" not in unseen(ledger)
+    return spending_on(ledger.trail(voice), told=told)
+
+
+def spending_on(trail: Trail, *, told: bool) -> Spending:
+    """The same of one trail, unknown unless every model call was `told`."""
+    read = written = 0
     cost: float | None = 0.0 if told else None
     models: dict[str, int] = {}
-    for event in ledger.trail(voice).replied:
-        name = event.model if event.source == "live" else f"{event.model} ({event.source})"
-        models[name] = models.get(name, 0) + 1
-        cost = None if cost is None or event.cost is None else cost + event.cost
-        if event.usage is None:
+    for event in trail.replied:
+        name, source, price, used = event.model, event.source, event.cost, event.usage
+        if source != "live":
+            name = f"{name} ({source})"
+        models[name] = models[name] + 1 if name in models else 1
+        cost = None if cost is None or price is None else cost + price
+        if used is None:
             told = False
         else:
-            read, written = read + event.usage.input, written + event.usage.output
+            read, written = read + used.input, written + used.output
     return Spending(_used(read, written) if told else None, cost, models)
 
 
@@ -238,7 +245,7 @@ def seconds(ledger: Ledger) -> float:
     if first is None or last is None:
         return 0.0
     if not ledger.trail().resumed:
-        return max(0.0, last.at - first.at)
+        return last.at - first.at if last.at > first.at else 0.0
     pairs = pairwise(ledger)
     worked = (b.at - a.at for a, b in pairs if not isinstance(b, RunResumed))
     return sum(max(0.0, span) for span in worked)

@@ -38,11 +38,16 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
     end = questions.ended(ledger)
     if end is not None and end.reason == "error":
         return _of_error(end, ledger)
-    if spoiled := [why for name, found in scores.items() if (why := _spoiled(name, found))]:
+    spoiled: list[str] = []
+    failed: list[str] = []
+    for name, found in scores.items():
+        if isinstance(found, Score):
+            if not found.passed:
+                failed.append(f"{name}: {found.reason}")
+        elif isinstance(found, Unmeasured) and found.phase == "user_agent":
+            spoiled.append(f"{name}: {found.why}")
+    if spoiled:
         return Blame("user", spoiled)
-    failed = [
-        f"{n}: {o.reason}" for n, o in scores.items() if isinstance(o, Score) and not o.passed
-    ]
     if end is not None and end.reason in _LIMITS:
         failed.append(f"the run was cut at {end.reason}")
     if not failed:
@@ -64,20 +69,15 @@ def _of_error(end: RunEnded, ledger: Ledger) -> Blame:
     return Blame("agent" if end.phase == "agent" else "undecided", [end.error])
 
 
-def _spoiled(name: str, outcome: Outcome) -> str:
-    """How the user kept a metric from measuring, if it did."""
-    if isinstance(outcome, Unmeasured) and outcome.phase == "user_agent":
-        return f"{name}: {outcome.why}"
-    return ""
-
-
 def _impossible(case: Case, ledger: Ledger) -> list[str]:
     """Expected calls of tools that the agent does not have."""
-    answered = {end.tool for end in ledger.trail().results.values() if end.source != "refused"}
+    unheard = dict.fromkeys(_expected_tools(case))
+    for end in ledger.trail().results.values():
+        if end.source != "refused":
+            unheard.pop(end.tool, None)
     # Who answered is there: most runs need no look at the whole graph.
-    unheard = [name for name in dict.fromkeys(_expected_tools(case)) if name not in answered]
-    first = questions.started(ledger)
-    lists = list(_tool_lists(first.agent)) if first is not None and unheard else []
+    first = questions.started(ledger) if unheard else None
+    lists = [] if first is None else list(_tool_lists(first.agent))
     if not lists:
         return []
     offered = sorted({name for tools in lists for name in tools})

@@ -170,8 +170,7 @@ def concluded(
     keep_ledger: bool = True,
 ) -> CaseResult:
     """The verdict on a finished run; `judging` is the ledger of what the metrics asked models."""
-    end = questions.ended(ledger)
-    return _told(case, ledger, scores, end, _problem(end, scores), judging, keep_ledger)
+    return _told(case, ledger, scores, None, judging, keep_ledger)
 
 
 def unmeasured(
@@ -183,23 +182,23 @@ def unmeasured(
     keep_ledger: bool = True,
 ) -> CaseResult:
     """The verdict on a finished run that could not be measured: what it took is known all the same."""
-    end, problem = questions.ended(ledger), _described(error, "metric")
-    return _told(case, ledger, {}, end, problem, judging, keep_ledger)
+    return _told(case, ledger, {}, _described(error, "metric"), judging, keep_ledger)
 
 
 def _told(
     case: Case,
     ledger: Ledger,
     scores: Mapping[str, Outcome],
-    end: RunEnded | None,
     error: Problem | None,
     judging: Ledger | None,
     keep_ledger: bool,
 ) -> CaseResult:
-    agent = questions.spending(ledger)
+    end, unseen, trail = questions.ended(ledger), questions.unseen(ledger), ledger.trail()
+    agent = questions.spending_on(trail, told="models" not in unseen)
     user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
     reason = None if end is None else end.reason
+    error = _problem(end, scores) if error is None else error
     status = _status(reason, error, scores)
     is_brief = not keep_ledger and status != "passed"
     return CaseResult(
@@ -210,7 +209,7 @@ def _told(
         scores=dict(scores),
         ended=reason,
         error=error,
-        turns=questions.turns(ledger),
+        turns=len(trail.rounds),
         seconds=questions.seconds(ledger),
         usage=agent.usage,
         cost=agent.cost,
@@ -220,7 +219,7 @@ def _told(
         judge_cost=judges.cost,
         models=agent.models,
         user_models=user.models,
-        notes=tuple([UNSEEN[calls] for calls in questions.unseen(ledger)]),
+        notes=tuple([UNSEEN[calls] for calls in unseen]) if unseen else (),
         judge_models=judges.models,
         kept=ledger if keep_ledger else None,
         asked=case,
@@ -270,9 +269,10 @@ def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem | N
         return Problem(end.phase or "system", end.error, end.error_type)
     applied = False
     for outcome in scores.values():
-        if isinstance(outcome, Unmeasured):
+        if isinstance(outcome, Score):
+            applied = True
+        elif isinstance(outcome, Unmeasured):
             return Problem(_whose(scores), _whys(scores, Unmeasured), "Unmeasured")
-        applied = applied or isinstance(outcome, Score)
     if applied:
         return None
     why = f" ({whys})" if (whys := _whys(scores, NotApplicable)) else ""
