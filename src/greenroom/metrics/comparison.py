@@ -101,9 +101,7 @@ class Sides(Generic[Want, Made]):
         """What is wrong, whatever the match type makes of it."""
         fitting = self.fitting()
         # Where nothing fits there is nothing to pair.
-        pairs = (
-            most_pairs(fitting, pairs_in_order(fitting, len(self.made))) if any(fitting) else {}
-        )
+        pairs = most_pairs(fitting, pairs_in_order(fitting, len(self.made))) if any(fitting) else {}
         unmet = [i for i in range(len(self.wanted)) if i not in pairs]
         left = sorted(set(range(len(self.made))) - set(pairs.values()))
         tried = self._tries(unmet, left)

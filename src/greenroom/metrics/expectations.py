@@ -19,7 +19,7 @@ from greenroom.metrics.builtin import shown_value
 from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import problems_of
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted
-from greenroom.metrics.trajectory import share_in_place, sides_of
+from greenroom.metrics.trajectory import difference_of, share_in_place
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
 Met = tuple[float, Sequence[str], Sequence[str], Mapping[str, Json]]
@@ -57,11 +57,11 @@ class Expectation:
         evidence: list[str] = []
         details: list[dict[str, Json]] = []
         for turn in turns:
-            number, expect, _, begin, end = turn
-            wanted = getattr(expect, self.field)
+            wanted = getattr(turn.expect, self.field)
             if not wanted and (wanted is None or not self.heeds_empty):
                 continue
-            met = self.met(turn) if begin < end else _NEVER_REACHED
+            number = turn.number
+            met = self.met(turn) if turn.begin < turn.end else _NEVER_REACHED
             if met is None:
                 return Unmeasured(f"the agent's response is empty in turn {number}")
             value, wrong, seen, more = met
@@ -109,11 +109,11 @@ class ExpectedTools(Expectation):
         wanted, made = turn.expect.tools or (), turn.calls
         seen: list[str] = []
         for call in made:
-            seen.append(call_text(call.tool, call.args))  # noqa: PERF401 - there are few
+            seen.append(call_text(call.tool, call.args))
         value = share_in_place(wanted, made)
         if value == 1:
             return 1.0, (), seen or _NO_CALLS, _NOTHING
-        found = sides_of(wanted, made).difference().details
+        found = difference_of(wanted, made)
         return value, problems_of(found), seen or _NO_CALLS, found
 
 

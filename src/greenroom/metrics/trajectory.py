@@ -197,6 +197,18 @@ def sides_of(
     return Sides(wanted, made, compare.fit, _same_tool, wanted_text, _made_text, groups)
 
 
+def difference_of(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> dict[str, Json]:
+    """What is missing, extra, misplaced or called with wrong arguments, of calls that do not fit."""
+    if len(wanted) != 1 or len(made) != 1:
+        return sides_of(wanted, made).difference().details
+    # One call for another, as it mostly is: there is nothing to pair and nothing to move.
+    want, have = wanted_text(wanted[0]), _made_text(made[0])
+    if _same_tool(wanted[0], made[0]):
+        wrong = f"{have} instead of {want}"
+        return {"missing": [], "extra": [], "misplaced": [], "wrong_arguments": [wrong]}
+    return {"missing": [want], "extra": [have], "misplaced": [], "wrong_arguments": []}
+
+
 def share_in_place(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> float:
     """The share of positions that match; 0 if there are more or fewer calls than expected."""
     count = len(wanted)

@@ -1,16 +1,17 @@
 """Which events belong to which turn of a case's script."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from greenroom.cases.case import Case, Expect
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, UserSaid
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
 from greenroom.metrics.calls import calls_in
 
 
-class PlayedTurn(NamedTuple):
+@record
+class PlayedTurn:
     """A scripted turn that expects something, and where in the ledger it was played."""
 
     number: int
@@ -28,7 +29,7 @@ class PlayedTurn(NamedTuple):
     @property
     def response(self) -> str:
         """The agent's last words in this turn, or nothing."""
-        _, _, ledger, begin, end = self
+        ledger, begin, end = self.ledger, self.begin, self.end
         if end == len(ledger):
             return _last_words(ledger, begin)
         for event in reversed(ledger[begin:end]):
@@ -39,7 +40,7 @@ class PlayedTurn(NamedTuple):
     @property
     def calls(self) -> list[ToolCalled]:
         """The agent's tool calls in this turn."""
-        _, _, ledger, begin, end = self
+        ledger, begin, end = self.ledger, self.begin, self.end
         trail = ledger.trail()
         # A call that was issued again stands in the index at its last place only.
         if trail.has_repeated_calls:
@@ -47,7 +48,7 @@ class PlayedTurn(NamedTuple):
         found: list[ToolCalled] = []
         for call in trail.called.values():
             if begin <= call.seq < end:
-                found.append(call)  # noqa: PERF401 - few calls: a list display is the dearer way
+                found.append(call)
         return found
 
 
