@@ -181,6 +181,25 @@ async def test_a_response_is_compared_with_the_last_words_of_its_turn():
     assert found.reason == "turn 2: said 'No.'; expected 'Done.'"
 
 
+@pytest.mark.parametrize("after", [[], user("two")])
+async def test_the_last_words_of_a_turn_are_those_said_last_whoever_said_them(after):
+    said = [
+        AgentSaid(text="First.", path="a"),
+        AgentSaid(text="Second.", path="b"),
+        AgentSaid(text="Third.", path="a"),
+        AgentSaid(text="Aside.", path="c", voice="user"),
+    ]
+    case = two_turns(Expect(response="Third."), None)
+    assert (await outcome("response", case, run(user("one"), said, after))).passed
+
+
+@pytest.mark.parametrize("after", [[], user("three")])
+async def test_words_of_an_earlier_turn_are_no_response(after):
+    case = two_turns(None, Expect(response="Done."))
+    found = await outcome("response", case, run(user("one"), agent("Done."), user("two"), after))
+    assert found == Unmeasured("the agent's response is empty in turn 2")
+
+
 async def test_contained_texts_count_by_their_share():
     case = two_turns(Expect(contains=["a", "b", "c", "d"]), Expect(contains="e"))
     found = await outcome("contains", case, run(user("one"), agent("a b"), user("two"), agent("e")))

@@ -9,10 +9,10 @@ import pytest
 
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, FenceBreach, ToolRefused
-from greenroom.ledger import Ledger, call
+from greenroom.ledger import Ledger, RunStarted, call
 from greenroom.metrics import called, contains, metric, score
 from greenroom.world import LiveWorld
-from metrics.runs import agent, run, tool, user, weather
+from metrics.runs import agent, changed, run, tool, user, weather
 
 CASE = Case(
     "paris",
@@ -109,6 +109,51 @@ async def test_a_cancellation_of_the_scoring_itself_goes_through():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def fails(value: object) -> bool:
+    raise ValueError(f"cannot look at {value!r}")
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        Expect(tools=["look", call("refund", order=7)], contains=["Done", "Bye"]),
+        Expect(tools=["look", call("refund", order=fails)], response="Done."),
+        Expect(tools=[], contains="Done", state={"session": {"step": fails}}),
+        Expect(contains="Done", response="Done."),
+    ],
+)
+@pytest.mark.parametrize("unseen", [(), ("tools",)])
+@pytest.mark.parametrize("words", ["Done.", " "])
+async def test_expectations_are_measured_alike_alone_and_beside_a_metric(expect, unseen, words):
+    case = Case("c", says="Hi", expect=expect)
+    began = [RunStarted(run_id="r", opaque=unseen)]
+    made = [*tool("look"), *tool("refund", order=8), *changed(session={"step": 1})]
+    ledger = Ledger([*began, *user("Hi"), *made, *agent(words)])
+    alone, beside = await score(ledger, case=case), await score(ledger, [fine], case)
+    assert alone.items() <= beside.items()
+    assert list(beside) == [*alone, "fine"]
+
+
+@pytest.mark.parametrize("others", [[], [fine]])
+async def test_a_refusal_inside_an_expectation_is_never_swallowed(others):
+    def acts(value: object) -> bool:
+        raise ToolRefused("a tool was called")
+
+    case = Case("c", says="Hi", expect=Expect(tools=[call("look", id=acts)]))
+    with pytest.raises(ToolRefused):
+        await score(run(user("Hi"), tool("look", id=7), agent("x")), others, case)
+
+
+@pytest.mark.parametrize("others", [[], [fine]])
+async def test_a_key_that_is_pressed_while_an_expectation_is_measured_goes_through(others):
+    def pressed(value: object) -> bool:
+        raise KeyboardInterrupt
+
+    case = Case("c", says="Hi", expect=Expect(tools=[call("look", id=pressed)]))
+    with pytest.raises(KeyboardInterrupt):
+        await score(run(user("Hi"), tool("look", id=7), agent("x")), others, case)
 
 
 async def test_a_metric_object_of_ones_own_that_returns_nonsense_is_unmeasured():

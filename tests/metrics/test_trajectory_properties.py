@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from greenroom import Case, Expect, Score
 from greenroom.ledger import Ledger, RunEnded, RunStarted, ToolCall, ToolCalled, UserSaid
 from greenroom.metrics import MatchType, tool_trajectory_avg_score
+from greenroom.metrics.expectations import ExpectedTools
 from greenroom.metrics.pairing import in_order, most_pairs, pairs_in_order
 
 names = st.sampled_from("abc")
@@ -44,6 +45,19 @@ def test_where_order_does_not_count_it_does_not_count(wanted, made, random):
     for mode in (MatchType.ANY_ORDER, MatchType.UNORDERED, MatchType.SUPERSET, MatchType.SUBSET):
         assert value(wanted, made, mode) == value(wanted, shuffled, mode)
         assert value(wanted, made, mode) == value(random.sample(wanted, len(wanted)), made, mode)
+
+
+@given(wanted, made)
+def test_what_a_case_expects_is_told_as_the_metric_for_it_tells_it(wanted, made):
+    case = Case("c", says="Hi", expect=Expect(tools=wanted))
+    implied: Any = ExpectedTools().measure(case, ran(made), None)
+    asked: Any = compared(wanted, made, MatchType.EXACT)
+    assert implied.value == asked.value
+    if not implied.passed:
+        differs = implied.details[0]
+        told = {**asked.details["compared"][0], **differs}
+        assert told == asked.details["compared"][0]
+        assert asked.reason == implied.reason
 
 
 @given(wanted, made)
