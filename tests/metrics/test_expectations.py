@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
-from greenroom.ledger import AgentSaid, Ledger, ToolCalled, call
+from greenroom.ledger import AgentSaid, Event, Ledger, ToolCalled, call
 from greenroom.metrics import metric, score
 from greenroom.metrics.expectations import ExpectedTools
 from metrics.runs import agent, answered, answered_tool, changed, run, tool, user
@@ -183,7 +183,7 @@ async def test_a_response_is_compared_with_the_last_words_of_its_turn():
 
 @pytest.mark.parametrize("after", [[], user("two")])
 async def test_the_last_words_of_a_turn_are_those_said_last_whoever_said_them(after):
-    said = [
+    said: list[Event] = [
         AgentSaid(text="First.", path="a"),
         AgentSaid(text="Second.", path="b"),
         AgentSaid(text="Third.", path="a"),
