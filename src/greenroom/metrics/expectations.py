@@ -6,7 +6,7 @@ only if every one of them is met. A turn that the run never came to is not met.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.parts import Metric
@@ -29,6 +29,7 @@ A bare tuple, because every expectation of every run makes one.
 """
 
 _NOTHING: Mapping[str, Json] = {}
+_AS_EXPECTED = "as expected"
 _NO_CALLS = ("no calls",)
 _NEVER_REACHED: Met = (0.0, ("never reached",), (), _NOTHING)
 
@@ -52,35 +53,52 @@ class Expectation:
 
     def over(self, turns: Sequence[PlayedTurn]) -> Outcome:
         """The mean over those of these turns that expect something here."""
-        values: list[float] = []
-        problems: list[str] = []
-        evidence: list[str] = []
-        details: list[dict[str, Json]] = []
+        found: list[Score] = []
         for turn in turns:
-            wanted = getattr(turn.expect, self.field)
-            if not wanted and (wanted is None or not self.heeds_empty):
-                continue
-            number = turn.number
-            met = self.met(turn) if turn.begin < turn.end else _NEVER_REACHED
-            if met is None:
-                return Unmeasured(f"the agent's response is empty in turn {number}")
-            value, wrong, seen, more = met
-            values.append(value)
-            details.append({"turn": number, "value": value, **more})
-            for line in seen:
-                evidence.append(f"turn {number}: {line}")
-            if wrong:
-                problems.append(f"turn {number}: {'; '.join(wrong)}")
-        if not values:
+            one = self._of(turn)
+            if isinstance(one, Score):
+                found.append(one)
+            elif one is not None:
+                return one
+        if len(found) == 1:
+            return found[0]
+        if not found:
             return NotApplicable(f"no turn of the case has Expect({self.field}=...)")
+        return self._mean(found)
+
+    def _of(self, turn: PlayedTurn) -> Score | Unmeasured | None:
+        """What one turn comes to; None if it expects nothing here."""
+        wanted = getattr(turn.expect, self.field)
+        if not wanted and (wanted is None or not self.heeds_empty):
+            return None
+        number = turn.number
+        met = self.met(turn) if turn.begin < turn.end else _NEVER_REACHED
+        if met is None:
+            return Unmeasured(f"the agent's response is empty in turn {number}")
+        value, wrong, seen, more = met
+        evidence: list[str] = []
+        for line in seen:
+            evidence.append(f"turn {number}: {line}")
         return Score(
-            sum(values) / len(values),
+            value,
+            not wrong,
+            threshold=1.0,
+            name=self.name,
+            reason=f"turn {number}: {'; '.join(wrong)}" if wrong else _AS_EXPECTED,
+            evidence=evidence,
+            details=[{"turn": number, "value": value, **more}],
+        )
+
+    def _mean(self, turns: Sequence[Score]) -> Score:
+        problems = [one.reason for one in turns if not one.passed]
+        return Score(
+            sum([one.value for one in turns]) / len(turns),
             not problems,
             threshold=1.0,
             name=self.name,
-            reason=". ".join(problems) if problems else "as expected",
-            evidence=evidence,
-            details=details,
+            reason=". ".join(problems) if problems else _AS_EXPECTED,
+            evidence=[line for one in turns for line in one.evidence],
+            details=[part for one in turns for part in cast("list[Json]", one.details)],
         )
 
     def met(self, turn: PlayedTurn) -> Met | None:

@@ -81,7 +81,8 @@ def _only_expected(measures: Mapping[str, Metric]) -> TypeGuard[Mapping[str, Exp
 
 def _met(measures: Mapping[str, Expectation], case: Case, ledger: Ledger) -> dict[str, Outcome]:
     """How far each expectation is met. None of them waits or is critical, so this is one pass."""
-    turns, found = turns_of(case, ledger), dict[str, Outcome]()
+    turns = turns_of(case, ledger)
+    found: dict[str, Outcome] = {}
     for name, metric in measures.items():
         unseen = unseen_calls(ledger) if metric.field == "tools" else None
         try:
@@ -135,7 +136,7 @@ def _compares(metric: Metric) -> bool:
 def _of_texts(tools: Sequence[ToolCall | str]) -> bool:
     """Whether expected calls hold plain values only: a query can be slow, and a function is code."""
     for wanted in tools:
-        if not isinstance(wanted, str):
+        if isinstance(wanted, ToolCall):
             for value in wanted.args.values():
                 if type(value) not in _PLAIN:
                     return False

@@ -8,6 +8,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.ledger.events import ModelReplied, ToolCalled
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import plain_query
 from greenroom.ledger.records import record
@@ -215,11 +216,12 @@ def share_in_place(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> floa
     if count != len(made):
         return 0.0
     fitting = 0
-    for want, have in zip(wanted, made, strict=True):
-        if isinstance(want, str):
+    for place, want in enumerate(wanted):
+        have = made[place]
+        if isinstance(want, ToolCall):
+            fitting += want.tool == have.tool and _same_args(want.args, have.args)
+        else:
             fitting += want == have.tool
-        elif want.tool == have.tool and _same_args(want.args, have.args):
-            fitting += 1
     return fitting / count if count else 1.0
 
 

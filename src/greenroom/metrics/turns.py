@@ -29,10 +29,19 @@ class PlayedTurn:
     @property
     def response(self) -> str:
         """The agent's last words in this turn, or nothing."""
-        ledger, begin, end = self.ledger, self.begin, self.end
-        if end == len(ledger):
-            return _last_words(ledger, begin)
-        for event in reversed(ledger[begin:end]):
+        place, end, text = self.begin, self.end, ""
+        # The last words of each path, of which there are few; events there may be many.
+        for said in self.ledger.trail().spoken.values():
+            seq = said.seq
+            if seq >= end:
+                return self._looked_for()
+            if seq >= place:
+                place, text = seq, said.text
+        return text
+
+    def _looked_for(self) -> str:
+        """The response of a turn after which somebody spoke again."""
+        for event in reversed(self.ledger[self.begin : self.end]):
             if type(event) is AgentSaid and event.voice == "agent":
                 return event.text
         return ""
@@ -50,16 +59,6 @@ class PlayedTurn:
             if begin <= call.seq < end:
                 found.append(call)
         return found
-
-
-def _last_words(ledger: Ledger, begin: int) -> str:
-    """What the agent said last, if it was after `begin`."""
-    place, text = begin, ""
-    # The last words of each path, of which there are few; events there may be many.
-    for said in ledger.trail().spoken.values():
-        if said.seq >= place:
-            place, text = said.seq, said.text
-    return text
 
 
 def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
