@@ -53,6 +53,9 @@ class Expectation:
 
     def over(self, turns: Sequence[PlayedTurn]) -> Outcome:
         """The mean over those of these turns that expect something here."""
+        # Most cases have one turn, and nothing to take the mean of.
+        if len(turns) == 1 and (alone := self._of(turns[0])) is not None:
+            return alone
         found: list[Score] = []
         for turn in turns:
             one = self._of(turn)

@@ -267,13 +267,13 @@ def skipped(case: Case, why: str) -> CaseResult:
 def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem | None:
     if end is not None and end.reason == "error":
         return Problem(end.phase or "system", end.error, end.error_type)
-    applied = False
+    is_evaluated = False
     for outcome in scores.values():
         if isinstance(outcome, Score):
-            applied = True
+            is_evaluated = True
         elif isinstance(outcome, Unmeasured):
             return Problem(_whose(scores), _whys(scores, Unmeasured), "Unmeasured")
-    if applied:
+    if is_evaluated:
         return None
     why = f" ({whys})" if (whys := _whys(scores, NotApplicable)) else ""
     return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")
