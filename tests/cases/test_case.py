@@ -1,5 +1,9 @@
 """A case that cannot be played is refused where it is written, with what to write instead."""
 
+import re
+from collections import UserDict, UserList
+from dataclasses import fields
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -62,6 +66,37 @@ def test_a_case_says_what_is_wrong_with_it(given: dict[str, Any], told: str) -> 
     wrong: dict[str, Any] = {"id": "a", **given}
     with pytest.raises(BadCase, match=told):
         Case(**wrong)
+
+
+_FREE = {"user", "bridge", "agent"}  # may be anybody's object
+
+
+@pytest.mark.parametrize("part, given", [(Case, {"id": "a"}), (Turn, {"says": "Hi"}), (Expect, {})])
+def test_no_field_takes_what_it_cannot_be(part: Any, given: dict[str, Any]) -> None:
+    names = {p.name for p in fields(part) if p.init} - _FREE
+    assert names
+    for name in names:
+        wrong = object() if name != "id" else 7
+        with pytest.raises(BadCase, match=re.escape(repr(wrong))):
+            part(**{**given, name: wrong})
+
+
+def test_uncommon_sequences_and_mappings_will_do_as_well() -> None:
+    few = UserList(["refund"])
+    expect = Expect(tools=few, contains=("a", "b"), intermediate=few, state=UserDict(), extra={})
+    case = Case(
+        "a",
+        expect=expect,
+        mocks=UserDict(refund="ok"),
+        allow_tools=few,
+        state=MappingProxyType({"session": {}}),
+        tags=few,
+        metrics=("response_match_score",),
+        now=5,
+        extra=UserDict(),
+    )
+    assert case.script == (Turn("", expect),)
+    assert Case("b", turns=UserList([Turn("Hi", extra=UserDict())])).script[0].says == "Hi"
 
 
 @pytest.mark.parametrize(
