@@ -49,7 +49,9 @@ def case_data(case: Case) -> dict[str, Json]:
     if case.turns:
         data["turns"] = [_turn_data(turn) for turn in case.turns]
     if case.mocks:
-        data["mocks"] = {tool: mock_data(mock) for tool, mock in case.mocks.items()}
+        data["mocks"] = mocks = {}
+        for tool, mock in case.mocks.items():
+            mocks[tool] = mock_data(mock)
     if case.allow_tools:
         data["allow_tools"] = [t if isinstance(t, str) else _live(t) for t in case.allow_tools]
     if case.state:
@@ -131,16 +133,17 @@ def expect_data(expect: Expect) -> dict[str, Json]:
     """An expectation as JSON; what is not set is left out."""
     data: dict[str, Json] = {}
     if expect.tools is not None:
-        data["tools"] = [
-            wanted
-            if isinstance(wanted, str)
-            else {"tool": wanted.tool, "args": plain_query(wanted.args)}
-            for wanted in expect.tools
-        ]
+        calls: list[Json] = []
+        data["tools"] = calls
+        for wanted in expect.tools:
+            if not isinstance(wanted, str):
+                wanted = {"tool": wanted.tool, "args": plain_query(wanted.args)}
+            calls.append(wanted)
     if expect.response is not None:
         data["response"] = expect.response
-    if expect.contains is not None:
-        data["contains"] = plain(expect.contains)
+    contains = expect.contains
+    if contains is not None:
+        data["contains"] = contains if type(contains) is str else plain(contains)
     if expect.state is not None:
         data["state"] = plain_query(expect.state)
     if expect.reference is not None:

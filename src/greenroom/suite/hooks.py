@@ -79,7 +79,8 @@ class Hooks:
 
     def case_started(self, case: Case) -> None:
         """A case begins."""
-        self._tell("on_case_start", case)
+        if self._ears:
+            self._tell("on_case_start", case)
 
     def happened(self, case: Case, event: Event) -> None:
         """Something was written into the ledger of a case."""

@@ -34,6 +34,8 @@ class Settings:
     keep_ledgers: bool = True
     budget: Budget | None = None
     hooks: Hooks = field(default_factory=Hooks)
+    is_heard: bool = field(init=False)
+    """Whether anybody but the recorder hears of the events."""
 
     def purse(self, play: Play) -> Hashable:
         """Under which name the budget keeps what is set aside for a trial of this evaluation."""
@@ -43,6 +45,8 @@ class Settings:
         if self.on_error not in get_args(OnError):
             known = ", ".join(get_args(OnError))
             raise BadInput(f"on_error={self.on_error!r} is none of {known}.")
+        is_heard = self.budget is not None or self.hooks.hears("on_event")
+        object.__setattr__(self, "is_heard", is_heard)
 
 
 async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
@@ -50,7 +54,7 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     case = take.play.case
     try:
         ledger = await _simulated(agent, take, settings)
-        while went_back(take, ledger):
+        while take.ledger is not None and went_back(take, ledger):
             ledger = await _simulated(agent, take, settings)
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
@@ -84,15 +88,14 @@ def heard_by(
     written: Callable[[Event], None] | None, take: Take, settings: Settings
 ) -> Callable[[Event], None] | None:
     """Everybody who wants to hear of the events of a take; None if nobody does."""
-    is_told = settings.hooks.hears("on_event")
-    if settings.budget is None and not is_told:
+    if not settings.is_heard:
         return written
     ears: list[Callable[[Event], None]] = []
     if written is not None:
         ears.append(written)
     if settings.budget is not None:
         ears.append(partial(settings.budget.hear, settings.purse(take.play)))
-    if is_told:
+    if settings.hooks.hears("on_event"):
         ears.append(partial(settings.hooks.happened, take.play.case))
     if len(ears) == 1:
         return ears[0]

@@ -102,9 +102,10 @@ def _budget(options: Options) -> Budget | None:
 def _make_ready(evalset: EvalSet, settings: Settings) -> None:
     """Find what is wrong with the metrics before the first case, and forgive what was before."""
     for case in evalset:
-        for given in case.metrics:
-            as_metric(given)
-        forgive(case.metrics)
+        if case.metrics:
+            for given in case.metrics:
+                as_metric(given)
+            forgive(case.metrics)
     forgive(settings.measuring.metrics)
 
 

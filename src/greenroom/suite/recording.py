@@ -1,7 +1,7 @@
 """Who writes a run down as it goes, if anybody does."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,8 +34,8 @@ class Recorder(Protocol):
         """Begin a trial, or go on where an earlier process was cut off."""
         ...
 
-    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
-        """Write a result down; `done` hears of it when it is safe."""
+    def keep(self, take: Take, result: CaseResult, done: Done) -> Awaitable[None] | None:
+        """Write a result down; `done` hears of it when it is safe. None: nobody need wait."""
         ...
 
     async def flush(self) -> None:
@@ -75,7 +75,7 @@ class Unrecorded:
         """A fresh beginning."""
         return Take(play)
 
-    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:  # noqa: ARG002
+    def keep(self, take: Take, result: CaseResult, done: Done) -> None:  # noqa: ARG002
         """A result is done when it is there."""
         done(result)
 

@@ -173,6 +173,9 @@ class Running:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self, waiting: Iterator[Play]) -> None:
+        """Play one trial after the other, and write down what came of each."""
+        # What is done for every trial is done here: a coroutine for each step would cost more
+        # than most of the steps.
         for play in waiting:
             if self.outlet is not None:
                 await self.outlet.room()
@@ -181,8 +184,17 @@ class Running:
                 why = await self._unaffordable(play, self.settings.budget)
             if why:
                 self._leave_out(play, f"not run: {why}")
-            else:
-                await self._trial(play)
+                continue
+            take = self._begun(play)
+            try:
+                result = await self._result(take)
+            except BaseException as error:
+                if not self._was_cut(error, play):
+                    raise
+                result = skipped(play.case, self.cancel.reason)
+            waits = self._ended(take, result)
+            if waits is not None:
+                await waits
 
     def _stopped(self) -> str:
         return self.stopped or self.cancel.reason or self.recorder.failure
@@ -193,57 +205,58 @@ class Running:
             budget.release(self.settings.purse(play))
         return why
 
-    async def _trial(self, play: Play) -> None:
-        """Play one trial, and write down what came of it."""
+    def _begun(self, play: Play) -> Take:
         take = self.recorder.take(play, self.agent)
         self.settings.hooks.case_started(play.case)
-        budget = self.settings.budget
-        result = await (self._played(take) if budget is None else self._paid_for(take, budget))
-        self.notes += [f"case {play.case.id!r}: {note}" for note in take.notes]
+        if self.settings.budget is not None:
+            self.settings.budget.carry(self.settings.purse(play), take.paid)
+        return take
+
+    def _was_cut(self, error: BaseException, play: Play) -> bool:
+        """Whether a trial was cut by the token, not by whoever waits for this run."""
+        if self.cancel.reason and isinstance(error, asyncio.CancelledError | Expired):
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+                return True
+        if self.settings.budget is not None:
+            self.settings.budget.release(self.settings.purse(play))
+        return False
+
+    def _ended(self, take: Take, result: CaseResult) -> Awaitable[None] | None:
+        """Pay for a trial, and write down what came of it; what to wait for, if anything."""
+        play = take.play
+        if result.status != "passed":
+            result = self._considered(result)
+        if play.trial != 1:
+            result = replace(result, trial=play.trial)
+        if self.settings.budget is not None:
+            self.settings.budget.settle(self.settings.purse(play), result)
+        if take.notes:
+            self.notes += [f"case {play.case.id!r}: {note}" for note in take.notes]
         if self.cancel.reason:
             # What was cut is not what would have happened; it is played again when the run goes on.
             self._leave_out(play, f"not finished: {self.cancel.reason}")
-            return
-        self._consider(result)
+            return None
         self.undone -= 1
-        await self.recorder.keep(take, result, partial(self._complete, play.position))
-
-    async def _paid_for(self, take: Take, budget: Budget) -> CaseResult:
-        """What was played, with its price taken from the budget."""
-        purse = self.settings.purse(take.play)
-        budget.carry(purse, take.paid)
-        try:
-            result = await self._played(take)
-        except BaseException:
-            budget.release(purse)
-            raise
-        budget.settle(purse, result)
-        return result
-
-    async def _played(self, take: Take) -> CaseResult:
-        try:
-            result = await self._result(take)
-        except (asyncio.CancelledError, Expired):
-            task = asyncio.current_task()
-            if not self.cancel.reason or task is None:
-                raise
-            # Cut by the token, not by whoever waits for this run.
-            task.uncancel()
-            return skipped(take.play.case, self.cancel.reason)
-        if result.status == "error" and self.settings.on_error == "skip":
-            result = replace(result, status="skipped", notes=(*result.notes, _LEFT_OUT))
-        return _numbered(result, take.play)
+        return self.recorder.keep(take, result, partial(self._complete, play.position))
 
     def _result(self, take: Take) -> Awaitable[CaseResult]:
         if self.pool is not None and not take.doubt:
             return self.pool.play(take)
         return play_case(self.agent, take, self.settings)
 
-    def _consider(self, result: CaseResult) -> None:
+    def _considered(self, result: CaseResult) -> CaseResult:
+        """What counts of a trial that did not pass, which may stop the run."""
+        if result.status == "error" and self.settings.on_error == "skip":
+            return replace(result, status="skipped", notes=(*result.notes, _LEFT_OUT))
+        if self.cancel.reason:
+            return result
         if result.status == "error" and self.settings.on_error == "stop":
             self.stopped = f"case {result.case_id!r} had an error before"
-        elif self.settings.fail_fast and not result.passed and result.status != "skipped":
+        elif self.settings.fail_fast and result.status != "skipped":
             self.stopped = f"case {result.case_id!r} did not pass"
+        return result
 
     def _leave_out(self, play: Play, why: str) -> None:
         self._complete(play.position, _numbered(skipped(play.case, why), play))
