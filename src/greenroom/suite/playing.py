@@ -1,13 +1,12 @@
 """One trial of one case: simulated, then measured; whatever breaks becomes its error."""
 
-from collections.abc import Awaitable, Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args
 
 from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
 from greenroom.ledger.events import Event
-from greenroom.ledger.ledger import Ledger
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.stage import simulate
 from greenroom.store.failpoints import failpoint
@@ -53,9 +52,20 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
     case = take.play.case
     try:
-        ledger = await _simulated(agent, take, settings)
-        while take.ledger is not None and went_back(take, ledger):
-            ledger = await _simulated(agent, take, settings)
+        while True:
+            if take.doubt:
+                raise InDoubt(take.doubt)
+            ledger = await simulate(
+                case,
+                agent,
+                ledger=take.ledger,
+                allow_tools=settings.allow_tools,
+                allow_unfenced=True,
+                allow_opaque=settings.allow_opaque,
+                on_event=heard_by(take.on_event, take, settings),
+            )
+            if take.ledger is None or not went_back(take, ledger):
+                break
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     failpoint("trial.played")
@@ -68,20 +78,6 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     for name, outcome in scores.items() if settings.hooks.hears("on_metric_complete") else ():
         settings.hooks.metric_completed(case, name, outcome)
     return concluded(case, ledger, scores, judging=judging, keep_ledger=is_kept)
-
-
-def _simulated(agent: Any, take: Take, settings: Settings) -> Awaitable[Ledger]:
-    if take.doubt:
-        raise InDoubt(take.doubt)
-    return simulate(
-        take.play.case,
-        agent,
-        ledger=take.ledger,
-        allow_tools=settings.allow_tools,
-        allow_unfenced=True,
-        allow_opaque=settings.allow_opaque,
-        on_event=heard_by(take.on_event, take, settings),
-    )
 
 
 def heard_by(

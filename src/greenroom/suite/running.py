@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import filterfalse, product
 from time import perf_counter, time
 from typing import TYPE_CHECKING
 
@@ -108,7 +109,7 @@ class Running:
     async def play(self) -> None:
         """Every trial of every case that is due, at most `concurrency` under way at once."""
         plays = self._plays()
-        due = [play for play in plays if not self.recorder.is_done(play)]
+        due = list(filterfalse(self.recorder.is_done, plays))
         self.undone = 0 if self.adaptive else len(due)
         # Thousands of earlier results take their time; who does not depend on them need not wait.
         is_first = bool(self.adaptive or self.settings.budget)
@@ -133,16 +134,17 @@ class Running:
         return self.pool.for_trials(len(due))
 
     def _plays(self) -> list[Play]:
-        trials = range(1, self.evalset.trials + 1)
-        pairs = ((case, trial) for case in self.evalset.cases for trial in trials)
+        pairs = product(self.evalset.cases, range(1, self.evalset.trials + 1))
         return [Play(position, case, trial) for position, (case, trial) in enumerate(pairs)]
 
     def _take_earlier(self, plays: Sequence[Play]) -> None:
         """Put the results of earlier processes in their places."""
-        places = {Key(play.case.id, play.trial): play for play in plays}
+        places: dict[Key, Play] = {}
         if self.settings.budget is not None:
             self.settings.budget.go_on(*self.recorder.spent)
         for key, result in self.recorder.earlier():
+            # Most runs have no earlier results, and need no places.
+            places = places or {Key(play.case.id, play.trial): play for play in plays}
             play = places[key]
             if self.settings.budget is not None:
                 self.settings.budget.learn(result, cost_so_far(result))
