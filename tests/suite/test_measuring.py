@@ -4,10 +4,13 @@ import json
 import socket
 from contextlib import suppress
 
-from greenroom import Agent, Case, Expect, Report, Score, Scripted, evaluate, tool
-from greenroom.ledger import Usage
+from greenroom import Agent, Case, Expect, Report, Score, Scripted, evaluate, simulate, tool
+from greenroom.ledger import Ledger, Usage
 from greenroom.metrics import contains, judge
 from greenroom.models import ModelReply
+from greenroom.suite.measuring import Measuring
+from greenroom.suite.playing import Settings, play_case
+from greenroom.suite.plays import Play, Take
 from greenroom.world.answers import AnswerCache
 
 HELLO = Agent("greeter", model=Scripted("Hello."))
@@ -54,6 +57,25 @@ async def test_a_run_without_judges_spent_nothing_on_them():
     report = await evaluate(HELLO, [CASE], metrics=[contains("Hello")])
     assert (report.judge_cost, report.judge_models) == (0.0, {})
     assert "judged by" not in str(report)
+
+
+async def test_what_only_compares_is_measured_alike_with_and_without_a_guard():
+    measuring = Measuring()
+    case = Case("hello", says="Hi", expect=Expect(tools=[], contains="Goodbye"))
+    assert not measuring.may_ask(case)
+    ledger = await simulate(case, HELLO)
+    unguarded = await measuring.outcomes(case, ledger, None)
+    assert unguarded == await measuring.outcomes(case, ledger, Ledger())
+    assert [o.passed for o in unguarded.values() if isinstance(o, Score)] == [True, False]
+
+
+async def test_what_judges_took_before_a_cut_counts_though_none_is_asked_any_more():
+    kind = judge("kind", "Was it kind?", model=Critic())
+    case = Case("hello", says="Hi", expect=Expect(contains="Hello"))
+    take = Take(Play(0, case), await simulate(case, HELLO))
+    await play_case(HELLO, take, Settings(measuring=Measuring(metrics=[kind])))
+    result = await play_case(HELLO, take, Settings(measuring=Measuring()))
+    assert (result.status, result.judge_cost) == ("passed", 0.25)
 
 
 async def test_an_answer_that_was_kept_is_not_paid_for_twice(tmp_path):

@@ -324,7 +324,7 @@ class _Judging(Measuring):
     served: ServedBackend[InferenceResult]
 
     async def outcomes(
-        self, case: Case, ledger: Ledger, judging: Ledger, on_event: OnEvent | None = None
+        self, case: Case, ledger: Ledger, judging: Ledger | None, on_event: OnEvent | None = None
     ) -> dict[str, Outcome]:
         """Every metric's outcome; no two have the same name."""
         # All that is ours to measure is among `metrics`, the case's own and what it expects too.

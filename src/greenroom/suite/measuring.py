@@ -43,18 +43,23 @@ class Measuring:
         """How long the metrics of a case may take, all together."""
         return self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
 
+    def may_ask(self, case: Case) -> bool:
+        """Whether measuring a run of `case` may ask models; what only compares does not."""
+        return not only_compares(case, self.metrics)
+
     def outcomes(
         self,
         case: Case,
         ledger: Ledger,
-        judging: Ledger,
+        judging: Ledger | None,
         on_event: OnEvent | None = None,
     ) -> Awaitable[dict[str, Outcome]]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
-        Answers that `judging` holds from before a cut are not asked for again.
+        Answers that `judging` holds from before a cut are not asked for again. Without one, it is
+        known that nobody may be asked.
         """
-        if only_compares(case, self.metrics):
+        if judging is None:
             return score(ledger, self.metrics, case, world=_NOWHERE)
         return self._in_time(case, ledger, FencedWorld(judging, Latch(), on_event=on_event))
 

@@ -69,15 +69,16 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     failpoint("trial.played")
-    on_judging = heard_by(take.on_judging, take, settings)
-    judging, is_kept = take.judging, settings.keep_ledgers
+    is_kept, measuring, judging, on_judging = settings.keep_ledgers, settings.measuring, None, None
+    if measuring.may_ask(case):
+        judging, on_judging = take.judging, heard_by(take.on_judging, take, settings)
     try:
-        scores = await settings.measuring.outcomes(case, ledger, judging, on_judging)
+        scores = await measuring.outcomes(case, ledger, judging, on_judging)
     except (Refusal, MetricsHung, BadInput) as error:
-        return unmeasured(case, ledger, error, judging=judging, keep_ledger=is_kept)
+        return unmeasured(case, ledger, error, judging=take.judged, keep_ledger=is_kept)
     for name, outcome in scores.items() if settings.hooks.hears("on_metric_complete") else ():
         settings.hooks.metric_completed(case, name, outcome)
-    return concluded(case, ledger, scores, judging=judging, keep_ledger=is_kept)
+    return concluded(case, ledger, scores, judging=take.judged, keep_ledger=is_kept)
 
 
 def heard_by(

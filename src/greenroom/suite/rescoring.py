@@ -188,7 +188,8 @@ class _Rescoring:
         if is_redacted(list(ledger)):
             return unmeasured(case, ledger, _lost_secrets())
         try:
-            scores = await self.measuring.outcomes(case, ledger, judging)
+            asked = judging if self.measuring.may_ask(case) else None
+            scores = await self.measuring.outcomes(case, ledger, asked)
         except (Refusal, MetricsHung, BadInput) as error:
             return unmeasured(case, ledger, error, judging=judging)
         kept = self._kept(before, case, ledger)
