@@ -157,7 +157,12 @@ class Turn:
     """What a file said of this turn beyond that."""
 
     def __post_init__(self) -> None:
-        if type(self.says) is not str or type(self.expect) is not Expect or self.extra is not None:
+        is_usual = (
+            type(self.says) is str
+            and (self.expect is None or type(self.expect) is Expect)
+            and self.extra is None
+        )
+        if not is_usual:
             _TURN.check(self)
 
 
