@@ -561,3 +561,40 @@ async def test_a_timer_that_a_case_set_for_itself_is_left_alone():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+async def test_work_that_ends_its_own_deadline_is_handed_over_like_any_other():
+    async def work(deadline: Deadline, error: Exception | None) -> int:
+        try:
+            await asyncio.sleep(0)
+            if error:
+                raise error
+            return 7
+        finally:
+            deadline.end()
+
+    for error in (None, KeyError("seven")):
+        deadline = Deadline(30)
+        task = await finish(work(deadline, error), deadline)
+        assert task.done()
+        assert repr(task.exception()) == repr(error)
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_work_that_would_end_its_deadline_itself_but_is_cancelled_before_it_begins():
+    async def work(deadline: Deadline) -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            deadline.end()
+
+    deadline = Deadline(30)
+    others = asyncio.all_tasks()
+    finishing = asyncio.create_task(finish(work(deadline), deadline))
+    while len(asyncio.all_tasks() - others) < 2:
+        await asyncio.sleep(0)
+    (task,) = asyncio.all_tasks() - others - {finishing}
+    task.cancel()
+    async with asyncio.timeout(AT_MOST):
+        assert (await finishing).cancelled()
+    assert_the_alarm_clock_is_nobodys()

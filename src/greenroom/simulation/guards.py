@@ -19,6 +19,8 @@ _PAUSE: Final = 0.05
 
 # The public functions spend microseconds on turning numbers into enums.
 _signals: Final[Any] = import_module("_signal")
+_SIGALRM: Final = int(signal.SIGALRM)
+_ITIMER_REAL: Final = int(signal.ITIMER_REAL)
 
 
 class Watched(Protocol):
@@ -81,6 +83,14 @@ class Alarm:
         """Whether SIGALRM is ours at this moment; code may have borrowed it and not given back."""
         return _signals.getsignal(signal.SIGALRM) is self._handler
 
+    def is_set_by(self, at: float) -> bool:
+        """Whether it rings at that time or before, as things are; asked for every deadline."""
+        return (
+            at >= self._rings_at
+            and _signals.getsignal(_SIGALRM) is self._handler
+            and _signals.getitimer(_ITIMER_REAL)[0] > 0
+        )
+
     def watch(self, watch: Watch) -> None:
         self._watches.add(watch)
         _signals.signal(signal.SIGALRM, self._handler)
@@ -88,7 +98,7 @@ class Alarm:
     def expect(self, at: float) -> None:
         """Be ready to ring at that time, if not before."""
         # Code that uses the timer for a while stops it when done, and ours with it.
-        if at < self._rings_at or not signal.getitimer(signal.ITIMER_REAL)[0]:
+        if not self.is_set_by(at):
             self.hurry()
 
     def hurry(self) -> None:

@@ -114,7 +114,7 @@ async def _play_out(stage: Stage, left: float) -> None:
     stage.world.deadline = monotonic() + left
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut
-    task = await finish(_enclosed(stage), deadline)
+    task = await finish(_enclosed(stage, deadline), deadline)
     if not task.done() and stage.enclosure is not None:
         # What cannot even be closed must not keep the whole process fenced.
         stage.enclosure.close()
@@ -194,7 +194,7 @@ def _begin(stage: Stage) -> None:
     stage.world.record(RunResumed())
 
 
-async def _enclosed(stage: Stage) -> EndReason:
+async def _enclosed(stage: Stage, deadline: Deadline) -> EndReason:
     """Play inside the fence, with tool bodies closed to direct calls."""
     # Not the stage itself: it holds the enclosure, and a ring of the two would outlive the run.
     case, latch = stage.case, stage.latch
@@ -214,6 +214,8 @@ async def _enclosed(stage: Stage) -> EndReason:
             raise AgentFailed(
                 f"the code of the case tried to end the process: {error!r}"
             ) from error
+        finally:
+            deadline.end()
 
 
 def _breached(case: Case, breach: Breach) -> str:

@@ -74,35 +74,45 @@ class Deadline:
         self._on_expired = on_expired
         self._over: asyncio.Future[None] | None = None
         self._knocks = 0
+        self._task: asyncio.Task[Any] | None = None
         self._watch: _Watch | None = None
 
-    def begin(self, task: asyncio.Task[Any]) -> None:
+    def begin(self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
         """Start the clock for a task of the running loop."""
         seconds = 0.0 if self.was_cut else min(self.seconds, YEAR)
         self._task = task
         self.due = self.expects_loop_at = time.monotonic() + seconds
-        self._watch = watch = _watch_here()
+        self._watch = watch = _watches.get(loop) or _watch_of(loop)
         watch.add(self)
 
     def over(
         self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop
     ) -> "asyncio.Future[None]":
-        """Start the clock; the future is done when the task is, or when it is given up."""
+        """Start the clock; the future is done when the work is, or when it is given up."""
         self._over = over = loop.create_future()
-        self.begin(task)
         task.add_done_callback(self._retire)
+        self.begin(task, loop)
         return over
 
     def end(self) -> None:
-        """Stop the clock: the work is over."""
-        if self._watch is not None:
-            self._watch.drop(self)
-            self._watch = None
+        """Stop the clock: the work is over.
 
-    def take_back(self) -> None:
-        """Uncancel the task, for work that goes on after this deadline."""
-        for _ in range(self._knocks):
-            self._task.uncancel()
+        Work in a task of its own may say so as its last act: its task has no need to tell then,
+        and whoever waits for it is called one round of the event loop earlier.
+        """
+        if (over := self._over) is not None and not over.done():
+            try:  # noqa: SIM105 - costs nothing, and this is done for every case
+                over.set_result(None)
+            except RuntimeError:
+                pass  # the loop has closed: nobody waits any more
+        # Without a watch nobody breaks in for this deadline; until then, the task tells after all.
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.drop(self)
+        # The task's context holds this deadline: the ring of the two would outlive the run.
+        task, self._task = self._task, None
+        if task is not None and over is not None:
+            task.remove_done_callback(self._retire)
 
     def cut(self) -> None:
         """End the work now rather than in time; any thread may ask for it."""
@@ -137,25 +147,28 @@ class Deadline:
 
     def knock(self, now: float) -> None:
         """Cancel the task once more; one that will not hear is given up."""
-        if self._watch is None or self._task.done():
+        task = self._task
+        if task is None or task.done():
             self.expects_loop_at = inf
             return
         self.expects_loop_at = now + _KNOCK
         self._knocks += 1
-        self._task.cancel()
+        task.cancel()
         self.expire()
         if self._over is not None and now >= self.due + _PATIENCE:
-            _close(self._task)
-            _settle(self._over)
+            self._give_up(task, self._over)
+
+    def _give_up(self, task: asyncio.Task[Any], over: "asyncio.Future[None]") -> None:
+        """Close the work; whoever waits for it goes on, even if that is no use either."""
+        if not over.done():
+            task.add_done_callback(_hear_out)
+        _close(task)
+        if not over.done():
+            over.set_result(None)
 
     def _retire(self, task: asyncio.Task[Any]) -> None:
         self.end()
-        # The task's context holds this deadline: the ring of the two would outlive the run.
-        del self._task
-        if not task.cancelled():
-            task.exception()  # seen: asyncio must not log what `finish` hands over
-        if self._over is not None:
-            _settle(self._over)
+        _hear_out(task)
 
 
 class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seconds)
@@ -166,7 +179,7 @@ class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seco
     as cancelled. Work that swallows both inside goes on: `finish` would leave it behind.
     """
 
-    __slots__ = ("_token",)
+    __slots__ = ("_token", "_whose")
 
     def __init__(
         self,
@@ -175,16 +188,17 @@ class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seco
         on_expired: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(seconds, on_expired)
-        self._task = task
+        self._whose = task
 
     def __enter__(self) -> Self:
         self._token: Token[Watched | None] = RUNNING.set(self)
-        self.begin(self._task)
+        self.begin(self._whose, asyncio.get_running_loop())
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.end()
-        self.take_back()
+        for _ in range(self._knocks):
+            self._whose.uncancel()  # it goes on after this deadline
         RUNNING.reset(self._token)
 
 
@@ -204,6 +218,9 @@ async def finish(work: Coroutine[Any, Any, T], deadline: Deadline) -> asyncio.Ta
         deadline.cut()
         await asyncio.wait({task}, timeout=_PATIENCE + _KNOCK)
         raise
+    finally:
+        if task.done():
+            _hear_out(task)
     return task
 
 
@@ -243,7 +260,8 @@ class vigil:  # noqa: N801 - read as a noun of the trade: with vigil()
 
     def __enter__(self) -> None:
         self._token = _PARTY.set(self._party)
-        self._watch = _watch_here()
+        loop = asyncio.get_running_loop()
+        self._watch = _watches.get(loop) or _watch_of(loop)
         self._watch.vigils += 1
 
     def __exit__(self, *_: object) -> None:
@@ -272,7 +290,9 @@ class _Watch:
         self._deadlines.add(deadline)
         if deadline.due < self._looks_at:
             self._set_timer(deadline.due)
-        self._posted_guard().expect(deadline.acts_at())
+        acts_at = deadline.due + _GRACE
+        if self._guard is not ALARM or not ALARM.is_set_by(acts_at):
+            self._posted_guard().expect(acts_at)
 
     def drop(self, deadline: Deadline) -> None:
         self._deadlines.discard(deadline)
@@ -334,22 +354,20 @@ class _Watch:
 _watches: Final[dict[asyncio.AbstractEventLoop, _Watch]] = {}
 
 
-def _watch_here() -> _Watch:
-    loop = asyncio.get_running_loop()
-    watch = _watches.get(loop)
-    if watch is None:
-        watch = _watches[loop] = _Watch(loop)
+def _watch_of(loop: asyncio.AbstractEventLoop) -> _Watch:
+    watch = _watches[loop] = _Watch(loop)
     return watch
 
 
-def _settle(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)
+def _hear_out(task: asyncio.Task[Any]) -> None:
+    """Take what a task raised for seen: asyncio must not log what `finish` hands over."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _close_unheard(task: asyncio.Task[Any]) -> None:
     _close(task)
-    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    task.add_done_callback(_hear_out)
 
 
 def _close(task: asyncio.Task[Any]) -> None:
