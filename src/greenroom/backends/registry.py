@@ -23,7 +23,8 @@ _LAST = "*.__call__"
 
 def backend_for(agent: Any) -> Backend:
     """The backend for an agent of ours, of a framework with a plug-in, or a backend itself."""
-    return _chosen(agent)[0]
+    # What an evaluation made of its agent is asked about for every case.
+    return agent if isinstance(agent, NativeBackend) else _chosen(agent)[0]
 
 
 def explained(agent: Any) -> str:

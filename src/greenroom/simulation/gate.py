@@ -7,6 +7,7 @@ the framework did with the exception.
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from inspect import isroutine
 from typing import Any
 
@@ -14,13 +15,15 @@ from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
 from greenroom.errors import BadCase, Refusal, ToolRefused
-from greenroom.ledger.events import ToolBlocked
+from greenroom.ledger.events import Event, ToolBlocked
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import answerable, fenced, passage
+from greenroom.simulation.fence import Passage, answerable, fenced, passage
 from greenroom.simulation.mocking import mocked
 from greenroom.world.bodies import watch_everywhere
+from greenroom.world.clock import Clock
 from greenroom.world.live import LiveWorld
 from greenroom.world.recording import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
@@ -31,24 +34,34 @@ _ABSENT: Any = object()
 class Latch:
     """The first refusal of a case. Once set it never opens again."""
 
-    __slots__ = ("on_set", "refusal")
+    __slots__ = ("_over", "is_set", "on_set", "refusal")
 
     def __init__(self) -> None:
+        self.is_set = False
         self.refusal: Refusal | None = None
         self.on_set: Callable[[], None] | None = None
+        self._over = ""
 
     def set(self, refusal: Refusal) -> Refusal:
         """Remember the first refusal, tell whoever plays the case, and give it to be raised."""
-        if self.refusal is None:
+        if not self.is_set:
+            self.is_set = True
             self.refusal = refusal
             if self.on_set is not None:
                 self.on_set()
         return refusal
 
+    def close(self, case_id: str) -> None:
+        """The run is over: what was left behind must not act after the verdict."""
+        self._over = case_id
+        self.is_set = True
+
     def check(self) -> None:
-        """Refuse everything after the first refusal."""
-        if self.refusal is not None:
-            raise self.refusal
+        """Refuse everything after the first refusal, and after the run."""
+        if self.is_set:
+            raise self.refusal or ToolRefused(
+                f"the run of case {self._over!r} is over; nothing is called any more."
+            )
 
 
 class FencedWorld(LiveWorld):
@@ -56,16 +69,26 @@ class FencedWorld(LiveWorld):
 
     __slots__ = ("latch",)
 
-    def __init__(self, ledger: Ledger, latch: Latch, **options: Any) -> None:
-        super().__init__(ledger, **options)
+    def __init__(
+        self,
+        ledger: Ledger,
+        latch: Latch,
+        *,
+        voice: Voice = "agent",
+        run_id: str = "run",
+        clock: Clock | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        super().__init__(ledger, voice=voice, run_id=run_id, clock=clock, on_event=on_event)
         self.latch = latch
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
         """Ask the real model, with the fence open for this call."""
-        self.latch.check()
-        with passage():
+        if self.latch.is_set:
+            self.latch.check()
+        with Passage():
             return await answer_model(self, request, body, on_delta)
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
@@ -85,17 +108,21 @@ class RehearsalWorld(FencedWorld):
         latch: Latch,
         case: Case,
         tools: Mapping[str, ToolFacts] | None,
-        allow_tools: Collection[Any] = (),
-        **options: Any,
+        allowed: Collection[Any] = (),
+        *,
+        run_id: str,
+        clock: Clock | None = None,
+        on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        super().__init__(ledger, latch, **options)
+        super().__init__(ledger, latch, run_id=run_id, clock=clock, on_event=on_event)
         self._case = case
         self._tools = tools or {}
-        self._allowed = (*case.allow_tools, *allow_tools)
+        self._allowed = allowed
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""
-        self.latch.check()
+        if self.latch.is_set:
+            self.latch.check()
         mock = self._case.mocks.get(request.tool, _ABSENT)
         if type(mock) in JSON_TYPES:
             return answer_constant(self, request, mock, "mock")
@@ -172,6 +199,7 @@ class RehearsalWorld(FencedWorld):
         ]
 
 
+@cache
 def watch_bodies() -> None:
     """Ask the case that answers for the running work before a tool body is called directly."""
     watch_everywhere(_check_anywhere)

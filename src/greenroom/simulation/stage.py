@@ -1,7 +1,7 @@
 """A case played out: the agent and its user take turns until something ends it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -20,7 +20,6 @@ from greenroom.errors import (
     GreenroomError,
     NotFound,
     RunBroke,
-    ToolRefused,
     UserAgentFailed,
 )
 from greenroom.ledger.events import (
@@ -38,7 +37,7 @@ from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.simulation.answering import Audience, Reply
 from greenroom.simulation.checks import check_fence, check_opaque, check_tools
-from greenroom.simulation.fence import Breach, Enclosure, enclose, passage
+from greenroom.simulation.fence import Breach, Enclosure, passage, put_up
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
 from greenroom.simulation.users import UserAgents, turn_limit, user_of
 from greenroom.simulation.watchdog import Deadline, finish
@@ -57,7 +56,8 @@ class Stage:
     world: RehearsalWorld
     user: UserAgents
     latch: Latch
-    options: Mapping[str, Any]
+    on_event: Callable[[Event], None] | None = None
+    clock: FixedClock | None = None
     enclosure: Enclosure | None = None
     seated: Audience | None = None
 
@@ -65,7 +65,14 @@ class Stage:
     def audience(self) -> Audience:
         """The user's side, made when it is first needed; most cases are one message long."""
         if self.seated is None:
-            world = FencedWorld(self.ledger, self.latch, voice="user", **self.options)
+            world = FencedWorld(
+                self.ledger,
+                self.latch,
+                voice="user",
+                run_id=self.world.run_id,
+                clock=self.clock,
+                on_event=self.on_event,
+            )
             world.deadline = self.world.deadline
             self.seated = Audience(self.case, self.user, self.ledger, world)
         return self.seated
@@ -92,9 +99,11 @@ async def simulate(
         check_fence()
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
     check_opaque(stage.backend, allow_opaque)
-    if ledger is not None and ended(ledger) is not None:
-        return ledger
-    left = case.stop.max_seconds - (0.0 if ledger is None else seconds(ledger))
+    left = case.stop.max_seconds
+    if ledger is not None:
+        if ended(ledger) is not None:
+            return ledger
+        left -= seconds(ledger)
     _begin(stage)
     if left <= 0:
         stage.world.record(RunEnded(reason="max_seconds"))
@@ -103,8 +112,7 @@ async def simulate(
         await _play_out(stage, left)
     finally:
         # What was left behind must not act after the verdict, nor after somebody broke it off.
-        over = f"the run of case {case.id!r} is over; nothing is called any more."
-        stage.latch.set(ToolRefused(over))
+        stage.latch.close(case.id)
     return stage.ledger
 
 
@@ -144,16 +152,24 @@ def _set_stage(
     backend = backend_for(chosen)
     if case.target:
         backend = _part(backend, case)
-    tools = backend.tools
+    tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
     if tools is not None:
-        check_tools(case, tools, (*case.allow_tools, *allow_tools))
+        check_tools(case, tools, allowed)
     ledger = Ledger() if ledger is None else ledger
     latch = Latch()
-    options: dict[str, Any] = {"run_id": run_id or case.id, "on_event": on_event}
-    if case.now is not None:
-        options["clock"] = FixedClock(case.now)
-    world = RehearsalWorld(ledger, latch, case, tools, allow_tools, **options)
-    return Stage(case, backend, ledger, world, user_of(case.user, case.id), latch, options)
+    clock = None if case.now is None else FixedClock(case.now)
+    world = RehearsalWorld(
+        ledger,
+        latch,
+        case,
+        tools,
+        allowed,
+        run_id=run_id or case.id,
+        clock=clock,
+        on_event=on_event,
+    )
+    user = user_of(case.user, case.id)
+    return Stage(case, backend, ledger, world, user, latch, on_event, clock)
 
 
 def _part(backend: Backend, case: Case) -> Backend:
@@ -203,19 +219,19 @@ async def _enclosed(stage: Stage, deadline: Deadline) -> EndReason:
     def on_breach(breach: Breach) -> None:
         latch.set(FenceBreach(f"{_breached(case, breach)} {instead}".rstrip()))
 
+    put_up()
     watch_bodies()
-    with enclose(case.id, on_breach) as enclosure:
-        stage.enclosure = enclosure
-        enclosure.body_guard = stage.world.check_direct_call
-        try:
-            return await _play(stage)
-        except SystemExit as error:
-            # It would end the whole evaluation, and an exit code of 0 would look like a pass.
-            raise AgentFailed(
-                f"the code of the case tried to end the process: {error!r}"
-            ) from error
-        finally:
-            deadline.end()
+    stage.enclosure = enclosure = Enclosure(case.id, on_breach)
+    enclosure.body_guard = stage.world.check_direct_call
+    enclosure.open()
+    try:
+        return await _play(stage)
+    except SystemExit as error:
+        # It would end the whole evaluation, and an exit code of 0 would look like a pass.
+        raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
+    finally:
+        enclosure.close()
+        deadline.end()
 
 
 def _breached(case: Case, breach: Breach) -> str:
@@ -234,14 +250,16 @@ def _starts_process(breach: Breach) -> bool:
 async def _play(stage: Stage) -> EndReason:
     """The story of a run: advance, stop or answer, and again."""
     outcome: Advance | None = None
-    if _has_begun(stage):
+    trail = stage.ledger.trail()
+    if trail.said or trail.invocations:
         outcome = _standing(stage)
     else:
         _say_first(stage)
     while True:
         if outcome is None:
             outcome = await _advance(stage)
-            stage.latch.check()
+            if stage.latch.is_set:
+                stage.latch.check()
         match outcome:
             case Failed(error):
                 raise error
@@ -272,11 +290,6 @@ def _advance(stage: Stage) -> Awaitable[Advance]:
 async def _advance_outside(stage: Stage, places: tuple[str, ...]) -> Advance:
     with passage(hosts=places):
         return await stage.backend.advance(stage.ledger, stage.world)
-
-
-def _has_begun(stage: Stage) -> bool:
-    trail = stage.ledger.trail()
-    return bool(trail.said or trail.invocations)
 
 
 def _say_first(stage: Stage) -> None:

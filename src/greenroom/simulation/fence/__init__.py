@@ -42,6 +42,7 @@ from greenroom.simulation.fence.footing import blind_spots, not_held, put_up
 from greenroom.simulation.fence.standing import (
     Breach,
     Enclosure,
+    LimitedPassage,
     Passage,
     answerable,
     fenced,
@@ -52,6 +53,7 @@ __all__ = [
     "Breach",
     "EnclosedExecutor",
     "Enclosure",
+    "Passage",
     "answerable",
     "blind_spots",
     "enclose",
@@ -80,4 +82,4 @@ def passage(
     For work that is ours (a model call, the store, an exporter) or that the author named (a live
     tool). The innermost passage decides. Do not leave one open across a `yield`.
     """
-    return Passage(hosts, processes)
+    return Passage() if hosts is None and not processes else LimitedPassage(hosts, processes)

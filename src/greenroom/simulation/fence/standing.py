@@ -45,10 +45,14 @@ class Enclosure:
         self._stage: object = None
         self._token: Token[Standing] | None = None
 
-    def __enter__(self) -> Self:
+    def open(self) -> "Token[Standing]":
+        """Fence this context in; a task with one of its own has nothing to put back at its end."""
         opened[self] = None
         self._stage = _stage()
-        self._token = standing.set(self)
+        return standing.set(self)
+
+    def __enter__(self) -> Self:
+        self._token = self.open()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,19 +86,18 @@ class Passage:
     for nothing, and the one around it, or the enclosure, decides.
     """
 
-    __slots__ = ("_places", "_token", "hosts", "known", "open", "outer", "processes")
+    __slots__ = ("_token", "known", "open", "outer")
 
-    def __init__(self, hosts: Iterable[str] | None = None, processes: bool = False) -> None:
-        self.hosts = None if hosts is None else frozenset(plain_host(host) for host in hosts)
-        self._places = _places(self.hosts) if self.hosts else ()
-        self.processes = processes
-        self.open = False
-        self.known: set[tuple[str, object]] = set()
-        self.outer: Standing = None
-        self._token: Token[Standing] | None = None
+    hosts: frozenset[str] | None = None
+    """Those it leads to, or None for everybody."""
+    processes = False
+    """Whether processes may be started."""
+    _places: tuple[tuple[str, int], ...] = ()
 
     def __enter__(self) -> None:
-        self.outer = standing.get()
+        # All of it here, for each model call goes through one: there is nothing else to be made.
+        self.known: set[tuple[str, object]] = set()
+        self.outer: Standing = standing.get()
         self.open = True
         self._token = standing.set(self)
 
@@ -102,8 +105,7 @@ class Passage:
         self.open = False
         if self.known:
             in_flight.discard(self)
-        if self._token is not None:
-            _put_back(self._token)
+        _put_back(self._token)
 
     def admits(self, host: str, port: object = None) -> bool:
         """Whether this passage leads to that host: named, looked up by its name, or unlimited."""
@@ -118,6 +120,15 @@ class Passage:
         # Only our own errands lead others: the hosts of a live tool are for that tool alone.
         if self.hosts is None:
             in_flight.add(self)
+
+
+class LimitedPassage(Passage):
+    """A passage to the hosts named, if any are, and to processes only if asked."""
+
+    def __init__(self, hosts: Iterable[str] | None, processes: bool) -> None:
+        self.hosts = None if hosts is None else frozenset(plain_host(host) for host in hosts)
+        self._places = _places(self.hosts) if self.hosts else ()
+        self.processes = processes
 
 
 Standing = Enclosure | Passage | None
