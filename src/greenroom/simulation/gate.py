@@ -114,7 +114,8 @@ class RehearsalWorld(FencedWorld):
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        super().__init__(ledger, latch, run_id=run_id, clock=clock, on_event=on_event)
+        LiveWorld.__init__(self, ledger, run_id=run_id, clock=clock, on_event=on_event)
+        self.latch = latch
         self._case = case
         self._tools = tools or {}
         self._allowed = allowed

@@ -108,25 +108,20 @@ async def simulate(
     if left <= 0:
         stage.world.record(RunEnded(reason="max_seconds"))
         return stage.ledger
-    try:
-        await _play_out(stage, left)
-    finally:
-        # What was left behind must not act after the verdict, nor after somebody broke it off.
-        stage.latch.close(case.id)
-    return stage.ledger
-
-
-async def _play_out(stage: Stage, left: float) -> None:
-    """Play to the end, or for as many seconds as are left, and write down how it ended."""
     deadline = Deadline(left)
     stage.world.deadline = monotonic() + left
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut
-    task = await finish(_enclosed(stage, deadline), deadline)
-    if not task.done() and stage.enclosure is not None:
-        # What cannot even be closed must not keep the whole process fenced.
-        stage.enclosure.close()
-    stage.world.record(_ending(stage, task, deadline.expired))
+    try:
+        task = await finish(_enclosed(stage, deadline), deadline)
+        if not task.done() and stage.enclosure is not None:
+            # What cannot even be closed must not keep the whole process fenced.
+            stage.enclosure.close()
+        stage.world.record(_ending(stage, task, deadline.expired))
+    finally:
+        # What was left behind must not act after the verdict, nor after somebody broke it off.
+        stage.latch.close(case.id)
+    return stage.ledger
 
 
 def _opaque(backend: Backend) -> tuple[Calls, ...]:
@@ -223,7 +218,7 @@ async def _enclosed(stage: Stage, deadline: Deadline) -> EndReason:
     watch_bodies()
     stage.enclosure = enclosure = Enclosure(case.id, on_breach)
     enclosure.body_guard = stage.world.check_direct_call
-    enclosure.open()
+    enclosure.open(deadline.task)
     try:
         return await _play(stage)
     except SystemExit as error:

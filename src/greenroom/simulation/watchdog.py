@@ -53,7 +53,6 @@ class Deadline:
         "_knocks",
         "_on_expired",
         "_over",
-        "_task",
         "_watch",
         "due",
         "expects_loop_at",
@@ -61,6 +60,7 @@ class Deadline:
         "outer",
         "party",
         "seconds",
+        "task",
         "was_cut",
     )
 
@@ -74,14 +74,14 @@ class Deadline:
         self._on_expired = on_expired
         self._over: asyncio.Future[None] | None = None
         self._knocks = 0
-        self._task: asyncio.Task[Any] | None = None
+        self.task: asyncio.Task[Any] | None = None
         self._watch: _Watch | None = None
 
     def begin(self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
         """Start the clock for a task of the running loop."""
-        seconds = 0.0 if self.was_cut else min(self.seconds, YEAR)
-        self._task = task
-        self.due = self.expects_loop_at = time.monotonic() + seconds
+        seconds = 0.0 if self.was_cut else self.seconds
+        self.task = task
+        self.due = self.expects_loop_at = time.monotonic() + (seconds if seconds < YEAR else YEAR)
         self._watch = watch = _watches.get(loop) or _watch_of(loop)
         watch.add(self)
 
@@ -110,7 +110,7 @@ class Deadline:
         if watch is not None:
             watch.drop(self)
         # The task's context holds this deadline: the ring of the two would outlive the run.
-        task, self._task = self._task, None
+        task, self.task = self.task, None
         if task is not None and over is not None:
             task.remove_done_callback(self._retire)
 
@@ -147,7 +147,7 @@ class Deadline:
 
     def knock(self, now: float) -> None:
         """Cancel the task once more; one that will not hear is given up."""
-        task = self._task
+        task = self.task
         if task is None or task.done():
             self.expects_loop_at = inf
             return

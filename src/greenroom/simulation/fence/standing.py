@@ -45,10 +45,10 @@ class Enclosure:
         self._stage: object = None
         self._token: Token[Standing] | None = None
 
-    def open(self) -> "Token[Standing]":
+    def open(self, task: object = None) -> "Token[Standing]":
         """Fence this context in; a task with one of its own has nothing to put back at its end."""
         opened[self] = None
-        self._stage = _stage()
+        self._stage = task or _stage()
         return standing.set(self)
 
     def __enter__(self) -> Self:
@@ -105,7 +105,10 @@ class Passage:
         self.open = False
         if self.known:
             in_flight.discard(self)
-        _put_back(self._token)
+        try:
+            standing.reset(self._token)
+        except ValueError:
+            return  # as `_put_back` says, without a call of its own
 
     def admits(self, host: str, port: object = None) -> bool:
         """Whether this passage leads to that host: named, looked up by its name, or unlimited."""
