@@ -2,8 +2,17 @@
 
 import gc
 import weakref
+from typing import Any
 
-from greenroom import Agent, Case, Expect, Scripted, evaluate, simulate
+import pytest
+
+from greenroom import Agent, Case, Expect, Ledger, Scripted, evaluate, simulate
+from greenroom.backends import Advance
+from greenroom.backends.native import NativeBackend
+from greenroom.errors import ToolRefused
+from greenroom.models import ModelRequest
+from greenroom.world import ToolRequest, World
+from rehearsals import end_of
 
 AGENT = Agent("clerk", model=Scripted("Hello."))
 
@@ -36,3 +45,31 @@ async def test_an_evaluation_leaves_no_garbage_for_each_of_its_cases():
         assert gc.collect() < len(cases)
     finally:
         gc.enable()
+
+
+class Remembering(NativeBackend):
+    """Keeps the worlds it was played in, as work that was left behind would."""
+
+    def __init__(self) -> None:
+        super().__init__(AGENT)
+        self.worlds: list[World] = []
+
+    async def advance(self, ledger: Ledger, world: World) -> Advance:
+        self.worlds.append(world)
+        return await super().advance(ledger, world)
+
+
+async def test_a_run_that_is_over_calls_nothing_any_more_and_says_whose_it_was():
+    async def body(*_: object) -> Any:
+        raise AssertionError
+
+    backend = Remembering()
+    before = await simulate(Case("hello", says="Hi", mocks={}), backend)
+    length = len(before)
+    (world,) = backend.worlds
+    with pytest.raises(ToolRefused, match=r"^the run of case 'hello' is over; nothing is called"):
+        await world.call_tool(ToolRequest("1", "refund", {}), body)
+    with pytest.raises(ToolRefused, match=r"^the run of case 'hello' is over; nothing is called"):
+        await world.call_model(ModelRequest("clerk", ()), body)
+    assert len(before) == length
+    assert end_of(before).reason == "completed"

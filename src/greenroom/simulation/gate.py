@@ -45,8 +45,8 @@ class Latch:
     def set(self, refusal: Refusal) -> Refusal:
         """Remember the first refusal, tell whoever plays the case, and give it to be raised."""
         if not self.is_set:
-            self.is_set = True
             self.refusal = refusal
+            self.is_set = True
             if self.on_set is not None:
                 self.on_set()
         return refusal
