@@ -9,7 +9,7 @@ import re
 from base64 import b64encode
 from binascii import a2b_base64
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from urllib.parse import quote, quote_plus
 
@@ -39,6 +39,7 @@ class Kind:
     """Whether it is known by the word before it only, one that `TELLING_WORD` finds."""
 
 
+@lru_cache(maxsize=4096)
 def telling(name: str) -> bool:
     """Whether an environment variable is called like one that holds a secret."""
     return _TELLING.search(name) is not None
@@ -210,7 +211,8 @@ def kept_secrets(
         shortest = SHORTEST_NAMED if name in wanted else SHORTEST
         if (name in wanted or telling(name)) and len(value.strip()) >= shortest:
             yield name, value.strip()
-        for password in _URL_PASSWORD.findall(value):
+        # This is asked all the time: a look for what must be there costs a tenth of the pattern.
+        for password in _URL_PASSWORD.findall(value) if "://" in value else ():
             if len(password) >= SHORTEST:
                 yield name, password
 
