@@ -18,6 +18,7 @@ from contextlib import suppress
 from errno import EMFILE, ENFILE
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from greenroom.errors import StoreFailed
 from greenroom.ledger.codec import encoded, json_of
@@ -38,7 +39,9 @@ from greenroom.store.lock import locked
 from greenroom.store.places import ALONE, SLOTS, Place, Places
 from greenroom.store.runs import Key
 
-_URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered, ToolReturned, ToolFailed}
+# What was paid for, may be about to act, or rests; what has acted, if it was real.
+_URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered}
+_RETURNED = {ToolReturned, ToolFailed}
 
 
 class _Told:
@@ -119,13 +122,13 @@ class Entry:
     def agent(self, event: Event) -> None:
         """Write down an event of the run."""
         self._agent.fresh.append(event)
-        if type(event) in _URGENT and _cannot_be_repeated(event):
+        if type(event) in _URGENT or (type(event) in _RETURNED and _has_acted(event)):
             self._write()
 
     def judge(self, event: Event) -> None:
         """Write down an event of the measuring."""
         self._judge.fresh.append(event)
-        if type(event) in _URGENT and _cannot_be_repeated(event):
+        if type(event) in _URGENT or (type(event) in _RETURNED and _has_acted(event)):
             self._write()
 
     def _write(self) -> None:
@@ -217,9 +220,9 @@ def _title(about: dict[str, Json]) -> bytes:
     return TRIAL + json_of(about) + b"\n"
 
 
-def _cannot_be_repeated(event: Event) -> bool:
-    """Whether an urgent one was paid for, or may be about to act, or has acted, or rests."""
-    return not isinstance(event, ToolReturned | ToolFailed) or event.source == "live"
+def _has_acted(event: Event) -> bool:
+    """Whether it is a real tool that has returned or failed."""
+    return cast("ToolReturned | ToolFailed", event).source == "live"
 
 
 class Journal:

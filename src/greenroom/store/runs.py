@@ -108,10 +108,11 @@ def batches(rows: Iterable[Row], size: int, count: float = inf) -> Iterator[list
     some: list[Row] = []
     left = size
     for row in rows:
-        if some and (row.size > left or len(some) >= count):
+        taken = row.size
+        if some and (taken > left or len(some) >= count):
             yield some
             some, left = [], size
         some.append(row)
-        left -= row.size
+        left -= taken
     if some:
         yield some
