@@ -2,11 +2,10 @@
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 
 import pytest
 
-from greenroom.errors import BadLedger
 from greenroom.ledger import Ledger
 from greenroom.ledger.events import AgentSaid, Event, ModelReplied, ToolCalled, ToolReturned
 
@@ -14,18 +13,18 @@ SAID = AgentSaid(path="@1", text="Hello.")
 
 
 def test_an_event_cannot_be_edited():
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         SAID.text = "Goodbye."  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         del SAID.text  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         SAID.mood = "glad"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_an_event_that_was_written_down_cannot_be_edited_either():
     ledger = Ledger()
     ledger.append(AgentSaid(text="Hello."), at=1.0)
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         ledger[0].seq = 7  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -42,9 +41,7 @@ def test_a_default_that_is_said_makes_no_other_event():
 
 
 def test_an_event_shows_all_its_fields():
-    assert repr(SAID) == (
-        "AgentSaid(path='@1', voice='agent', at=0.0, seq=-1, kind='agent_said', text='Hello.')"
-    )
+    assert repr(SAID) == ("AgentSaid(path='@1', voice='agent', at=0.0, seq=-1, text='Hello.')")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +50,7 @@ def test_an_event_shows_all_its_fields():
 def test_a_copy_of_an_event_is_equal_and_frozen(copied):
     twin = copied(SAID)
     assert twin == SAID
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         twin.text = "Goodbye."
 
 
@@ -65,23 +62,14 @@ def test_an_event_with_another_text_is_another_event():
 @pytest.mark.parametrize(
     "event, problem",
     [
-        (lambda: AgentSaid(path="@1", tekst="Hello."), "has no field 'tekst'"),  # pyright: ignore[reportCallIssue]
-        (lambda: AgentSaid(path="@1"), "lacks 'text'"),  # pyright: ignore[reportCallIssue]
-        (lambda: ToolReturned(call_id="c", tool="refund"), "lacks 'source'"),  # pyright: ignore[reportCallIssue]
+        (lambda: AgentSaid(path="@1", tekst="Hello."), "'tekst'"),  # pyright: ignore[reportCallIssue]
+        (lambda: AgentSaid(path="@1"), "'text'"),  # pyright: ignore[reportCallIssue]
+        (lambda: ToolReturned(call_id="c", tool="refund"), "'source'"),  # pyright: ignore[reportCallIssue]
     ],
 )
-def test_an_event_with_wrong_names_enters_no_ledger(event, problem):
-    ledger = Ledger()
-    with pytest.raises(BadLedger, match=problem):
-        ledger.append(event(), at=0.0)
-    assert len(ledger) == 0
-
-
-def test_wrong_names_are_found_every_time():
-    ledger = Ledger()
-    for _ in range(2):
-        with pytest.raises(BadLedger, match="has no field"):
-            ledger.append(AgentSaid(text="a", tekst="b"), at=0.0)  # pyright: ignore[reportCallIssue]
+def test_an_event_with_wrong_names_cannot_be_made(event, problem):
+    with pytest.raises(TypeError, match=problem):
+        event()
 
 
 def test_values_are_copied_whatever_the_order_of_the_names():

@@ -10,6 +10,7 @@ import pytest
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger, Usage, call
+from greenroom.ledger.records import fill
 from greenroom.metrics import as_metric, metric, score
 from greenroom.metrics import binding as table
 from metrics.runs import agent, changed, replied, run, tool, user, weather
@@ -73,7 +74,7 @@ async def test_events_are_those_of_the_agents_side():
     ledger = run(user("Hi"), agent("Hello"))
     before = len(ledger)
     other = replied()[0]
-    object.__setattr__(other, "voice", "user")
+    fill(other, "voice", "user")
     ledger.append(other, at=0.0)
 
     def counts(events):

@@ -8,6 +8,7 @@ import pytest
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
+from greenroom.ledger.records import fill
 from greenroom.metrics import (
     completed_within,
     cost_within,
@@ -42,7 +43,7 @@ async def test_an_unknown_price_is_unmeasured_and_never_0():
 
 async def test_the_users_models_do_not_count():
     theirs = replied(None)
-    object.__setattr__(theirs[0], "voice", "user")
+    fill(theirs[0], "voice", "user")
     assert (await outcome(cost_within(0.02), run(user("Hi"), theirs, replied(0.02)))).passed
 
 

@@ -11,7 +11,7 @@ from greenroom.errors import BadCase
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import check_query
-from greenroom.ledger.records import record
+from greenroom.ledger.records import fill, record
 
 MAX_TURNS = 20
 MAX_SECONDS = 300.0
@@ -269,7 +269,7 @@ class Case:
                     f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
                     f'state={{"session": {{"key": value}}}}.'
                 )
-        object.__setattr__(self, "script", self._script())
+        fill(self, "script", self._script())
 
     @property
     def _is_usual(self) -> bool:

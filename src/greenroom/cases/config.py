@@ -19,7 +19,7 @@ from greenroom.cases.problems import listed
 from greenroom.cases.reading import extra_of, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.ledger.records import record
+from greenroom.ledger.records import fill, record
 
 VERSION = 1
 MAX_INVOCATIONS = 10
@@ -52,7 +52,7 @@ class EvalConfig:
     shape: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "criteria", tuple(self.criteria))
+        fill(self, "criteria", tuple(self.criteria))
         names = [criterion.name for criterion in self.criteria]
         if twice := [name for name in names if names.count(name) > 1]:
             raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")

@@ -11,7 +11,7 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
+from greenroom.ledger.records import fill, record
 
 
 @record
@@ -37,7 +37,7 @@ class EvalSet:
     usual: Sequence[Criterion] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cases", tuple(self.cases))
+        fill(self, "cases", tuple(self.cases))
         if type(self.trials) is not int or self.trials < 1:
             raise BadCase(f"eval set {self.id!r} has trials={self.trials!r}; give 1 or more.")
         seen: set[str] = set()

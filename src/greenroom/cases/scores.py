@@ -7,7 +7,7 @@ from typing import Any
 
 from greenroom.errors import BadMetric, Phase
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
+from greenroom.ledger.records import fill, record
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -35,7 +35,7 @@ class Score:
         if type(number) is float and 0 <= number <= 1 and type(self.passed) is bool:
             return
         if isinstance(number, bool):
-            object.__setattr__(self, "value", float(number))
+            fill(self, "value", float(number))
         elif not isinstance(number, int | float) or not isfinite(number) or not 0 <= number <= 1:
             raise BadMetric(
                 f"a score must be a number from 0 to 1 or a bool, but is {number!r}. "
@@ -43,7 +43,7 @@ class Score:
             )
         if self.passed is None:  # pyright: ignore[reportUnnecessaryComparison]
             bar = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-            object.__setattr__(self, "passed", self.value >= bar)
+            fill(self, "passed", self.value >= bar)
 
 
 @record

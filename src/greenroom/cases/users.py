@@ -7,7 +7,7 @@ from typing import Any, cast
 from greenroom.errors import BadCase, BadValue
 from greenroom.ledger.changes import WithStateChange
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import record
+from greenroom.ledger.records import fill, record
 
 STOP_SIGNAL = "</finished>"
 
@@ -84,9 +84,9 @@ class SimulatedUser:
         self._check("goals", len(set(self.goals)) == len(self.goals), "goals that differ")
         limit = self.max_turns
         self._check("max_turns", limit is None or (type(limit) is int and limit > 0), "1 or more")
-        object.__setattr__(self, "goals", tuple(self.goals))
+        fill(self, "goals", tuple(self.goals))
         if not isinstance(self.plan, str):
-            object.__setattr__(self, "plan", tuple(self.plan))
+            fill(self, "plan", tuple(self.plan))
 
     def _check(self, name: str, fits: bool, wanted: str) -> None:
         if not fits:

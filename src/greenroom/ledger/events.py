@@ -11,7 +11,7 @@ from greenroom.errors import Phase
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import Facts, record
+from greenroom.ledger.records import record
 
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user"]
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
@@ -20,7 +20,7 @@ Calls = Literal["models", "tools"]
 
 
 @record(kw_only=True)
-class Event(Facts):
+class Event:
     """A fact of a run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ()
@@ -38,7 +38,7 @@ class RunStarted(Event):
 
     # `case` and `agent` are made of JSON by those who write them down, and copied nowhere else.
     VALUES: ClassVar[tuple[str, ...]] = ("state",)
-    kind: Literal["run_started"] = "run_started"
+    kind: ClassVar[Literal["run_started"]] = "run_started"
     run_id: str
     case: Json = None
     agent: Json = None
@@ -52,14 +52,14 @@ class RunStarted(Event):
 class RunResumed(Event):
     """The run goes on from its ledger; the time since the last event does not count."""
 
-    kind: Literal["run_resumed"] = "run_resumed"
+    kind: ClassVar[Literal["run_resumed"]] = "run_resumed"
 
 
 @record(kw_only=True)
 class RunEnded(Event):
     """Why the run is over, and the error if it broke."""
 
-    kind: Literal["run_ended"] = "run_ended"
+    kind: ClassVar[Literal["run_ended"]] = "run_ended"
     reason: EndReason
     phase: Phase | None = None
     error: str = ""
@@ -70,7 +70,7 @@ class RunEnded(Event):
 class UserSaid(Event):
     """The user addressed the agent, perhaps with changes of state that came along."""
 
-    kind: Literal["user_said"] = "user_said"
+    kind: ClassVar[Literal["user_said"]] = "user_said"
     text: str
     changes: tuple[Change, ...] = ()
 
@@ -79,7 +79,7 @@ class UserSaid(Event):
 class AgentSaid(Event):
     """The agent's words reached the user."""
 
-    kind: Literal["agent_said"] = "agent_said"
+    kind: ClassVar[Literal["agent_said"]] = "agent_said"
     text: str
 
 
@@ -88,7 +88,7 @@ class InvocationStarted(Event):
     """The agent was set going with this input."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("input",)
-    kind: Literal["invocation_started"] = "invocation_started"
+    kind: ClassVar[Literal["invocation_started"]] = "invocation_started"
     input: Json = None
 
 
@@ -97,7 +97,7 @@ class InvocationEnded(Event):
     """The agent stopped: it may be addressed again, has finished, or failed."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("output",)
-    kind: Literal["invocation_ended"] = "invocation_ended"
+    kind: ClassVar[Literal["invocation_ended"]] = "invocation_ended"
     outcome: Literal["turn_over", "finished", "failed"]
     output: Json = None
     error: str = ""
@@ -110,7 +110,7 @@ class NodeStarted(Event):
     """A node of the agent's graph began with this input."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("input",)
-    kind: Literal["node_started"] = "node_started"
+    kind: ClassVar[Literal["node_started"]] = "node_started"
     node: str
     input: Json = None
 
@@ -120,7 +120,7 @@ class NodeEnded(Event):
     """A node ended with this output and these changes of state."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("output",)
-    kind: Literal["node_ended"] = "node_ended"
+    kind: ClassVar[Literal["node_ended"]] = "node_ended"
     node: str
     output: Json = None
     changes: tuple[Change, ...] = ()
@@ -131,7 +131,7 @@ class NodeEnded(Event):
 class NodeFailed(Event):
     """An attempt at a node failed."""
 
-    kind: Literal["node_failed"] = "node_failed"
+    kind: ClassVar[Literal["node_failed"]] = "node_failed"
     node: str
     attempt: int
     error: str
@@ -142,14 +142,14 @@ class NodeFailed(Event):
 class BranchCancelled(Event):
     """A parallel branch was stopped because a sibling failed."""
 
-    kind: Literal["branch_cancelled"] = "branch_cancelled"
+    kind: ClassVar[Literal["branch_cancelled"]] = "branch_cancelled"
 
 
 @record(kw_only=True)
 class Decided(Event):
     """A route or a loop chose; the choice is never asked for again."""
 
-    kind: Literal["decided"] = "decided"
+    kind: ClassVar[Literal["decided"]] = "decided"
     choice: str
 
 
@@ -157,7 +157,7 @@ class Decided(Event):
 class ModelCalled(Event):
     """A model was asked for the n-th time by this node."""
 
-    kind: Literal["model_called"] = "model_called"
+    kind: ClassVar[Literal["model_called"]] = "model_called"
     node: str = ""
     agent: str = ""
     model: str = ""
@@ -172,7 +172,7 @@ class ModelCalled(Event):
 class ModelReplied(Event):
     """A model answered, with what it used and, if a price is known, what it cost in USD."""
 
-    kind: Literal["model_replied"] = "model_replied"
+    kind: ClassVar[Literal["model_replied"]] = "model_replied"
     node: str = ""
     agent: str = ""
     model: str = ""
@@ -190,12 +190,12 @@ class ModelReplied(Event):
 class ModelFailed(Event):
     """A model could not be asked, or did not answer."""
 
-    kind: Literal["model_failed"] = "model_failed"
+    kind: ClassVar[Literal["model_failed"]] = "model_failed"
+    error: str
     node: str = ""
     agent: str = ""
     model: str = ""
     n: int = 0
-    error: str
     error_type: str = ""
 
 
@@ -203,7 +203,7 @@ class ModelFailed(Event):
 class Corrected(Event):
     """The agent's reply was refused by its output schema; it was told why and asked again."""
 
-    kind: Literal["corrected"] = "corrected"
+    kind: ClassVar[Literal["corrected"]] = "corrected"
     text: str
 
 
@@ -212,7 +212,7 @@ class ToolCalled(Event):
     """A tool was called, for the n-th time in this run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("args",)
-    kind: Literal["tool_called"] = "tool_called"
+    kind: ClassVar[Literal["tool_called"]] = "tool_called"
     call_id: str
     tool: str
     args: Mapping[str, Json]
@@ -224,11 +224,11 @@ class ToolReturned(Event):
     """A tool call ended with a value; `source` says who gave it."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("value",)
-    kind: Literal["tool_returned"] = "tool_returned"
+    kind: ClassVar[Literal["tool_returned"]] = "tool_returned"
     call_id: str
     tool: str
-    value: Json = None
     source: Source
+    value: Json = None
     changes: tuple[Change, ...] = ()
     asks: tuple[Change, ...] = ()
     seconds: float = 0.0
@@ -238,12 +238,12 @@ class ToolReturned(Event):
 class ToolFailed(Event):
     """A tool call ended with an error that the agent gets to see."""
 
-    kind: Literal["tool_failed"] = "tool_failed"
+    kind: ClassVar[Literal["tool_failed"]] = "tool_failed"
     call_id: str
     tool: str
     error: str
-    error_type: str = ""
     source: Source
+    error_type: str = ""
     seconds: float = 0.0
 
 
@@ -252,11 +252,11 @@ class ToolBlocked(Event):
     """The gate refused a tool call; the agent never sees this."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("args",)
-    kind: Literal["tool_blocked"] = "tool_blocked"
-    call_id: str = ""
+    kind: ClassVar[Literal["tool_blocked"]] = "tool_blocked"
     tool: str
     args: Mapping[str, Json]
     why: str
+    call_id: str = ""
 
 
 @record(kw_only=True)
@@ -264,7 +264,7 @@ class YieldOpened(Event):
     """The agent waits for its user: a message, or the answer to a tool call."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("args",)
-    kind: Literal["yield_opened"] = "yield_opened"
+    kind: ClassVar[Literal["yield_opened"]] = "yield_opened"
     yield_id: str
     type: YieldType
     tool: str = ""
@@ -287,7 +287,7 @@ class Answered(Event):
     """One round of the user's answers with all the state changes they ask for."""
 
     VALUES: ClassVar[tuple[str, ...]] = ()
-    kind: Literal["answered"] = "answered"
+    kind: ClassVar[Literal["answered"]] = "answered"
     answers: tuple[Answer, ...]
     changes: tuple[Change, ...] = ()
 
@@ -296,7 +296,7 @@ class Answered(Event):
 class StateChanged(Event):
     """State changed outside a tool, step or answer (a framework's own state delta)."""
 
-    kind: Literal["state_changed"] = "state_changed"
+    kind: ClassVar[Literal["state_changed"]] = "state_changed"
     changes: tuple[Change, ...]
 
 
@@ -305,7 +305,7 @@ class StateConflicted(Event):
     """Several writers of one round set one leaf to different values; the last one won."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("values",)
-    kind: Literal["state_conflicted"] = "state_conflicted"
+    kind: ClassVar[Literal["state_conflicted"]] = "state_conflicted"
     scope: str
     key: str
     values: Json
@@ -316,7 +316,7 @@ class Noted(Event):
     """A named fact of somebody's own, or a warning that belongs to the run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
-    kind: Literal["noted"] = "noted"
+    kind: ClassVar[Literal["noted"]] = "noted"
     name: str
     data: Json = None
 
@@ -326,7 +326,7 @@ class Remembered(Event):
     """What a framework keeps for itself, written down so that its run can be continued."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
-    kind: Literal["remembered"] = "remembered"
+    kind: ClassVar[Literal["remembered"]] = "remembered"
     name: str
     data: Json = None
 

@@ -19,21 +19,11 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of, parent_branch
-from greenroom.ledger.plain import Json, Made, plain
-from greenroom.ledger.records import misnamed
+from greenroom.ledger.plain import Made, plain
+from greenroom.ledger.records import fill
 from greenroom.ledger.trail import TAKERS, Trail
 
 E = TypeVar("E", bound=Event)
-
-
-class _Trails(dict[Voice, Trail]):
-    """One trail for each voice, begun when it is first asked for."""
-
-    __slots__ = ()
-
-    def __missing__(self, voice: Voice) -> Trail:
-        trail = self[voice] = Trail(voice)
-        return trail
 
 
 class Ledger:
@@ -44,34 +34,35 @@ class Ledger:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
         self._folds: dict[tuple[Voice, str], State] = {}
-        self._trails = _Trails()
+        self._trails: dict[Voice, Trail] = {}
         for event in events:
             self.append(event, at=event.at)
 
     def append(self, event: E, at: float) -> E:
         """Write `event` down at time `at`; its values become plain JSON copies."""
         # Events are frozen for everybody but the ledger that stamps them.
-        given, events = event.__dict__, self._events
-        shape = tuple(given)
+        events = self._events
         try:
-            values, take, fold, is_stamped = _PLANS[type(event)][shape]
+            values, take, fold = _PLANS[type(event)]
         except KeyError:
-            values, take, fold, is_stamped = _planned(event, shape)
-        if is_stamped and event.seq not in (-1, len(events)):
+            values, take, fold = _planned(type(event))
+        if event.seq == -1:
+            if values:
+                _copy(event, values)
+            fill(event, "seq", len(events))
+        elif event.seq != len(events):
             raise BadLedger(
                 f"event {event.seq} ({type(event).__name__}) cannot follow event "
                 f"{len(events) - 1}; append new events, or load a whole ledger."
             )
-        if is_stamped and event.seq >= 0:
-            values = ()  # they became plain when it got its place
-        for name in values:
-            if type(given[name]) not in _TEXTS:
-                given[name] = _copied(event, name)
-        given["seq"] = len(events)
-        given["at"] = at
+        fill(event, "at", at)
         events.append(event)
         if take is not None:
-            take(self._trails[event.voice], event)
+            try:
+                trail = self._trails[event.voice]
+            except KeyError:
+                trail = self.trail(event.voice)
+            take(trail, event)
         if fold is not None:
             fold(self, event)
         return event
@@ -103,7 +94,11 @@ class Ledger:
 
     def trail(self, voice: Voice = "agent") -> Trail:
         """Where a voice stands: an index over its events."""
-        return self._trails[voice]
+        try:
+            return self._trails[voice]
+        except KeyError:
+            trail = self._trails[voice] = Trail(voice)
+            return trail
 
     @property
     def voices(self) -> Collection[Voice]:
@@ -200,40 +195,32 @@ class Ledger:
         return cls.loads(text, str(source))
 
 
-Shape = tuple[str, ...]
-"""The names of the fields that an event was given."""
 Plan = tuple[
     tuple[str, ...],
     Callable[[Trail, Any], None] | None,
     Callable[[Ledger, Any], None] | None,
-    bool,
 ]
-"""How events of one shape are written down: which values are copied, how the trail takes them, how
-they change the state, and whether they have a place already."""
+"""How events of one kind are written down: which values are copied, how the trail takes them, and how
+they change the state."""
 
-_PLANS: dict[type[Event], dict[Shape, Plan]] = {}
-_TEXTS = frozenset((str, type(None)))
+_PLANS: dict[type[Event], Plan] = {}
 
 
-def _planned(event: Event, shape: Shape) -> Plan:
-    """The plan for a shape seen for the first time; wrong names are found here, and only once."""
-    if problem := misnamed(event):
-        raise BadLedger(f"{problem}; an event has the fields of its class.")
-    kind = type(event)
-    values = tuple(name for name in kind.VALUES if name in shape)
-    plan = (values, TAKERS.get(kind), _FOLDERS.get(kind), "seq" in shape)
-    _PLANS.setdefault(kind, {})[shape] = plan
+def _planned(kind: type[Event]) -> Plan:
+    plan = _PLANS[kind] = kind.VALUES, TAKERS.get(kind), _FOLDERS.get(kind)
     return plan
 
 
-def _copied(event: Event, name: str) -> Json:
-    value = getattr(event, name)
-    if type(value) is Made:
-        return value.value
-    try:
-        return plain(value, name)
-    except BadValue as error:
-        raise BadValue(f"{type(event).__name__}.{error}") from None
+def _copy(event: Event, values: tuple[str, ...]) -> None:
+    """Put plain copies in the place of what others gave us."""
+    for name in values:
+        value: Any = getattr(event, name)
+        if type(value) is str or value is None:
+            continue
+        try:
+            fill(event, name, value.value if isinstance(value, Made) else plain(value, name))
+        except BadValue as error:
+            raise BadValue(f"{type(event).__name__}.{error}") from None
 
 
 def _fold_start(ledger: Ledger, event: RunStarted) -> None:

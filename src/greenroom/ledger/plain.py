@@ -68,6 +68,11 @@ def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
         raise BadValue(f"{where[:80]} is nested deeper than {_DEPTH} levels, or contains itself.")
     deeper = _depth + 1
     if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str or type(item) not in _LEAVES:
+                break
+        else:
+            return value.copy()  # flat, as most are
         copy: dict[str, Json] = {}
         for key, item in value.items():
             if type(key) is not str:

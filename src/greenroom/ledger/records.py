@@ -1,21 +1,26 @@
-"""Records: frozen, slotted dataclasses that cost little to define and little to make.
+"""Records: frozen dataclasses that are made in C.
 
-A frozen dataclass fills itself through `object.__setattr__`, which looks every field up by its name,
-and compiles half a dozen methods when it is defined. A run makes dozens of them and the package
-defines a hundred. A record is the same dataclass; its `__init__` goes to the slots directly, and
-its other methods are shared.
-
-Of all records a run makes most of its events, and they are made by keyword only. Those build on
-`Facts`: Python fills them in one go, and what is not said is not stored.
+A run makes dozens of small immutable objects, and making one as a frozen dataclass costs more than most
+of what is done with it. A record is declared as a dataclass is and looks like one from outside (`fields`,
+`replace`, pattern matching); inside it is a struct of msgspec, which makes, compares, hashes and
+writes it as JSON without running Python code.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
 from operator import attrgetter
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overload
+from typing import Any, TypeVar, cast, dataclass_transform, overload
+
+import msgspec
+from msgspec.structs import force_setattr
 
 T = TypeVar("T")
+
+_Meta: Any = type(msgspec.Struct)
+_NOT_TAKEN = frozenset(("__dict__", "__weakref__", "__slots__"))
+
+fill: Callable[[Any, str, Any], None] = force_setattr
+"""Fill a field of a record that nobody else has seen yet: `fill(self, name, value)`."""
 
 
 @overload
@@ -28,55 +33,90 @@ def record(
 def record(
     cls: type[Any] | None = None, /, *, kw_only: bool = False, eq: bool = True, repr: bool = True
 ) -> Any:
-    """Like `dataclass(frozen=True, slots=True)`."""
+    """Like `dataclass(frozen=True, slots=True)`.
+
+    A class attribute `kind` stands first in the JSON of a record.
+    """
 
     def made(given: type[Any]) -> type[Any]:
-        slots = not issubclass(given, Facts)
-        bare = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(given)
-        own: Mapping[str, Any] = bare.__dict__
-        methods: dict[str, Callable[..., Any]] = {
-            "__setattr__": _frozen,
-            "__delattr__": _frozen,
-        }
-        if slots:
-            methods["__init__"] = _filling(bare)
-        if repr and "__repr__" not in own:
-            methods["__repr__"] = _shown
-        if eq and "__eq__" not in own:
-            methods |= _comparing(bare)
-        for name, method in methods.items():
-            setattr(bare, name, method)
-        return bare
+        space = _declared_in(given)
+        known = _fields(given, space, kw_only)
+        own = [part for name, part in known.items() if name in space["__annotations__"]]
+        space = {k: v for k, v in space.items() if k not in known}
+        space["__dataclass_fields__"] = known
+        if repr and "__repr__" not in space:
+            space["__repr__"] = _shown
+        if eq and "__eq__" not in space and not all(part.compare for part in known.values()):
+            space |= _comparing(known)
+        kind = space.get("kind")
+        # What is written as JSON holds no rings, so nobody has to look for them.
+        tag = {"tag_field": "kind", "tag": kind, "gc": False} if isinstance(kind, str) else {}
+        return _struct(given, own, space, {"eq": eq, **tag})
 
     return made if cls is None else made(cls)
 
 
-if TYPE_CHECKING:
-
-    class Facts:
-        """Base of records that are made by keyword only; see `misnamed`."""
-
-else:
-
-    class Facts(SimpleNamespace):
-        """Base of records that are made by keyword only; see `misnamed`."""
-
-        # A visible `__slots__` tells pydantic to fill fields one by one, as in any other record.
-        __slots__ = ()
-
-
-def misnamed(facts: Facts) -> str:
-    """What is wrong with the names `facts` was made with: nobody looked at them then."""
-    kind, given = type(facts).__name__, vars(facts)
-    known = fields(cast(Any, facts))
-    if unknown := given.keys() - {p.name for p in known}:
-        return f"{kind} has no field {min(unknown)!r}"
-    lacking = [p.name for p in known if p.name not in given and p.default is MISSING]
-    return f"{kind} lacks {lacking[0]!r}" if lacking else ""
+def _declared_in(given: type[Any]) -> dict[str, Any]:
+    """What stands in the body of a class."""
+    space = {k: v for k, v in vars(given).items() if k not in _NOT_TAKEN}
+    space.setdefault("__annotations__", {})
+    if isinstance(given, _Meta):
+        # The child of a record: msgspec has already taken its defaults away.
+        names, defaults = given.__struct_fields__, given.__struct_defaults__
+        kept = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+        for name in space["__annotations__"].keys() & set(names):
+            del space[name]
+            if kept.get(name, msgspec.NODEFAULT) is not msgspec.NODEFAULT:
+                space[name] = kept[name]
+    return space
 
 
-def _frozen(self: Any, name: str, *_: object) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r} of a {type(self).__name__}")
+def _fields(given: type[Any], space: dict[str, Any], kw_only: bool) -> dict[str, "Field[Any]"]:
+    """The fields of a record, its parents' first."""
+    found: dict[str, Field[Any]] = {}
+    for base in reversed(given.__bases__):
+        found |= getattr(base, "__dataclass_fields__", {})
+    names = ("__annotations__", "__module__", *space["__annotations__"])
+    alone = type(given.__name__, (), {name: space[name] for name in names if name in space})
+    bare: Any = dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(alone)
+    return found | {part.name: part for part in fields(bare)}  # without those of the class
+
+
+def _struct(
+    given: type[Any], parts: "list[Field[Any]]", space: dict[str, Any], options: dict[str, Any]
+) -> type[Any]:
+    """The struct that has these fields, those by position before those by name."""
+    bases = given.__bases__
+    if not any(isinstance(base, _Meta) for base in bases):
+        bases = (*(base for base in bases if base is not object), msgspec.Struct)
+    by_place = [p for p in parts if not p.kw_only]
+    by_name = [p for p in parts if p.kw_only]
+    if by_place and by_name:
+        hidden = {"__module__": given.__module__, "__qualname__": given.__qualname__}
+        bases = (_Meta(given.__name__, bases, hidden | _declared(by_place), frozen=True),)
+        by_place = []
+    return _Meta(
+        given.__name__,
+        bases,
+        space | _declared(by_place or by_name),
+        frozen=True,
+        kw_only=bool(by_name),
+        omit_defaults=True,
+        **options,
+    )
+
+
+def _declared(parts: "list[Field[Any]]") -> dict[str, Any]:
+    """Fields as msgspec wants to be told of them."""
+    told: dict[str, Any] = {"__annotations__": {p.name: p.type for p in parts}}
+    for part in parts:
+        if part.default is not MISSING:
+            told[part.name] = part.default
+        elif part.default_factory is not MISSING:
+            told[part.name] = msgspec.field(default_factory=part.default_factory)
+        elif not part.init:
+            told[part.name] = None  # `__post_init__` fills it
+    return told
 
 
 def _shown(self: Any) -> str:
@@ -84,8 +124,8 @@ def _shown(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(parts)})"
 
 
-def _comparing(bare: type[Any]) -> dict[str, Callable[..., Any]]:
-    names = [p.name for p in fields(bare) if p.compare]
+def _comparing(known: dict[str, "Field[Any]"]) -> dict[str, Callable[..., Any]]:
+    names = [name for name, part in known.items() if part.compare]
     # With one name `attrgetter` gives the bare value, which compares and hashes just as well.
     values = cast("Callable[[Any], Any]", attrgetter(*names) if names else type)
 
@@ -96,37 +136,3 @@ def _comparing(bare: type[Any]) -> dict[str, Callable[..., Any]]:
         return hash(values(self))
 
     return {"__eq__": __eq__, "__hash__": __hash__}
-
-
-def _filling(bare: type[Any]) -> Callable[..., None]:
-    """An `__init__` that puts each value into its slot."""
-    names: dict[str, Any] = {"_missing": MISSING}
-    asked = [p for p in fields(bare) if p.init]
-    positional = [_parameter(p, names) for p in asked if not p.kw_only]
-    keywords = [_parameter(p, names) for p in asked if p.kw_only]
-    head = ", ".join(["self", *positional, *(["*", *keywords] if keywords else [])])
-    body = [_assignment(p, bare, names) for p in asked] or ["pass"]
-    after = ["self.__post_init__()"] if hasattr(bare, "__post_init__") else []
-    source = f"def __init__({head}):\n" + "".join(f"    {line}\n" for line in [*body, *after])
-    exec(source, names)  # noqa: S102 - as the dataclasses module does, of names only
-    made = names["__init__"]
-    made.__qualname__ = f"{bare.__qualname__}.__init__"
-    return made
-
-
-def _parameter(part: "Field[Any]", names: dict[str, Any]) -> str:
-    if part.default is not MISSING:
-        names[f"_default_{part.name}"] = part.default
-        return f"{part.name}=_default_{part.name}"
-    if part.default_factory is not MISSING:
-        return f"{part.name}=_missing"
-    return part.name
-
-
-def _assignment(part: "Field[Any]", bare: type[Any], names: dict[str, Any]) -> str:
-    name = part.name
-    names[f"_put_{name}"] = getattr(bare, name).__set__
-    if part.default_factory is MISSING:
-        return f"_put_{name}(self, {name})"
-    names[f"_make_{name}"] = part.default_factory
-    return f"_put_{name}(self, _make_{name}() if {name} is _missing else {name})"

@@ -104,9 +104,12 @@ class Trail:
         known = self.called.get(call_id)
         if known is not None:
             return known.n
+        before = self.calls_of.get(tool)
+        if before is None:
+            return 0
         return sum(
             self._visible(earlier.path, path) and not self._was_refused(earlier.call_id)
-            for earlier in self.calls_of.get(tool, ())
+            for earlier in before
         )
 
     def _was_refused(self, call_id: str) -> bool:
@@ -167,8 +170,8 @@ def _same_root(one: str, other: str) -> bool:
 
 def _take_reply(trail: Trail, event: ModelReplied) -> None:
     trail.replied.append(event)
-    for call in event.calls:
-        trail.wanted.add(call.id)
+    if event.calls:
+        trail.wanted.update([call.id for call in event.calls])
     _take_answer(trail, event)
 
 

@@ -1,7 +1,6 @@
 """How often did something happen?"""
 
 from collections.abc import Callable
-from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any, cast, get_args
 
@@ -41,12 +40,7 @@ _ALIASES: dict[str, Kinds] = {
     "yield": (YieldOpened,),
 }
 
-_BY_KIND: dict[str, Kinds] = {
-    str(field.default): (event,)
-    for event in get_args(AnyEvent)
-    for field in fields(event)
-    if field.name == "kind"
-}
+_BY_KIND: dict[str, Kinds] = {event.kind: (event,) for event in get_args(AnyEvent)}
 
 
 @record(kw_only=True, repr=False)

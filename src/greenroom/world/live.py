@@ -9,6 +9,7 @@ from greenroom.errors import InDoubt
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
+from greenroom.ledger.records import fill
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.clock import Clock, SystemClock
 from greenroom.world.recording import answer_model, answer_tool, begin_call
@@ -67,7 +68,7 @@ class LiveWorld:
     def record(self, event: E) -> E:
         """Write an event of this voice down, now."""
         if event.voice != self.voice:
-            vars(event)["voice"] = self.voice
+            fill(event, "voice", self.voice)
         self.ledger.append(event, time())
         if self._on_event is not None:
             self._on_event(event)
@@ -79,5 +80,4 @@ class LiveWorld:
 
     def new_id(self, *parts: object) -> str:
         """Twelve hex digits that follow from the voice and the place in the run."""
-        text = "\x1f".join((self.voice, *map(str, parts)))
-        return blake2b(text.encode(), digest_size=6).hexdigest()
+        return blake2b(f"{self.voice}{parts}".encode(), digest_size=6).hexdigest()

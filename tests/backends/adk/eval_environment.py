@@ -13,7 +13,7 @@ FOLDER = ROOT / ".envs" / "adk-eval"
 NEEDED = (
     "google-adk[eval,a2a,mcp]>=2.13,<3",
     "sqlalchemy[asyncio]>=2,<3",
-    "orjson>=3.10",
+    "msgspec>=0.20",
     "rich>=13",
     "pytest>=8.3",
 )

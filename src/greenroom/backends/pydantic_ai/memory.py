@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-import orjson
+import msgspec
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -87,7 +87,7 @@ def _moment(value: datetime, _: str) -> Json:
     # As the framework writes it, which takes it long to find for the usual ones.
     if value.tzinfo is not UTC or value.year < 1000:
         return to_jsonable_python(value)
-    return orjson.dumps(value, option=orjson.OPT_UTC_Z)[1:-1].decode()
+    return msgspec.json.encode(value)[1:-1].decode()
 
 
 def _number(value: Decimal, _: str) -> Json:
