@@ -53,9 +53,45 @@ def input_schema(fn: Callable[..., Any]) -> Mapping[str, Json]:
 
 def checked_arguments(fn: Callable[..., Any], args: Mapping[str, Json]) -> dict[str, Any]:
     """The arguments as the function's annotations want them; ValueError says what is wrong."""
+    plain = _plain_parameters(fn)
+    if plain is not None and _are_as_wanted(args, *plain):
+        return dict(args)
     given = _arguments(fn).__pydantic_validator__.validate_python(dict(args))
     names, values = _names(fn), given.__dict__
     return {names[field]: values[field] for field in given.__pydantic_fields_set__}
+
+
+def _are_as_wanted(
+    args: Mapping[str, Json], wanted: Mapping[str, type], required: frozenset[str]
+) -> bool:
+    """Whether these are the arguments wanted, each of the very type: nothing is left to convert."""
+    for name, value in args.items():
+        kind: object = type(value)
+        # Half a character is no text, and only what is not ASCII can hold one.
+        if wanted.get(name) is not kind or (kind is str and not value.isascii()):
+            return False
+    return required <= args.keys()
+
+
+@lru_cache(maxsize=512)
+def _plain_parameters(
+    fn: Callable[..., Any],
+) -> tuple[Mapping[str, type], frozenset[str]] | None:
+    """Names and types of the parameters and which of them must be given, if JSON has all the types.
+
+    Most tools want no more than texts and numbers, and need nobody else to check them.
+    """
+    hints = _hints(fn)
+    found = {n: p for n, p in inspect.signature(fn).parameters.items() if n not in CONTEXT_NAMES}
+    for name, parameter in found.items():
+        is_named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if not is_named or hints.get(name) not in _PLAIN:
+            return None
+    required = frozenset(n for n, p in found.items() if p.default is p.empty)
+    return {name: hints[name] for name in found}, required
+
+
+_PLAIN = (str, int, float, bool)
 
 
 @lru_cache(maxsize=512)
