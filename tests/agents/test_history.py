@@ -1,12 +1,17 @@
 """What an agent's model is shown: its own exchanges in full, those of others as they were heard."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
+from hypothesis import given
+
 from greenroom import Agent, Case, Lines, Scripted, Turn, call, loop, route, simulate, step, tool
 from greenroom.agents import Flow, Scene, history, persona
+from greenroom.backends.native.history import as_text
 from greenroom.ledger import Message
 from greenroom.models import ModelRequest
+from ledger.values import JSON
 
 
 @tool
@@ -191,3 +196,10 @@ async def test_an_agents_input_that_is_no_text_is_shown_as_json() -> None:
     memory = Memory("Done.")
     await talked(step(lambda: {"order": 7, "né": "é"}, name="s") >> remembering("a", memory), "go")
     assert memory.shown == [[("user", '{"order": 7, "né": "é"}')]]
+
+
+@given(JSON)
+def test_a_model_reads_json_as_json_writes_it(value: Any) -> None:
+    assert as_text(value) == (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    )

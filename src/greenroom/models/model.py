@@ -73,4 +73,5 @@ ModelBody = Callable[[ModelRequest, OnDelta | None], Awaitable[ModelReply]]
 
 def model_name(model: Any) -> str:
     """What to call a model in ledgers and reports."""
-    return str(getattr(model, "name", "") or type(model).__name__)
+    name: Any = getattr(model, "name", "") or type(model).__name__
+    return name if type(name) is str else str(name)

@@ -112,17 +112,20 @@ def _identified(world: World, request: ModelRequest, reply: ModelReply) -> Model
     """
     if not reply.calls:
         return reply
-    taken = world.ledger.trail(world.voice).wanted
     calls: list[ToolCall] = []
     for index, wanted in enumerate(reply.calls):
         args = plain(wanted.args, "arguments")
         own = wanted.id
-        if own and (own in taken or any(own == other.id for other in calls)):
+        if own and (_is_taken(world, own) or any(own == other.id for other in calls)):
             own = ""
         calls.append(
             ToolCall(wanted.tool, args, own or world.new_id(request.path, request.n, index))
         )
     return ModelReply(reply.text, tuple(calls), reply.usage, reply.cost, reply.prices, reply.model)
+
+
+def _is_taken(world: World, call_id: str) -> bool:
+    return call_id in world.ledger.trail(world.voice).wanted
 
 
 def begin_call(world: World, request: ToolRequest) -> None:

@@ -1,11 +1,10 @@
 """Greenroom's own agents, advanced on a World from what their ledger says."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import ClassVar
 
 from greenroom.agents.flow import Flow, as_flow
-from greenroom.agents.graph import Graph, compile_flow
+from greenroom.agents.graph import compile_flow
 from greenroom.agents.recasting import recast
 from greenroom.backends.backend import (
     Advance,
@@ -25,6 +24,7 @@ from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarte
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
 from greenroom.ledger.plain import Json
+from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model
 from greenroom.world.recording import described
 from greenroom.world.world import World
@@ -54,6 +54,7 @@ class NativeBackend:
 
     def __init__(self, agent: Flow) -> None:
         self.graph = compile_flow(as_flow(agent))
+        self._tools: Mapping[str, ToolFacts] | None = None
 
     def part(self, name: str) -> "NativeBackend":
         """One node of the graph alone, as an agent of its own."""
@@ -76,7 +77,12 @@ class NativeBackend:
     @property
     def tools(self) -> Mapping[str, ToolFacts]:
         """Every tool of every agent in the graph."""
-        return _tool_facts(self.graph)
+        if self._tools is None:
+            self._tools = {
+                name: ToolFacts(name, tool.argument_names, tool.read_only, tool.yields, tool)
+                for name, tool in self.graph.tools.items()
+            }
+        return self._tools
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Go on with the open invocation, or begin the next one with what the user said last."""
@@ -98,17 +104,17 @@ class NativeBackend:
             begun = world.record(InvocationStarted(path=root, input=given))
         given = begun.input
         try:
-            walked = await Play(self.graph, ledger, world, root).walk(self.graph.root, root, given)
+            walked = await Play(ledger, world, trail, root).walk(self.graph.root, root, given)
         except Refusal:
             raise
         except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash
             return self._failed(world, root, error)
         if isinstance(walked, Paused):
             return Waiting(walked.yields)
-        return self._ended(ledger, world, root, walked.output)
+        return self._ended(trail, world, root, walked.output)
 
-    def _ended(self, ledger: Ledger, world: World, root: str, output: Json) -> Advance:
-        if output is not None and root not in ledger.trail(world.voice).spoken:
+    def _ended(self, trail: Trail, world: World, root: str, output: Json) -> Advance:
+        if output is not None and root not in trail.spoken:
             world.record(AgentSaid(path=root, text=as_text(output)))
         over = self.graph.awaits_input
         outcome = "finished" if over else "turn_over"
@@ -130,11 +136,3 @@ class NativeBackend:
             InvocationEnded(path=root, outcome="failed", phase=phase, **described(error))  # pyright: ignore[reportUnknownArgumentType]
         )
         return Failed(error)
-
-
-@lru_cache(maxsize=256)
-def _tool_facts(graph: Graph) -> Mapping[str, ToolFacts]:
-    return {
-        name: ToolFacts(name, tool.argument_names, tool.read_only, tool.yields, tool)
-        for name, tool in graph.tools.items()
-    }

@@ -34,12 +34,12 @@ class Asking:
 
     __slots__ = ("agent", "node", "output", "path", "trail", "world")
 
-    def __init__(self, agent: Agent, node: str, path: str, world: World) -> None:
+    def __init__(self, agent: Agent, node: str, path: str, world: World, trail: Trail) -> None:
         self.agent = agent
         self.node = node
         self.path = path
         self.world = world
-        self.trail: Trail = world.ledger.trail(world.voice)
+        self.trail = trail
         self.output: Json = None
         """What the agent answered, as its output type wants it."""
 
@@ -56,7 +56,9 @@ class Asking:
                     return ()
             elif isinstance(last, ModelFailed):
                 raise RecordedFailure(last.error, last.error_type)
-            self._check_limit(self.trail.replies.get(self.path, 0))
+            asked = self.trail.replies.get(self.path, 0)
+            if asked >= self.agent.max_steps:
+                raise self._goes_round(asked)
             # An agent that was given a model's name has found the model when it was made.
             model: Model = self.agent.model  # pyright: ignore[reportAssignmentType]
             try:
@@ -67,12 +69,11 @@ class Asking:
                 # The same as when the run is taken up behind it.
                 raise RecordedFailure(**described(error)) from error
 
-    def _check_limit(self, asked: int) -> None:
-        if asked >= self.agent.max_steps:
-            raise LoopLimit(
-                f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
-                f"done. Raise max_steps, or look why it goes round in circles."
-            )
+    def _goes_round(self, asked: int) -> LoopLimit:
+        return LoopLimit(
+            f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
+            f"done. Raise max_steps, or look why it goes round in circles."
+        )
 
     def _request(self) -> ModelRequest:
         agent, trail, path = self.agent, self.trail, self.path
@@ -80,7 +81,7 @@ class Asking:
         # In their order, not by name: every question is made here, and names take half the time.
         return ModelRequest(
             agent.name,
-            conversation(agent, self.world, self.node, path),
+            conversation(agent, self.world, trail, self.node, path),
             agent.instructions,
             agent.tools,
             adapter.json_schema() if adapter else None,

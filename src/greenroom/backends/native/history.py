@@ -1,6 +1,8 @@
 """What an agent node remembers, read from the ledger: its own exchanges and those of others."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
@@ -12,13 +14,14 @@ from greenroom.ledger.trail import Step, Trail
 from greenroom.world.world import World
 
 # What comes from a ledger has no rings.
-_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+_WRITER = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _REMEMBER_ALL = (history(),)
 
 
-def conversation(agent: Agent, world: World, node: str, path: str) -> tuple[Message, ...]:
+def conversation(
+    agent: Agent, world: World, trail: Trail, node: str, path: str
+) -> tuple[Message, ...]:
     """All messages the agent's model is to see now: context rules first, the present last."""
-    trail = world.ledger.trail(world.voice)
     present = _exchange(trail, path)
     earlier = _earlier(trail, node, path)
     if not earlier and agent.context == _REMEMBER_ALL:
@@ -30,7 +33,20 @@ def conversation(agent: Agent, world: World, node: str, path: str) -> tuple[Mess
 
 def as_text(value: Json) -> str:
     """A value as a model reads it."""
-    return value if isinstance(value, str) else _encode(value)
+    return value if type(value) is str else _encode(value)
+
+
+def _writing() -> Callable[[Json], str]:
+    """What `json.dumps` does; its inner part, which it makes for every text, is made once."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _WRITER.encode
+    letters = json.encoder.encode_basestring  # pyright: ignore[reportAttributeAccessIssue]
+    parts = make(None, _WRITER.default, letters, None, ": ", ", ", False, False, True)
+    return lambda value: "".join(parts(value, 0))
+
+
+_encode = _writing()
 
 
 def _exchange(trail: Trail, path: str) -> tuple[Message, ...]:

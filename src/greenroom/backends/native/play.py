@@ -20,7 +20,7 @@ from greenroom.agents.flow import (
     Step,
     named_arguments,
 )
-from greenroom.agents.graph import Graph, Node
+from greenroom.agents.graph import Node
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.asking import Asking, open_yield
 from greenroom.backends.native.history import as_text
@@ -71,14 +71,13 @@ MAX_ROUNDS = 100
 class Play:
     """One walk over a graph, as far as it can go now."""
 
-    __slots__ = ("graph", "ledger", "root", "trail", "world")
+    __slots__ = ("ledger", "root", "trail", "world")
 
-    def __init__(self, graph: Graph, ledger: Ledger, world: World, root: str) -> None:
-        self.graph = graph
+    def __init__(self, ledger: Ledger, world: World, trail: Trail, root: str) -> None:
         self.ledger = ledger
         self.world = world
+        self.trail = trail
         self.root = root
-        self.trail: Trail = ledger.trail(world.voice)
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
@@ -91,6 +90,10 @@ class Play:
         else:
             given = self.world.record(NodeStarted(path=path, node=node.id, input=given)).input
         try:
+            if isinstance(node.flow, Agent):
+                asking = Asking(node.flow, node.id, path, self.world, trail)
+                waits = await asking.run()
+                return Paused(waits) if waits else self._end(node, path, asking.output)
             return await self._run(node, path, given)
         except GreenroomError:
             raise
@@ -117,10 +120,6 @@ class Play:
 
     async def _run(self, node: Node, path: str, given: Json) -> Walked:
         match node.flow:
-            case Agent() as agent:
-                asking = Asking(agent, node.id, path, self.world)
-                waits = await asking.run()
-                return Paused(waits) if waits else self._end(node, path, asking.output)
             case Step() as step:
                 return await self._step(node, step, path, given)
             case Sequence():
