@@ -66,9 +66,8 @@ def _are_as_wanted(
 ) -> bool:
     """Whether these are the arguments wanted, each of the very type: nothing is left to convert."""
     for name, value in args.items():
-        kind: object = type(value)
         # Half a character is no text, and only what is not ASCII can hold one.
-        if wanted.get(name) is not kind or (kind is str and not value.isascii()):
+        if wanted.get(name) is not type(value) or (isinstance(value, str) and not value.isascii()):
             return False
     return required <= args.keys()
 
