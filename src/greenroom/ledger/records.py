@@ -77,7 +77,9 @@ def _fields(given: type[Any], space: dict[str, Any], kw_only: bool) -> dict[str,
     for base in reversed(given.__bases__):
         found |= getattr(base, "__dataclass_fields__", {})
     names = ("__annotations__", "__module__", *space["__annotations__"])
-    alone = type(given.__name__, (), {name: space[name] for name in names if name in space})
+    body = {name: space[name] for name in names if name in space}
+    # A class without words of its own would be described by its signature, which takes long to find.
+    alone = type(given.__name__, (), {"__doc__": "A record.", **body})
     bare: Any = dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(alone)
     return found | {part.name: part for part in fields(bare)}  # without those of the class
 

@@ -1,7 +1,7 @@
 """A run written down as it goes: where each take begins, and when its result is safe."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -97,14 +97,14 @@ class Recorded:
         take.on_restart = partial(_begin_again, entry, key, digest)
         return take
 
-    async def keep(self, take: Take, result: CaseResult, done: Done) -> None:
+    def keep(self, take: Take, result: CaseResult, done: Done) -> Awaitable[None] | None:
         """Hand a result to the writer; wait only when it is far behind."""
         failpoint("trial.measured")
         position = take.play.position
         written = self._entries.pop(position, None)
         if written is None:
             done(result)  # the disk is full, and this is known already
-            return
+            return None
         entry, key, digest = written
         ledger, judging = entry.ledger, entry.judging
         entry.forget()
@@ -128,6 +128,9 @@ class Recorded:
         self._writer.add(
             self.run_id, lambda: row_of(result, key, position, digest, ledger, judging), safe
         )
+        return self._until_there_is_room() if self._is_far_ahead else None
+
+    async def _until_there_is_room(self) -> None:
         # Whoever is woken looks again: another may have filled the room that there was.
         while self._is_far_ahead:
             self._room.clear()
