@@ -14,6 +14,8 @@ from typing import Any, TypeVar, cast, dataclass_transform, overload
 import msgspec
 from msgspec.structs import force_setattr
 
+from greenroom.ledger.validation import record_json_schema, record_schema
+
 T = TypeVar("T")
 
 _Meta: Any = type(msgspec.Struct)
@@ -44,6 +46,8 @@ def record(
         own = [part for name, part in known.items() if name in space["__annotations__"]]
         space = {k: v for k, v in space.items() if k not in known}
         space["__dataclass_fields__"] = known
+        space["__get_pydantic_core_schema__"] = classmethod(record_schema)
+        space["__get_pydantic_json_schema__"] = classmethod(record_json_schema)
         if repr and "__repr__" not in space:
             space["__repr__"] = _shown
         if eq and "__eq__" not in space and not all(part.compare for part in known.values()):
@@ -97,7 +101,7 @@ def _struct(
         hidden = {"__module__": given.__module__, "__qualname__": given.__qualname__}
         bases = (_Meta(given.__name__, bases, hidden | _declared(by_place), frozen=True),)
         by_place = []
-    return _Meta(
+    made = _Meta(
         given.__name__,
         bases,
         space | _declared(by_place or by_name),
@@ -106,6 +110,9 @@ def _struct(
         omit_defaults=True,
         **options,
     )
+    # Those by position too: a reader of annotations expects them where they were declared.
+    made.__annotations__ = {p.name: p.type for p in parts}
+    return made
 
 
 def _declared(parts: "list[Field[Any]]") -> dict[str, Any]:
