@@ -1,8 +1,9 @@
 """A ledger survives on disk, and a file that was cut loses at most its last line."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from greenroom.errors import BadLedger, BadValue
 from greenroom.ledger import (
     AgentSaid,
     Event,
+    ModelReplied,
     Noted,
     Remembered,
     RunEnded,
@@ -21,6 +23,7 @@ from greenroom.ledger import (
     UserSaid,
 )
 from greenroom.ledger.codec import encoded
+from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Made
 from ledger.values import EVENTS, ledger_of
 
@@ -110,6 +113,29 @@ def test_garbage_in_a_finished_last_line_is_not_taken_for_a_cut() -> None:
 def test_a_last_line_of_good_json_that_is_no_event_is_not_taken_for_a_cut() -> None:
     with pytest.raises(BadLedger, match="line 2"):
         Ledger.loads(f'{GOOD}\n{{"kind": "nobody_knows"}}')
+
+
+def test_a_line_nested_without_end_is_refused_as_any_other() -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    with pytest.raises(BadLedger, match=r"run\.jsonl, line 1 is not an event"):
+        Ledger.loads(f'{{"kind":"noted","name":"x","data":{deep}}}', "run.jsonl")
+
+
+def test_half_a_character_in_a_text_is_refused_as_any_other() -> None:
+    with pytest.raises(BadLedger, match=r"run\.jsonl, line 1 is not an event"):
+        Ledger.loads('{"kind":"user_said","text":"\ud800"}\n', "run.jsonl")
+
+
+@pytest.mark.parametrize(
+    "told, read",
+    [
+        ({"usage": Usage(cast(int, 12.0))}, {"usage": Usage(12)}),
+        ({"cost": Decimal("0.5")}, {"cost": 0.5}),
+    ],
+)
+def test_numbers_as_a_model_told_them_can_be_read_back(told: Any, read: Any) -> None:
+    written = ledger_of(ModelReplied(**told)).dumps()
+    assert Ledger.loads(written)[0] == ledger_of(ModelReplied(**read))[0]
 
 
 def test_blank_lines_are_skipped_and_counted() -> None:
