@@ -1,5 +1,6 @@
 """Records look like frozen dataclasses from outside, to pydantic too."""
 
+import pickle
 from typing import Any
 
 import pytest
@@ -8,6 +9,25 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from greenroom.agents.signature import checked_arguments
 from greenroom.cases.scores import Score
 from greenroom.ledger.messages import Message, ToolCall, Usage
+from greenroom.ledger.records import record
+
+
+class Drawer:
+    """A place for a record."""
+
+    @record
+    class Card:
+        """A record inside another class."""
+
+        title: str = ""
+
+
+@record
+class Priced(Usage):
+    """A record that begins otherwise than its parent."""
+
+    output: int = 1
+    price: float = 0.0
 
 
 class Report(BaseModel):
@@ -56,3 +76,14 @@ def test_a_tool_may_ask_for_a_record() -> None:
         "used": Usage(3),
         "times": 2,
     }
+
+
+def test_a_record_inside_a_class_is_found_there_again() -> None:
+    card = Drawer.Card("a")
+    assert pickle.loads(pickle.dumps(card)) == card
+    assert repr(card) == "Drawer.Card(title='a')"
+
+
+def test_a_child_may_change_a_default_of_its_parent() -> None:
+    assert Priced() == Priced(0, 1, 0.0)
+    assert Priced(3, 4, 0.5).total == 7

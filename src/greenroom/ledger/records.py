@@ -45,6 +45,7 @@ def record(
         known = _fields(given, space, kw_only)
         own = [part for name, part in known.items() if name in space["__annotations__"]]
         space = {k: v for k, v in space.items() if k not in known}
+        space["__qualname__"] = given.__qualname__
         space["__dataclass_fields__"] = known
         space["__get_pydantic_core_schema__"] = classmethod(record_schema)
         space["__get_pydantic_json_schema__"] = classmethod(record_json_schema)
@@ -69,7 +70,7 @@ def _declared_in(given: type[Any]) -> dict[str, Any]:
         names, defaults = given.__struct_fields__, given.__struct_defaults__
         kept = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
         for name in space["__annotations__"].keys() & set(names):
-            del space[name]
+            space.pop(name, None)  # a parent's field keeps its place there
             if kept.get(name, msgspec.NODEFAULT) is not msgspec.NODEFAULT:
                 space[name] = kept[name]
     return space
