@@ -24,6 +24,7 @@ from greenroom import (
 )
 from greenroom.backends import backend_for
 from greenroom.backends.function import FunctionBackend
+from greenroom.backends.native.history import as_text
 from greenroom.backends.registry import explained
 from greenroom.errors import BadAgent, BadLedger, NotFound
 from greenroom.ledger import InvocationEnded, ModelFailed, ModelReplied, ToolReturned, YieldOpened
@@ -437,6 +438,13 @@ async def test_tools_said_beforehand_are_known_and_checked():
 
 def test_which_backend_was_taken_is_explained():
     assert explained(plain) == "played by function: it is a function"
+
+
+def test_a_text_of_a_class_of_its_own_is_read_as_any_text():
+    class Markup(str):
+        __slots__ = ()
+
+    assert as_text(Markup("hello")) == "hello"
 
 
 def test_a_closure_is_told_apart_by_what_it_carries():

@@ -33,7 +33,7 @@ def conversation(
 
 def as_text(value: Json) -> str:
     """A value as a model reads it."""
-    return value if type(value) is str else _encode(value)
+    return value if isinstance(value, str) else _encode(value)
 
 
 def _writing() -> Callable[[Json], str]:
