@@ -1,6 +1,7 @@
 """Records look like frozen dataclasses from outside, to pydantic too."""
 
 import pickle
+from pprint import pformat
 from typing import Any
 
 import pytest
@@ -87,3 +88,8 @@ def test_a_record_inside_a_class_is_found_there_again() -> None:
 def test_a_child_may_change_a_default_of_its_parent() -> None:
     assert Priced() == Priced(0, 1, 0.0)
     assert Priced(3, 4, 0.5).total == 7
+
+
+def test_a_record_too_long_for_a_line_can_be_printed() -> None:
+    message = Message("user", "x" * 200)
+    assert pformat([message]) == f"[{message!r}]"

@@ -21,6 +21,9 @@ T = TypeVar("T")
 _Meta: Any = type(msgspec.Struct)
 _NOT_TAKEN = frozenset(("__dict__", "__weakref__", "__slots__"))
 
+# What `pprint`, and with it pytest, asks of every dataclass.
+_PARAMS: Any = vars(dataclass(frozen=True)(type("_Bare", (), {})))["__dataclass_params__"]
+
 fill: Callable[[Any, str, Any], None] = force_setattr
 """Fill a field of a record that nobody else has seen yet: `fill(self, name, value)`."""
 
@@ -47,6 +50,7 @@ def record(
         space = {k: v for k, v in space.items() if k not in known}
         space["__qualname__"] = given.__qualname__
         space["__dataclass_fields__"] = known
+        space["__dataclass_params__"] = _PARAMS
         space["__get_pydantic_core_schema__"] = classmethod(record_schema)
         space["__get_pydantic_json_schema__"] = classmethod(record_json_schema)
         if repr and "__repr__" not in space:
