@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from rich.pretty import pretty_repr
 
 from greenroom.agents.signature import checked_arguments
 from greenroom.cases.scores import Score
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.records import record
+from greenroom.models import provider_model
 
 
 class Drawer:
@@ -93,3 +95,9 @@ def test_a_child_may_change_a_default_of_its_parent() -> None:
 def test_a_record_too_long_for_a_line_can_be_printed() -> None:
     message = Message("user", "x" * 200)
     assert pformat([message]) == f"[{message!r}]"
+
+
+def test_what_a_record_does_not_show_is_shown_by_nobody() -> None:
+    model = provider_model("openai:gpt-4o", api_key="sk-not-to-be-seen")
+    assert pretty_repr([model]) == f"[{model!r}]"
+    assert "seen" not in pretty_repr(model)

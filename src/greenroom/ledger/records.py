@@ -51,6 +51,7 @@ def record(
         space["__qualname__"] = given.__qualname__
         space["__dataclass_fields__"] = known
         space["__dataclass_params__"] = _PARAMS
+        space["__rich_repr__"] = None  # a struct's would show what `__repr__` hides, such as keys
         space["__get_pydantic_core_schema__"] = classmethod(record_schema)
         space["__get_pydantic_json_schema__"] = classmethod(record_json_schema)
         if repr and "__repr__" not in space:
