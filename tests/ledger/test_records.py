@@ -1,6 +1,7 @@
 """Records look like frozen dataclasses from outside, to pydantic too."""
 
 import pickle
+from dataclasses import FrozenInstanceError
 from pprint import pformat
 from typing import Any
 
@@ -101,3 +102,13 @@ def test_what_a_record_does_not_show_is_shown_by_nobody() -> None:
     model = provider_model("openai:gpt-4o", api_key="sk-not-to-be-seen")
     assert pretty_repr([model]) == f"[{model!r}]"
     assert "seen" not in pretty_repr(model)
+
+
+def test_a_record_names_the_field_that_cannot_be_changed() -> None:
+    record: Any = Score(0.5)
+    with pytest.raises(FrozenInstanceError, match="field 'value' of a Score"):
+        record.value = 1.0
+    with pytest.raises(FrozenInstanceError, match="field 'value' of a Score"):
+        del record.value
+    assert record == Score(0.5)
+    assert hash(Usage(1)) == hash(Usage(1))

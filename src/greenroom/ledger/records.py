@@ -7,7 +7,7 @@ writes it as JSON without running Python code.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar, cast, dataclass_transform, overload
 
@@ -118,6 +118,8 @@ def _struct(
     )
     # Those by position too: a reader of annotations expects them where they were declared.
     made.__annotations__ = {p.name: p.type for p in parts}
+    # msgspec refuses changes too, but does not say of what.
+    made.__setattr__ = made.__delattr__ = _frozen
     return made
 
 
@@ -132,6 +134,10 @@ def _declared(parts: "list[Field[Any]]") -> dict[str, Any]:
         elif not part.init:
             told[part.name] = None  # `__post_init__` fills it
     return told
+
+
+def _frozen(self: Any, name: str, *_: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r} of a {type(self).__name__}")
 
 
 def _shown(self: Any) -> str:
