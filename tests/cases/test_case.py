@@ -1,10 +1,12 @@
 """A case that cannot be played is refused where it is written, with what to write instead."""
 
+import copy
+import pickle
 import re
 from collections import UserDict, UserList
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +23,28 @@ def test_a_case_with_says_has_one_turn() -> None:
 def test_a_case_with_turns_plays_them() -> None:
     turns = [Turn("Hi"), Turn("Bye")]
     assert Case("polite", turns=turns).script == tuple(turns)
+
+
+def test_a_script_is_made_and_not_given() -> None:
+    given: Any = {"script": (Turn("bye"),)}
+    with pytest.raises(BadCase, match="give it `says` or `turns`"):
+        Case("a", says="hi", **given)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))]
+)
+def test_a_copy_of_a_case_has_its_script(again: Any) -> None:
+    case = Case("a", says="hi", expect=Expect(tools=[call("find", id=7)]))
+    assert again(case) == case
+    assert again(case).script == case.script
+
+
+def test_a_case_with_other_words_has_another_script() -> None:
+    case = Case("a", says="hi")
+    # As `copy.replace` does, where there is one.
+    for made in (replace(case, says="bye"), cast(Any, case).__replace__(says="bye")):
+        assert made.script == (Turn("bye"),)
 
 
 def test_a_case_without_a_message_has_no_script() -> None:

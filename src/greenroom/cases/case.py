@@ -269,7 +269,11 @@ class Case:
                     f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
                     f'state={{"session": {{"key": value}}}}.'
                 )
-        fill(self, "script", self._script())
+        script = self._script()
+        # What was made of a case comes along when it is unpickled; nobody else may bring one.
+        if self.script is not None and self.script != script:  # pyright: ignore[reportUnnecessaryComparison]
+            raise BadCase(f"case {self.id!r} was given a `script`; give it `says` or `turns`.")
+        fill(self, "script", script)
 
     @property
     def _is_usual(self) -> bool:

@@ -7,7 +7,7 @@ writes it as JSON without running Python code.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar, cast, dataclass_transform, overload
 
@@ -51,6 +51,7 @@ def record(
         space["__qualname__"] = given.__qualname__
         space["__dataclass_fields__"] = known
         space["__dataclass_params__"] = _PARAMS
+        space["__replace__"] = _replaced
         space["__rich_repr__"] = None  # a struct's would show what `__repr__` hides, such as keys
         space["__get_pydantic_core_schema__"] = classmethod(record_schema)
         space["__get_pydantic_json_schema__"] = classmethod(record_json_schema)
@@ -138,6 +139,10 @@ def _declared(parts: "list[Field[Any]]") -> dict[str, Any]:
 
 def _frozen(self: Any, name: str, *_: object) -> None:
     raise FrozenInstanceError(f"cannot assign to field {name!r} of a {type(self).__name__}")
+
+
+def _replaced(self: Any, /, **changes: Any) -> Any:
+    return replace(self, **changes)  # a struct's own would hand on what `__post_init__` filled in
 
 
 def _shown(self: Any) -> str:
