@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import KW_ONLY, asdict, field, fields, is_dataclass, replace
+from dataclasses import KW_ONLY, FrozenInstanceError, asdict, field, fields, is_dataclass, replace
 from typing import Generic, TypeVar
 
 import pytest
@@ -62,11 +62,11 @@ def test_every_record_has_its_own_default() -> None:
 
 def test_a_record_cannot_be_edited() -> None:
     room = Room("blue")
-    with pytest.raises(AttributeError):
+    with pytest.raises(FrozenInstanceError):
         room.beds = 3  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(AttributeError):
+    with pytest.raises(FrozenInstanceError):
         del room.name  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(AttributeError):
+    with pytest.raises(FrozenInstanceError):
         room.view = "sea"  # pyright: ignore[reportAttributeAccessIssue]
     assert room == Room("blue")
 
