@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import signal
 import subprocess
 import sys
@@ -571,7 +572,7 @@ async def test_work_that_ends_its_own_deadline_is_handed_over_like_any_other():
                 raise error
             return 7
         finally:
-            deadline.end()
+            deadline.conclude()
 
     for error in (None, KeyError("seven")):
         deadline = Deadline(30)
@@ -586,7 +587,7 @@ async def test_work_that_would_end_its_deadline_itself_but_is_cancelled_before_i
         try:
             await asyncio.sleep(30)
         finally:
-            deadline.end()
+            deadline.conclude()
 
     deadline = Deadline(30)
     others = asyncio.all_tasks()
@@ -597,3 +598,56 @@ async def test_work_that_would_end_its_deadline_itself_but_is_cancelled_before_i
     async with asyncio.timeout(AT_MOST):
         assert (await finishing).cancelled()
     assert_the_alarm_clock_is_nobodys()
+
+
+async def test_work_that_was_given_up_stays_watched_while_what_it_awaits_lives_on():
+    outcome = asyncio.get_running_loop().create_future()
+
+    async def stubborn() -> None:
+        for _ in range(6):  # more often than work is knocked at before it is given up
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(30)
+        try:
+            time.sleep(30)  # noqa: ASYNC251
+        except Expired:
+            outcome.set_result("broken")
+
+    async def work(deadline: Deadline) -> None:
+        try:
+            await asyncio.ensure_future(stubborn())
+        finally:
+            deadline.conclude()
+
+    deadline = Deadline(SOON)
+    with vigil():
+        task = await finish(work(deadline), deadline)
+        async with asyncio.timeout(AT_MOST):
+            assert await outcome == "broken"
+            await asyncio.wait({task})
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_what_work_raises_after_its_waiter_was_cancelled_twice_is_nobodys_surprise():
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
+
+    async def work(deadline: Deadline) -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            raise KeyError("seven") from None
+        finally:
+            deadline.conclude()
+
+    deadline = Deadline(30)
+    finishing = asyncio.create_task(finish(work(deadline), deadline))
+    await asyncio.sleep(0.01)
+    finishing.cancel()
+    await asyncio.sleep(0)
+    finishing.cancel()
+    with suppress(asyncio.CancelledError):
+        await finishing
+    del finishing
+    await asyncio.sleep(0.01)
+    gc.collect()
+    assert not told

@@ -226,7 +226,7 @@ async def _enclosed(stage: Stage, deadline: Deadline) -> EndReason:
         raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
     finally:
         enclosure.close()
-        deadline.end()
+        deadline.conclude()
 
 
 def _breached(case: Case, breach: Breach) -> str:

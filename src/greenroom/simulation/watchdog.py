@@ -50,6 +50,7 @@ class Deadline:
     """
 
     __slots__ = (
+        "_is_given_up",
         "_knocks",
         "_on_expired",
         "_over",
@@ -74,6 +75,7 @@ class Deadline:
         self._on_expired = on_expired
         self._over: asyncio.Future[None] | None = None
         self._knocks = 0
+        self._is_given_up = False
         self.task: asyncio.Task[Any] | None = None
         self._watch: _Watch | None = None
 
@@ -95,24 +97,30 @@ class Deadline:
         return over
 
     def end(self) -> None:
-        """Stop the clock: the work is over.
-
-        Work in a task of its own may say so as its last act: its task has no need to tell then,
-        and whoever waits for it is called one round of the event loop earlier.
-        """
-        if (over := self._over) is not None and not over.done():
-            try:  # noqa: SIM105 - costs nothing, and this is done for every case
-                over.set_result(None)
-            except RuntimeError:
-                pass  # the loop has closed: nobody waits any more
-        # Without a watch nobody breaks in for this deadline; until then, the task tells after all.
+        """Stop the clock: the work is over."""
+        # Without a watch nobody breaks in for this deadline.
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.drop(self)
         # The task's context holds this deadline: the ring of the two would outlive the run.
-        task, self.task = self.task, None
-        if task is not None and over is not None:
-            task.remove_done_callback(self._retire)
+        self.task = None
+
+    def conclude(self) -> None:
+        """The same, as the last act of work in a task of its own.
+
+        The task has no need to tell then, and whoever waits for it is called one round of the event
+        loop earlier. Not if nobody waits any more: a task that was given up may live on, waiting
+        for what swallows its cancellation, and stays watched until it is done.
+        """
+        over, task = self._over, self.task
+        if over is None or task is None or over.done() or self._is_given_up:
+            return
+        try:
+            over.set_result(None)
+        except RuntimeError:
+            return  # the loop has closed: nobody waits any more
+        self.end()
+        task.remove_done_callback(self._retire)
 
     def cut(self) -> None:
         """End the work now rather than in time; any thread may ask for it."""
@@ -160,8 +168,7 @@ class Deadline:
 
     def _give_up(self, task: asyncio.Task[Any], over: "asyncio.Future[None]") -> None:
         """Close the work; whoever waits for it goes on, even if that is no use either."""
-        if not over.done():
-            task.add_done_callback(_hear_out)
+        self._is_given_up = True
         _close(task)
         if not over.done():
             over.set_result(None)
@@ -169,6 +176,8 @@ class Deadline:
     def _retire(self, task: asyncio.Task[Any]) -> None:
         self.end()
         _hear_out(task)
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
 
 
 class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seconds)
