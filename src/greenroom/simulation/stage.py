@@ -114,13 +114,14 @@ async def simulate(
     stage.latch.on_set = deadline.cut
     try:
         task = await finish(_enclosed(stage, deadline), deadline)
-        if not task.done() and stage.enclosure is not None:
-            # What cannot even be closed must not keep the whole process fenced.
-            stage.enclosure.close()
         stage.world.record(_ending(stage, task, deadline.expired))
     finally:
         # What was left behind must not act after the verdict, nor after somebody broke it off.
         stage.latch.close(case.id)
+        if stage.enclosure is not None:
+            # What cannot even be closed, or was broken off while it put its things away, must not
+            # keep the whole process fenced.
+            stage.enclosure.close()
     return stage.ledger
 
 
