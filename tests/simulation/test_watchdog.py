@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib import import_module
 
 import pytest
 
@@ -650,4 +651,45 @@ async def test_what_work_raises_after_its_waiter_was_cancelled_twice_is_nobodys_
     del finishing
     await asyncio.sleep(0.01)
     gc.collect()
+    assert not told
+
+
+async def test_work_that_is_broken_while_the_loop_hears_of_its_end_is_handed_over_all_the_same():
+    loop = asyncio.get_running_loop()
+    told: list[object] = []
+    loop.set_exception_handler(lambda _, what: told.append(what["exception"]))
+
+    def broken(*_: object, **__: object) -> asyncio.Handle:
+        del loop.call_soon
+        raise Expired
+
+    async def work() -> int:
+        loop.call_soon = broken  # pyright: ignore[reportAttributeAccessIssue]
+        return 7
+
+    deadline = Deadline(SOON)
+    async with asyncio.timeout(AT_MOST):
+        task = await finish(work(), deadline)
+    assert (task.result(), deadline.expired) == (7, False)
+    assert [type(error) for error in told] == [Expired]
+    assert_the_alarm_clock_is_nobodys()
+
+
+async def test_the_alarm_does_not_break_the_loop_while_it_keeps_its_books():
+    loop = asyncio.get_running_loop()
+    told: list[object] = []
+    loop.set_exception_handler(lambda _, what: told.append(what))
+    mask = import_module("_signal").pthread_sigmask  # which has no line of Python code
+
+    async def work() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        time.sleep(2 * SOON)  # noqa: ASYNC251
+        # What waits rings at once, in a line of the loop's own code.
+        ring = asyncio.Handle(mask, (signal.SIG_UNBLOCK, {signal.SIGALRM}), loop)
+        ring._run()
+        spin()
+
+    deadline = Deadline(SOON)
+    task = await finish(work(), deadline)
+    assert isinstance(task.exception(), Expired)
     assert not told

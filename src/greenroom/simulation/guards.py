@@ -1,5 +1,6 @@
 """Who breaks into a blocked event loop: the alarm on the main thread, a patrol on all others."""
 
+import asyncio
 import signal
 import time
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ _PAUSE: Final = 0.05
 
 # The public functions spend microseconds on turning numbers into enums.
 _signals: Final[Any] = import_module("_signal")
+_LOOP: Final = asyncio.__path__[0]
 _SIGALRM: Final = int(signal.SIGALRM)
 _ITIMER_REAL: Final = int(signal.ITIMER_REAL)
 
@@ -129,8 +131,9 @@ class Alarm:
         deadline = RUNNING.get()
         while deadline is not None and not deadline.is_missed(now):
             deadline = deadline.outer
-        # Python swallows what is raised in a finalizer; the next ring finds better ground.
-        if deadline is not None and not _is_finalizing(frame):
+        # Python swallows what is raised in a finalizer, and a loop that is broken while it keeps its
+        # books forgets whom to call; the next ring finds better ground.
+        if deadline is not None and not _is_finalizing(frame) and not _is_of_the_loop(frame):
             deadline.expire()
             raise Expired(f"{deadline.seconds} seconds are over")
 
@@ -191,6 +194,10 @@ def _is_our_timer() -> bool:
 
 def _first_act(watches: Iterable[Watch]) -> float:
     return min((it.acts_at() for watch in tuple(watches) for it in watch.deadlines()), default=inf)
+
+
+def _is_of_the_loop(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code.co_filename.startswith(_LOOP)
 
 
 def _is_finalizing(frame: FrameType | None) -> bool:

@@ -115,11 +115,12 @@ class Deadline:
         over, task = self._over, self.task
         if over is None or task is None or over.done() or self._is_given_up:
             return
-        try:
+        # First of all, so that nobody breaks in while the loop is told: it would never hear of it.
+        self.end()
+        try:  # noqa: SIM105 - costs nothing, and this is done for every case
             over.set_result(None)
         except RuntimeError:
-            return  # the loop has closed: nobody waits any more
-        self.end()
+            pass  # the loop has closed: nobody waits any more
         task.remove_done_callback(self._retire)
 
     def cut(self) -> None:
@@ -158,6 +159,8 @@ class Deadline:
         task = self.task
         if task is None or task.done():
             self.expects_loop_at = inf
+            if task is not None and self._over is not None:
+                self._retire(task)  # it was broken into while it told the loop that it was done
             return
         self.expects_loop_at = now + _KNOCK
         self._knocks += 1
