@@ -683,11 +683,15 @@ async def test_the_alarm_does_not_break_the_loop_while_it_keeps_its_books():
 
     async def work() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-        time.sleep(2 * SOON)  # noqa: ASYNC251
-        # What waits rings at once, in a line of the loop's own code.
-        ring = asyncio.Handle(mask, (signal.SIG_UNBLOCK, {signal.SIGALRM}), loop)
-        ring._run()
-        spin()
+        try:
+            time.sleep(2 * SOON)  # noqa: ASYNC251
+            # What waits rings at once, in a line of the loop's own code.
+            ring = asyncio.Handle(mask, (signal.SIG_UNBLOCK, {signal.SIGALRM}), loop)
+            ring._run()
+            spin()
+        finally:
+            # Another thread may have heard the alarm, and this one would stay deaf.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
     deadline = Deadline(SOON)
     task = await finish(work(), deadline)
