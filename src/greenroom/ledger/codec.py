@@ -45,11 +45,12 @@ def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:
     """JSON in UTF-8; half a character has no place there, and is spelt out."""
     try:
         return msgspec.json.encode(data, enc_hook=default)
-    except (
-        TypeError,
-        ValueError,
-    ):  # that, a key that is no text, or a number of thousands of digits
-        pass
+    except (TypeError, ValueError):
+        return _odd_json_of(data, default)
+
+
+def _odd_json_of(data: Any, default: Callable[[Any], Any] | None) -> bytes:
+    """What the fast way does not take: numbers of thousands of digits, odd keys, half characters."""
     from pydantic_core import PydanticSerializationError, to_json
 
     try:

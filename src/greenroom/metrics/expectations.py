@@ -18,7 +18,7 @@ from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import shown_value
 from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import problems_of
-from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted
+from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
 from greenroom.metrics.trajectory import difference_of, share_in_place
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
@@ -165,11 +165,9 @@ class ExpectedContains(Expectation):
 
     def met(self, turn: PlayedTurn) -> Met | None:
         """The share found; None without a response to look in."""
-        wanted, said = turn.expect.contains or (), turn.response
+        wanted, said = texts_of(turn.expect.contains or ()), turn.response
         if not said.strip():
             return None
-        if isinstance(wanted, str):
-            wanted = (wanted,)
         missing = missing_texts(said, wanted)
         if not missing:
             return 1.0, (), (said,), _NOTHING

@@ -169,11 +169,7 @@ def missing_texts(said: str, wanted: Sequence[str], *, ignore_case: bool = False
     if ignore_case:
         folded = said.casefold()
         return [text for text in wanted if text.casefold() not in folded]
-    missing: list[str] = []
-    for text in wanted:
-        if text not in said:
-            missing.append(text)
-    return missing
+    return [text for text in wanted if text not in said]
 
 
 def quoted(text: str, longest: int = 120) -> str:

@@ -47,12 +47,7 @@ async def score(
     """
     run = _opened(ledger)
     played = recorded_case(run) if case is None else case
-    asked = LiveWorld(Ledger()) if world is None else world
-    if asked.ledger is run:
-        raise BadMetric(
-            "score(world=...) writes into the ledger that is scored, so the judges' calls would "
-            "count as the agent's. Give a world with a ledger of its own."
-        )
+    asked = LiveWorld(Ledger()) if world is None else _apart_from(run, world)
     measures = metrics_for(played, metrics, expectations)
     if _only_expected(measures):
         return _met(measures, played, run)
@@ -69,6 +64,15 @@ async def score(
         if name in critical and falls_short(found[name]):
             missed = name
     return {name: found[name] for name in measures} if critical else found
+
+
+def _apart_from(run: Ledger, world: World) -> World:
+    if world.ledger is run:
+        raise BadMetric(
+            "score(world=...) writes into the ledger that is scored, so the judges' calls would "
+            "count as the agent's. Give a world with a ledger of its own."
+        )
+    return world
 
 
 def _only_expected(measures: Mapping[str, Metric]) -> TypeGuard[Mapping[str, Expectation]]:

@@ -114,8 +114,7 @@ class RehearsalWorld(FencedWorld):
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        LiveWorld.__init__(self, ledger, run_id=run_id, clock=clock, on_event=on_event)
-        self.latch = latch
+        super().__init__(ledger, latch, run_id=run_id, clock=clock, on_event=on_event)
         self._case = case
         self._tools = tools or {}
         self._allowed = allowed

@@ -77,6 +77,14 @@ class Stage:
             self.seated = Audience(self.case, self.user, self.ledger, world)
         return self.seated
 
+    def close(self) -> None:
+        """The run is over, or somebody broke it off: what was left behind must not act any more."""
+        self.latch.close(self.case.id)
+        if self.enclosure is not None:
+            # What cannot even be closed, or was broken off while it put its things away, must not
+            # keep the whole process fenced.
+            self.enclosure.close()
+
 
 async def simulate(
     case: Case,
@@ -116,12 +124,7 @@ async def simulate(
         task = await finish(_enclosed(stage, deadline), deadline)
         stage.world.record(_ending(stage, task, deadline.expired))
     finally:
-        # What was left behind must not act after the verdict, nor after somebody broke it off.
-        stage.latch.close(case.id)
-        if stage.enclosure is not None:
-            # What cannot even be closed, or was broken off while it put its things away, must not
-            # keep the whole process fenced.
-            stage.enclosure.close()
+        stage.close()
     return stage.ledger
 
 

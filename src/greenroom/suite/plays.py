@@ -1,6 +1,7 @@
 """What is due in a run: every trial of every case, each with its place in the report."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from math import inf
 
 from greenroom.cases.case import Case
@@ -20,51 +21,27 @@ class Play:
     trial: int = 1
 
 
+@dataclass(slots=True)
 class Take:
     """A play under way: what was done of it before, and who hears what happens."""
 
-    __slots__ = (
-        "doubt",
-        "goes_back_to",
-        "judged",
-        "ledger",
-        "notes",
-        "on_event",
-        "on_judging",
-        "on_restart",
-        "paid",
-        "play",
-    )
-
-    def __init__(
-        self,
-        play: Play,
-        ledger: Ledger | None = None,
-        judging: Ledger | None = None,
-        on_event: OnEvent | None = None,
-        on_judging: OnEvent | None = None,
-        *,
-        on_restart: Callable[[Ledger, Ledger], None] | None = None,
-        notes: list[str] | None = None,
-        goes_back_to: float = inf,
-    ) -> None:
-        self.play = play
-        self.ledger = ledger
-        """The beginning of the run, if an earlier process was cut off in it."""
-        self.judged = judging
-        """What the metrics have asked models so far, if any of them has."""
-        self.on_event = on_event
-        self.on_judging = on_judging
-        self.on_restart = on_restart
-        """Hears how much of the run and of its judging still counts, when some is played again."""
-        self.paid = 0.0
-        """What the part of it that an earlier process played has cost, in USD."""
-        self.notes: list[str] = [] if notes is None else notes
-        """What a reader of the report should know of how it was played."""
-        self.goes_back_to = goes_back_to
-        """The event from which on it was last found to be another run than the recorded one."""
-        self.doubt = ""
-        """Why it cannot be played again: a real tool may have acted in what was cut off."""
+    play: Play
+    ledger: Ledger | None = None
+    """The beginning of the run, if an earlier process was cut off in it."""
+    judged: Ledger | None = None
+    """What the metrics have asked models so far, if any of them has."""
+    on_event: OnEvent | None = None
+    on_judging: OnEvent | None = None
+    on_restart: Callable[[Ledger, Ledger], None] | None = None
+    """Hears how much of the run and of its judging still counts, when some is played again."""
+    paid: float = 0.0
+    """What the part of it that an earlier process played has cost, in USD."""
+    notes: list[str] = field(default_factory=list[str])
+    """What a reader of the report should know of how it was played."""
+    goes_back_to: float = inf
+    """The event from which on it was last found to be another run than the recorded one."""
+    doubt: str = ""
+    """Why it cannot be played again: a real tool may have acted in what was cut off."""
 
     @property
     def judging(self) -> Ledger:
@@ -72,7 +49,3 @@ class Take:
         if self.judged is None:
             self.judged = Ledger()
         return self.judged
-
-    @judging.setter
-    def judging(self, judging: Ledger) -> None:
-        self.judged = judging

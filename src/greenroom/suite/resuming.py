@@ -39,7 +39,7 @@ def taken_up(take: Take, left: Begun, agent: Backend | None) -> str:
     if first is None or backend is None:
         return ""
     if ended(left.ledger) is not None:
-        take.ledger, take.judging = left.ledger, left.judging
+        take.ledger, take.judged = left.ledger, left.judging
         return ""
     if first.digest != backend.digest and not case.target:
         take.doubt = _doubt(case, left.ledger, 0)
