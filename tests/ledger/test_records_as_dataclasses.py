@@ -111,3 +111,21 @@ def test_a_child_without_fields_of_its_own_is_a_record_too() -> None:
 
     assert Attic("blue", 2).beds == 2
     assert Attic("blue") != Room("blue")
+
+
+@record(frozen=False, eq=False)
+class Guest:
+    name: str
+    nights: int = 0
+    wishes: list[str] = field(default_factory=list[str])
+
+
+def test_what_is_not_frozen_is_changed_by_its_owner() -> None:
+    ada, other = Guest("Ada"), Guest("Ada")
+    ada.nights += 2
+    ada.wishes.append("a view")
+    assert (ada.nights, ada.wishes, other.nights, other.wishes) == (2, ["a view"], 0, [])
+    assert ada != other
+    assert len({ada, other}) == 2
+    with pytest.raises(AttributeError):
+        ada.nigths = 3  # pyright: ignore[reportAttributeAccessIssue]

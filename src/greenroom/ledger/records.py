@@ -9,7 +9,7 @@ writes it as JSON without running Python code.
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Any, TypeVar, cast, dataclass_transform, overload
+from typing import Any, TypeVar, cast, dataclass_transform, get_origin, overload
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -22,7 +22,10 @@ _Meta: Any = type(msgspec.Struct)
 _NOT_TAKEN = frozenset(("__dict__", "__weakref__", "__slots__"))
 
 # What `pprint`, and with it pytest, asks of every dataclass.
-_PARAMS: Any = vars(dataclass(frozen=True)(type("_Bare", (), {})))["__dataclass_params__"]
+_PARAMS: Any = {
+    frozen: vars(dataclass(frozen=frozen)(type("_Bare", (), {})))["__dataclass_params__"]
+    for frozen in (True, False)
+}
 
 fill: Callable[[Any, str, Any], None] = force_setattr
 """Fill a field of a record that nobody else has seen yet: `fill(self, name, value)`."""
@@ -32,13 +35,19 @@ fill: Callable[[Any, str, Any], None] = force_setattr
 def record(cls: type[T], /) -> type[T]: ...
 @overload
 def record(
-    *, kw_only: bool = False, eq: bool = True, repr: bool = True
+    *, kw_only: bool = False, eq: bool = True, repr: bool = True, frozen: bool = True
 ) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
 def record(
-    cls: type[Any] | None = None, /, *, kw_only: bool = False, eq: bool = True, repr: bool = True
+    cls: type[Any] | None = None,
+    /,
+    *,
+    kw_only: bool = False,
+    eq: bool = True,
+    repr: bool = True,
+    frozen: bool = True,
 ) -> Any:
-    """Like `dataclass(frozen=True, slots=True)`.
+    """Like `dataclass(frozen=True, slots=True)`; `frozen=False` for what one owner changes.
 
     A class attribute `kind` stands first in the JSON of a record.
     """
@@ -50,7 +59,7 @@ def record(
         space = {k: v for k, v in space.items() if k not in known}
         space["__qualname__"] = given.__qualname__
         space["__dataclass_fields__"] = known
-        space["__dataclass_params__"] = _PARAMS
+        space["__dataclass_params__"] = _PARAMS[frozen]
         space["__replace__"] = _replaced
         space["__rich_repr__"] = None  # a struct's would show what `__repr__` hides, such as keys
         space["__get_pydantic_core_schema__"] = classmethod(record_schema)
@@ -62,7 +71,7 @@ def record(
         kind = space.get("kind")
         # What is written as JSON holds no rings, so nobody has to look for them.
         tag = {"tag_field": "kind", "tag": kind, "gc": False} if isinstance(kind, str) else {}
-        return _struct(given, own, space, {"eq": eq, **tag})
+        return _struct(given, own, space, {"eq": eq, "frozen": frozen, **tag})
 
     return made if cls is None else made(cls)
 
@@ -106,21 +115,22 @@ def _struct(
     by_name = [p for p in parts if p.kw_only]
     if by_place and by_name:
         hidden = {"__module__": given.__module__, "__qualname__": given.__qualname__}
-        bases = (_Meta(given.__name__, bases, hidden | _declared(by_place), frozen=True),)
+        frozen = options["frozen"]
+        bases = (_Meta(given.__name__, bases, hidden | _declared(by_place), frozen=frozen),)
         by_place = []
     made = _Meta(
         given.__name__,
         bases,
         space | _declared(by_place or by_name),
-        frozen=True,
         kw_only=bool(by_name),
         omit_defaults=True,
         **options,
     )
     # Those by position too: a reader of annotations expects them where they were declared.
     made.__annotations__ = {p.name: p.type for p in parts}
-    # msgspec refuses changes too, but does not say of what.
-    made.__setattr__ = made.__delattr__ = _frozen
+    if options["frozen"]:
+        # msgspec refuses changes too, but does not say of what.
+        made.__setattr__ = made.__delattr__ = _frozen
     return made
 
 
@@ -131,7 +141,9 @@ def _declared(parts: "list[Field[Any]]") -> dict[str, Any]:
         if part.default is not MISSING:
             told[part.name] = part.default
         elif part.default_factory is not MISSING:
-            told[part.name] = msgspec.field(default_factory=part.default_factory)
+            # A bare `dict` is made in C; `dict[str, int]()` takes its time to make the same.
+            factory: Any = part.default_factory
+            told[part.name] = msgspec.field(default_factory=get_origin(factory) or factory)
         elif not part.init:
             told[part.name] = None  # `__post_init__` fills it
     return told

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -35,6 +34,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
+from greenroom.ledger.records import record
 from greenroom.simulation.answering import Audience, Reply
 from greenroom.simulation.checks import check_fence, check_opaque, check_tools
 from greenroom.simulation.fence import Breach, Enclosure, passage, put_up
@@ -46,7 +46,7 @@ from greenroom.world.clock import FixedClock
 from greenroom.world.recording import described, record_conflicts
 
 
-@dataclass(slots=True)
+@record(frozen=False, eq=False)
 class Stage:
     """Everything one run of a case needs, made fresh for it and shared with no other."""
 
@@ -121,7 +121,7 @@ async def simulate(
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut
     try:
-        task = await finish(_enclosed(stage, deadline), deadline)
+        task = await finish(_enclosed(stage, deadline), deadline, case.id)
         stage.world.record(_ending(stage, task, deadline.expired))
     finally:
         stage.close()

@@ -214,8 +214,10 @@ class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seco
         RUNNING.reset(self._token)
 
 
-async def finish(work: Coroutine[Any, Any, T], deadline: Deadline) -> asyncio.Task[T]:
-    """Run the work in a task of its own until it is over, or until it is given up.
+async def finish(
+    work: Coroutine[Any, Any, T], deadline: Deadline, name: str = "work"
+) -> asyncio.Task[T]:
+    """Run the work in a task of its own, so called, until it is over or is given up.
 
     Comes back within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does. The
     task is done, unless it could not even be closed; it stays watched for as long as it lives.
@@ -223,7 +225,7 @@ async def finish(work: Coroutine[Any, Any, T], deadline: Deadline) -> asyncio.Ta
     loop = asyncio.get_running_loop()
     context = copy_context()
     context.run(RUNNING.set, deadline)
-    task = loop.create_task(work, context=context)
+    task = loop.create_task(work, name=name, context=context)
     try:
         await deadline.over(task, loop)
     except asyncio.CancelledError:

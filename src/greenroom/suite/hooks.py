@@ -60,7 +60,8 @@ class Hooks:
     plugins: Sequence[Any] = ()
     seconds: float = HOOK_SECONDS
     notes: list[str] = field(default_factory=list[str])
-    _ears: dict[str, list[_Ear]] = field(default_factory=dict[str, list[_Ear]])
+    ears: dict[str, list[_Ear]] = field(init=False, default_factory=dict[str, list[_Ear]])
+    """Who listens at which moment."""
 
     def __post_init__(self) -> None:
         for moment in HOOKS:
@@ -69,18 +70,13 @@ class Hooks:
         for plugin in self.plugins:
             self._plug_in(plugin)
 
-    def hears(self, moment: str) -> bool:
-        """Whether anybody listens at this moment."""
-        return moment in self._ears
-
     def run_started(self, plan: Plan) -> None:
         """A run begins, or goes on."""
         self._tell("on_run_start", plan)
 
     def case_started(self, case: Case) -> None:
         """A case begins."""
-        if self._ears:
-            self._tell("on_case_start", case)
+        self._tell("on_case_start", case)
 
     def happened(self, case: Case, event: Event) -> None:
         """Something was written into the ledger of a case."""
@@ -118,10 +114,10 @@ class Hooks:
             self._add(moment, _Ear(getattr(plugin, moment), f"{name}.{moment}"))
 
     def _add(self, moment: str, ear: _Ear) -> None:
-        self._ears.setdefault(moment, []).append(ear)
+        self.ears.setdefault(moment, []).append(ear)
 
     def _tell(self, moment: str, *what: Any) -> None:
-        for ear in self._ears.get(moment, ()):
+        for ear in self.ears.get(moment, ()):
             with passage(processes=True):
                 self._tell_one(ear, *what)
 

@@ -44,7 +44,7 @@ class Settings:
         if self.on_error not in get_args(OnError):
             known = ", ".join(get_args(OnError))
             raise BadInput(f"on_error={self.on_error!r} is none of {known}.")
-        is_heard = self.budget is not None or self.hooks.hears("on_event")
+        is_heard = self.budget is not None or "on_event" in self.hooks.ears
         object.__setattr__(self, "is_heard", is_heard)
 
 
@@ -76,8 +76,9 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
         scores = await measuring.outcomes(case, ledger, judging, on_judging)
     except (Refusal, MetricsHung, BadInput) as error:
         return unmeasured(case, ledger, error, judging=take.judged, keep_ledger=is_kept)
-    for name, outcome in scores.items() if settings.hooks.hears("on_metric_complete") else ():
-        settings.hooks.metric_completed(case, name, outcome)
+    if "on_metric_complete" in settings.hooks.ears:
+        for name, outcome in scores.items():
+            settings.hooks.metric_completed(case, name, outcome)
     return concluded(case, ledger, scores, judging=take.judged, keep_ledger=is_kept)
 
 
@@ -92,7 +93,7 @@ def heard_by(
         ears.append(written)
     if settings.budget is not None:
         ears.append(partial(settings.budget.hear, settings.purse(take.play)))
-    if settings.hooks.hears("on_event"):
+    if "on_event" in settings.hooks.ears:
         ears.append(partial(settings.hooks.happened, take.play.case))
     if len(ears) == 1:
         return ears[0]

@@ -1,7 +1,7 @@
 """What is due in a run: every trial of every case, each with its place in the report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
 from greenroom.cases.case import Case
@@ -21,7 +21,7 @@ class Play:
     trial: int = 1
 
 
-@dataclass(slots=True)
+@record(frozen=False, eq=False)
 class Take:
     """A play under way: what was done of it before, and who hears what happens."""
 

@@ -209,7 +209,8 @@ class Running:
 
     def _begun(self, play: Play) -> Take:
         take = self.recorder.take(play, self.agent)
-        self.settings.hooks.case_started(play.case)
+        if "on_case_start" in self.settings.hooks.ears:
+            self.settings.hooks.case_started(play.case)
         if self.settings.budget is not None:
             self.settings.budget.carry(self.settings.purse(play), take.paid)
         return take
@@ -266,7 +267,7 @@ class Running:
     def _complete(self, position: int, result: CaseResult) -> None:
         self._take(position, result)
         hooks = self.settings.hooks
-        if not hooks.hears("on_case_complete"):
+        if "on_case_complete" not in hooks.ears:
             return
         if asyncio.current_task() is not None:
             hooks.case_completed(result)
