@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from dataclasses import fields
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,16 @@ def continued_elsewhere(spec: Spec, whole: Ledger, k: int) -> Ledger:
 def test_an_id_is_the_same_in_every_version() -> None:
     # Frameworks' calls in ledgers that exist are found by such ids.
     assert LiveWorld(Ledger()).new_id("run/1", "refund", 0) == "30b90c457736"
+
+
+def test_ids_tell_apart_what_python_holds_to_be_equal() -> None:
+    world = LiveWorld(Ledger())
+    parts: list[object] = [0, False, 0.0, -0.0, Decimal("0"), Decimal("0.00"), "0", "", None, [0]]
+    ids = [[world.new_id("run/1", part) for part in parts] for _ in range(2)]
+    assert ids[0] == ids[1]
+    texts = [str(part) for part in parts]
+    assert [ids[0].index(one) for one in ids[0]] == [texts.index(text) for text in texts]
+    assert LiveWorld(Ledger(), voice="user").new_id("run/1", 0) != ids[0][0]
 
 
 def test_sampled_cuts_continue_in_a_fresh_interpreter() -> None:

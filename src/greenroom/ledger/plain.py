@@ -62,28 +62,37 @@ class Made:
 def plain(value: Any, where: str = "value", _depth: int = 0) -> Json:
     """A copy of `value` made of JSON types only; anything else is a BadValue naming its place."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
+    if kind is dict and _depth <= _DEPTH:
+        # First and in one go, for nearly all that is written down comes as a flat dict.
+        for key in value:
+            if type(key) is not str:
+                return _copied(value, where, _depth + 1)
+            inner = type(value[key])  # pyright: ignore[reportUnknownVariableType]
+            if inner is not str and inner not in _LEAVES:
+                return _copied(value, where, _depth + 1)
+        return value.copy()
     if kind in _LEAVES or (kind is float and isfinite(value)):
         return value
     if _depth > _DEPTH:
         raise BadValue(f"{where[:80]} is nested deeper than {_DEPTH} levels, or contains itself.")
-    deeper = _depth + 1
-    if kind is dict:
-        for key, item in value.items():
-            if type(key) is not str or type(item) not in _LEAVES:
-                break
-        else:
-            return value.copy()  # flat, as most are
-        copy: dict[str, Json] = {}
-        for key, item in value.items():
-            if type(key) is not str:
-                key = _key(key, where)
-            copy[key] = item if type(item) in _LEAVES else plain(item, where, deeper)
-        return copy
     if kind is list or kind is tuple:
-        return [item if type(item) in _LEAVES else plain(item, where, deeper) for item in value]
+        return _listed(value, where, _depth + 1)
     if kind is float:
         return _finite(value, where)
     return _unusual(value, where, _depth)
+
+
+def _copied(value: dict[Any, Any], where: str, depth: int) -> dict[str, Json]:
+    copy: dict[str, Json] = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            key = _key(key, where)
+        copy[key] = item if type(item) in _LEAVES else plain(item, where, depth)
+    return copy
+
+
+def _listed(value: "list[Any] | tuple[Any, ...]", where: str, depth: int) -> list[Json]:
+    return [item if type(item) in _LEAVES else plain(item, where, depth) for item in value]
 
 
 def _key(key: object, where: str) -> str:

@@ -1,6 +1,7 @@
 """The live world: models are asked and tools run for real."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 from time import time
 from typing import TypeVar
@@ -18,6 +19,7 @@ from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 E = TypeVar("E", bound=Event)
 
 _SYSTEM_CLOCK = SystemClock()
+_TEXTS_AND_NUMBERS = frozenset((str, int))
 
 
 class LiveWorld:
@@ -80,6 +82,21 @@ class LiveWorld:
 
     def new_id(self, *parts: object) -> str:
         """Twelve hex digits that follow from the voice and the place in the run."""
-        # The same from version to version: a framework's calls are found again by their ids.
-        text = "\x1f".join((self.voice, *map(str, parts)))
-        return blake2b(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+        try:
+            return _known_id(self.voice, *parts)
+        except TypeError:
+            return _id_of(self.voice, *parts)
+
+
+def _id_of(*parts: object) -> str:
+    # The same from version to version: a framework's calls are found again by their ids.
+    text = "\x1f".join(map(str, parts))
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _known_id(*parts: object) -> str:
+    """The id of a place that was come to before, as in every case of one agent."""
+    if not _TEXTS_AND_NUMBERS.issuperset(map(type, parts)):
+        raise TypeError("others may be equal to each other and yet read differently")
+    return _id_of(*parts)
