@@ -1,24 +1,13 @@
 """The append-only ledger of a run: the only record of what happened."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from greenroom.errors import BadLedger, BadValue
-from greenroom.ledger.changes import Change, State, apply_changes
-from greenroom.ledger.events import (
-    Answered,
-    Event,
-    NodeEnded,
-    NodeFailed,
-    RunStarted,
-    StateChanged,
-    ToolReturned,
-    UserSaid,
-)
+from greenroom.ledger.changes import Change, State
+from greenroom.ledger.events import Event
 from greenroom.ledger.messages import Voice
-from greenroom.ledger.paths import branch_of, parent_branch
 from greenroom.ledger.plain import Made, plain
 from greenroom.ledger.records import fill
 from greenroom.ledger.trail import TAKERS, Trail
@@ -29,11 +18,10 @@ E = TypeVar("E", bound=Event)
 class Ledger:
     """Events in the order they happened. Nothing is ever edited; everything else is computed."""
 
-    __slots__ = ("_events", "_folds", "_trails")
+    __slots__ = ("_events", "_trails")
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
-        self._folds: dict[tuple[Voice, str], State] = {}
         self._trails: dict[Voice, Trail] = {}
         for event in events:
             self.append(event, at=event.at)
@@ -43,12 +31,14 @@ class Ledger:
         # Events are frozen for everybody but the ledger that stamps them.
         events = self._events
         try:
-            values, take, fold = _PLANS[type(event)]
+            given, take = _PLANS[type(event)]
         except KeyError:
-            values, take, fold = _planned(type(event))
+            given, take = _planned(type(event))
         if event.seq == -1:
-            if values:
-                _copy(event, values)
+            if given:
+                value: Any = getattr(event, given)
+                if value is not None and type(value) is not str:
+                    _copy(event, given, value)
             fill(event, "seq", len(events))
         elif event.seq != len(events):
             raise BadLedger(
@@ -63,34 +53,23 @@ class Ledger:
             except KeyError:
                 trail = self.trail(event.voice)
             take(trail, event)
-        if fold is not None:
-            fold(self, event)
         return event
 
     def fold(self, voice: Voice = "agent", branch: str = "") -> State:
         """The live fold of one voice and branch. Read it, never write to it: see `state`."""
-        state = self._folds.get((voice, branch))
-        if state is None:
-            state = deepcopy(self.fold(voice, parent_branch(branch))) if branch else {}
-            self._folds[voice, branch] = state
-        return state
+        return self.trail(voice).fold(branch)
 
     def begin_fold(self, voice: Voice, state: State) -> None:
         """Let a voice begin with this state."""
-        self._folds[voice, ""] = deepcopy(state)
+        self.trail(voice).begin_fold(state)
 
     def change_everywhere(self, voice: Voice, changes: Iterable[Change]) -> None:
         """Change the state of a voice in its open branches too."""
-        self.fold(voice)
-        for (whose, _), state in self._folds.items():
-            if whose == voice:
-                apply_changes(state, changes)
+        self.trail(voice).change_everywhere(changes)
 
     def join(self, voice: Voice, fork: str) -> None:
         """Forget the states of a fork's branches, once it has merged or failed."""
-        for key in [k for k in self._folds if k[1].startswith(f"{fork}.")]:
-            if key[0] == voice:
-                del self._folds[key]
+        self.trail(voice).join(fork)
 
     def trail(self, voice: Voice = "agent") -> Trail:
         """Where a voice stands: an index over its events."""
@@ -195,62 +174,27 @@ class Ledger:
         return cls.loads(text, str(source))
 
 
-Plan = tuple[
-    tuple[str, ...],
-    Callable[[Trail, Any], None] | None,
-    Callable[[Ledger, Any], None] | None,
-]
-"""How events of one kind are written down: which values are copied, how the trail takes them, and how
-they change the state."""
+Plan = tuple[str, Callable[[Trail, Any], None] | None]
+"""How events of one kind are written down: which field is copied, and how the trail takes them."""
 
 _PLANS: dict[type[Event], Plan] = {}
 
 
 def _planned(kind: type[Event]) -> Plan:
-    plan = _PLANS[kind] = kind.VALUES, TAKERS.get(kind), _FOLDERS.get(kind)
+    # Every kind of ours has one such field or none; the list itself stands for several.
+    values = kind.VALUES
+    given = values[0] if len(values) == 1 else "VALUES" if values else ""
+    plan = _PLANS[kind] = given, TAKERS.get(kind)
     return plan
 
 
-def _copy(event: Event, values: tuple[str, ...]) -> None:
+def _copy(event: Event, name: str, value: Any) -> None:
     """Put plain copies in the place of what others gave us."""
-    for name in values:
-        value: Any = getattr(event, name)
-        if type(value) is str or value is None:
-            continue
-        try:
-            fill(event, name, value.value if isinstance(value, Made) else plain(value, name))
-        except BadValue as error:
-            raise BadValue(f"{type(event).__name__}.{error}") from None
-
-
-def _fold_start(ledger: Ledger, event: RunStarted) -> None:
-    if event.state:
-        ledger.begin_fold(event.voice, event.state)
-
-
-def _fold_changes(ledger: Ledger, event: ToolReturned | StateChanged | NodeEnded) -> None:
-    if event.changes:
-        apply_changes(ledger.fold(event.voice, branch_of(event.path)), event.changes)
-    _fold_end(ledger, event)
-
-
-def _fold_end(ledger: Ledger, event: Event) -> None:
-    if event.path.endswith("/par"):
-        ledger.join(event.voice, event.path)
-
-
-def _fold_answer(ledger: Ledger, event: Answered | UserSaid) -> None:
-    # The user's changes reach the whole run: open branches see them too.
-    if event.changes:
-        ledger.change_everywhere(event.voice, event.changes)
-
-
-_FOLDERS: dict[type[Event], Callable[[Ledger, Any], None]] = {
-    RunStarted: _fold_start,
-    ToolReturned: _fold_changes,
-    StateChanged: _fold_changes,
-    NodeEnded: _fold_changes,
-    NodeFailed: _fold_end,
-    Answered: _fold_answer,
-    UserSaid: _fold_answer,
-}
+    if name == "VALUES":
+        for one in event.VALUES:
+            _copy(event, one, getattr(event, one))
+        return
+    try:
+        fill(event, name, value.value if type(value) is Made else plain(value, name))
+    except BadValue as error:
+        raise BadValue(f"{type(event).__name__}.{error}") from None

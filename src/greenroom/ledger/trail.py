@@ -1,8 +1,12 @@
 """Where a run stands: one pass over its events, remembered, so that resuming is a look-up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from copy import deepcopy
+from types import MappingProxyType
 from typing import Any
 
+from greenroom.ledger.changes import Change, State, apply_changes
 from greenroom.ledger.events import (
     AgentSaid,
     Answer,
@@ -19,6 +23,8 @@ from greenroom.ledger.events import (
     NodeFailed,
     NodeStarted,
     RunResumed,
+    RunStarted,
+    StateChanged,
     StateConflicted,
     ToolCalled,
     ToolFailed,
@@ -27,26 +33,32 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.messages import Message, Voice
-from greenroom.ledger.paths import branches_of, fork_of, root_of
+from greenroom.ledger.paths import branch_of, branches_of, fork_of, parent_branch, root_of
 
 Step = ModelReplied | ModelFailed | Corrected
 Told = tuple[tuple[Message, ...], int]
 """What one run of a node said and heard so far, and how many of its steps that takes in."""
+
+# What most runs never come to is made when the first of it comes: each run has a trail.
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_NOBODY: AbstractSet[Any] = frozenset()
 
 
 class Trail:
     """Index over one voice's events. It follows from the ledger and is never saved."""
 
     __slots__ = (
+        "_heard",
+        "_wanted",
         "answers",
         "called",
-        "calls_of",
         "cancelled",
         "conflicted",
         "current",
         "decided",
         "ended",
         "failed",
+        "folds",
         "has_repeated_calls",
         "invocations",
         "invocations_ended",
@@ -62,7 +74,6 @@ class Trail:
         "steps",
         "told",
         "voice",
-        "wanted",
         "yields",
     )
 
@@ -76,23 +87,57 @@ class Trail:
         self.spoken: dict[str, AgentSaid] = {}
         self.started: dict[str, NodeStarted] = {}
         self.ended: dict[str, NodeEnded] = {}
-        self.failed: dict[str, NodeFailed] = {}
+        self.failed: Mapping[str, NodeFailed] = _NONE
         self.runs: dict[str, list[NodeStarted]] = {}
-        self.decided: dict[str, str] = {}
+        self.decided: Mapping[str, str] = _NONE
         self.resumed: bool = False
         self.replied: list[ModelReplied] = []
         self.replies: dict[str, int] = {}
         self.steps: dict[str, list[Step]] = {}
         self.told: dict[str, Told] = {}
-        self.wanted: set[str] = set()
+        self._wanted: set[str] | None = None
+        self._heard = 0
         self.called: dict[str, ToolCalled] = {}
-        self.calls_of: dict[str, list[ToolCalled]] = {}
         self.has_repeated_calls: bool = False
         self.results: dict[str, ToolReturned | ToolFailed] = {}
-        self.yields: dict[str, YieldOpened] = {}
-        self.answers: dict[str, Answer] = {}
-        self.cancelled: set[str] = set()
-        self.conflicted: set[tuple[str, str, str]] = set()
+        self.yields: Mapping[str, YieldOpened] = _NONE
+        self.answers: Mapping[str, Answer] = _NONE
+        self.cancelled: AbstractSet[str] = _NOBODY
+        self.conflicted: AbstractSet[tuple[str, str, str]] = _NOBODY
+        self.folds: dict[str, State] = {}
+        """The states of the run and of its open branches."""
+
+    def fold(self, branch: str = "") -> State:
+        """The live state of the run, or of one branch."""
+        state = self.folds.get(branch)
+        if state is None:
+            state = deepcopy(self.fold(parent_branch(branch))) if branch else {}
+            self.folds[branch] = state
+        return state
+
+    def begin_fold(self, state: State) -> None:
+        """Begin with this state."""
+        self.folds[""] = deepcopy(state)
+
+    def change_everywhere(self, changes: Iterable[Change]) -> None:
+        """Change the state of the run and of its open branches."""
+        self.fold()
+        for state in self.folds.values():
+            apply_changes(state, changes)
+
+    def join(self, fork: str) -> None:
+        """Forget the states of a fork's branches, once it has merged or failed."""
+        for branch in [b for b in self.folds if b.startswith(f"{fork}.")]:
+            del self.folds[branch]
+
+    def has_wanted(self, call_id: str) -> bool:
+        """Whether a model has given this id to a call of its own before."""
+        # Only some providers give ids, so they are gathered when somebody asks.
+        wanted = self._wanted = set[str]() if self._wanted is None else self._wanted
+        for reply in self.replied[self._heard :]:
+            wanted.update(call.id for call in reply.calls)
+        self._heard = len(self.replied)
+        return call_id in wanted
 
     def call_number(self, tool: str, call_id: str, path: str) -> int:
         """How many calls of `tool` came before this one, as seen from `path`.
@@ -104,12 +149,12 @@ class Trail:
         known = self.called.get(call_id)
         if known is not None:
             return known.n
-        before = self.calls_of.get(tool)
-        if before is None:
+        if not self.called:
             return 0
         return sum(
             self._visible(earlier.path, path) and not self._was_refused(earlier.call_id)
-            for earlier in before
+            for earlier in self.called.values()
+            if earlier.tool == tool
         )
 
     def _was_refused(self, call_id: str) -> bool:
@@ -168,21 +213,20 @@ def _same_root(one: str, other: str) -> bool:
     return root_of(one).split("~")[0] == root_of(other).split("~")[0]
 
 
-def _take_reply(trail: Trail, event: ModelReplied) -> None:
-    trail.replied.append(event)
-    if event.calls:
-        trail.wanted.update([call.id for call in event.calls])
-    _take_answer(trail, event)
-
-
 def _take_answer(trail: Trail, event: ModelReplied | ModelFailed) -> None:
     # A failure is an answer too: a script that fails once goes on with its next line.
-    path = event.path
-    trail.replies[path] = trail.replies.get(path, 0) + 1
-    trail.steps.setdefault(path, []).append(event)
+    if type(event) is ModelReplied:
+        trail.replied.append(event)
+    path, replies = event.path, trail.replies
+    replies[path] = replies[path] + 1 if path in replies else 1
+    steps = trail.steps.get(path)
+    if steps is None:
+        trail.steps[path] = [event]
+    else:
+        steps.append(event)
 
 
-def _take_step(trail: Trail, event: Step) -> None:
+def _take_correction(trail: Trail, event: Corrected) -> None:
     trail.steps.setdefault(event.path, []).append(event)
 
 
@@ -194,30 +238,41 @@ def _take_call(trail: Trail, event: ToolCalled) -> None:
     # A call issued again after a cut keeps its number and its place.
     if event.call_id in trail.called:
         trail.has_repeated_calls = True
-    else:
-        trail.calls_of.setdefault(event.tool, []).append(event)
     trail.called[event.call_id] = event
 
 
-def _take_result(trail: Trail, event: ToolReturned | ToolFailed) -> None:
+def _take_result(trail: Trail, event: ToolReturned) -> None:
+    trail.results[event.call_id] = event
+    if event.changes or trail.folds:
+        _take_changes(trail, event)
+
+
+def _take_failed_call(trail: Trail, event: ToolFailed) -> None:
     trail.results[event.call_id] = event
 
 
 def _take_start(trail: Trail, event: NodeStarted) -> None:
     trail.started[event.path] = event
-    trail.runs.setdefault(event.node, []).append(event)
+    runs = trail.runs.get(event.node)
+    if runs is None:
+        trail.runs[event.node] = [event]
+    else:
+        runs.append(event)
 
 
 def _take_end(trail: Trail, event: NodeEnded) -> None:
     trail.ended[event.path] = event
+    if event.changes or trail.folds:
+        _take_changes(trail, event)
 
 
 def _take_failure(trail: Trail, event: NodeFailed) -> None:
-    trail.failed[event.path] = event
+    trail.failed = _with(trail.failed, event.path, event)
+    _join(trail, event)
 
 
 def _take_decision(trail: Trail, event: Decided) -> None:
-    trail.decided[event.path] = event.choice
+    trail.decided = _with(trail.decided, event.path, event.choice)
 
 
 def _take_invocation(trail: Trail, event: InvocationStarted) -> None:
@@ -230,9 +285,17 @@ def _take_invocation_end(trail: Trail, event: InvocationEnded) -> None:
         trail.current = None
 
 
+def _take_run(trail: Trail, event: RunStarted) -> None:
+    if event.state:
+        trail.begin_fold(event.state)
+
+
 def _take_said(trail: Trail, event: UserSaid) -> None:
     trail.said.append(event)
     trail.rounds.append(event)
+    # The user's changes reach the whole run: open branches see them too.
+    if event.changes:
+        trail.change_everywhere(event.changes)
 
 
 def _take_spoken(trail: Trail, event: AgentSaid) -> None:
@@ -240,31 +303,59 @@ def _take_spoken(trail: Trail, event: AgentSaid) -> None:
 
 
 def _take_yield(trail: Trail, event: YieldOpened) -> None:
-    trail.yields[event.yield_id] = event
+    trail.yields = _with(trail.yields, event.yield_id, event)
 
 
 def _take_answers(trail: Trail, event: Answered) -> None:
     trail.rounds.append(event)
-    trail.answers.update({answer.yield_id: answer for answer in event.answers})
+    for answer in event.answers:
+        trail.answers = _with(trail.answers, answer.yield_id, answer)
+    if event.changes:
+        trail.change_everywhere(event.changes)
 
 
 def _take_cancellation(trail: Trail, event: BranchCancelled) -> None:
-    trail.cancelled.add(event.path)
+    trail.cancelled = _and(trail.cancelled, event.path)
 
 
 def _take_conflict(trail: Trail, event: StateConflicted) -> None:
-    trail.conflicted.add((event.path, event.scope, event.key))
+    trail.conflicted = _and(trail.conflicted, (event.path, event.scope, event.key))
+
+
+def _take_changes(trail: Trail, event: ToolReturned | StateChanged | NodeEnded) -> None:
+    if event.changes:
+        apply_changes(trail.fold(branch_of(event.path)), event.changes)
+    _join(trail, event)
+
+
+def _join(trail: Trail, event: Event) -> None:
+    if event.path.endswith("/par"):
+        trail.join(event.path)
+
+
+def _with(held: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
+    """What is held with one more; it is made when the first comes."""
+    kept: dict[str, Any] = held if isinstance(held, dict) else {}
+    kept[key] = value
+    return kept
+
+
+def _and(held: AbstractSet[Any], item: object) -> AbstractSet[Any]:
+    kept: set[Any] = held if isinstance(held, set) else set()
+    kept.add(item)
+    return kept
 
 
 # A table instead of a match: every event of every run comes through here.
 TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
-    ModelReplied: _take_reply,
+    RunStarted: _take_run,
+    ModelReplied: _take_answer,
     RunResumed: _take_resumption,
-    Corrected: _take_step,
+    Corrected: _take_correction,
     ModelFailed: _take_answer,
     ToolCalled: _take_call,
     ToolReturned: _take_result,
-    ToolFailed: _take_result,
+    ToolFailed: _take_failed_call,
     NodeStarted: _take_start,
     NodeEnded: _take_end,
     NodeFailed: _take_failure,
@@ -275,6 +366,7 @@ TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
     AgentSaid: _take_spoken,
     YieldOpened: _take_yield,
     Answered: _take_answers,
+    StateChanged: _take_changes,
     StateConflicted: _take_conflict,
     BranchCancelled: _take_cancellation,
 }

@@ -79,7 +79,7 @@ class FencedWorld(LiveWorld):
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        super().__init__(ledger, voice=voice, run_id=run_id, clock=clock, on_event=on_event)
+        self._begin(ledger, voice, run_id, clock, on_event)
         self.latch = latch
 
     async def call_model(
@@ -114,7 +114,9 @@ class RehearsalWorld(FencedWorld):
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        super().__init__(ledger, latch, run_id=run_id, clock=clock, on_event=on_event)
+        # Not from class to class: every case makes one, and names and `super` take most of its time.
+        self._begin(ledger, "agent", run_id, clock, on_event)
+        self.latch = latch
         self._case = case
         self._tools = tools or {}
         self._allowed = allowed

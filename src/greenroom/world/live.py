@@ -36,6 +36,16 @@ class LiveWorld:
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
+        self._begin(ledger, voice, run_id, clock, on_event)
+
+    def _begin(
+        self,
+        ledger: Ledger,
+        voice: Voice,
+        run_id: str,
+        clock: Clock | None,
+        on_event: Callable[[Event], None] | None,
+    ) -> None:
         self.ledger = ledger
         self.voice: Voice = voice
         self.run_id = run_id

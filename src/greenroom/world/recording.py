@@ -81,6 +81,9 @@ async def answer_model(
 
 
 def _question(request: ModelRequest) -> ModelCalled:
+    tools: list[str] = []  # a comprehension would be a call of its own before Python 3.12
+    for tool in request.tools:
+        tools.append(tool.name)
     asked = ModelCalled(
         path=request.path,
         node=request.node,
@@ -88,7 +91,7 @@ def _question(request: ModelRequest) -> ModelCalled:
         n=request.n,
         model=request.model,
         messages=len(request.messages),
-        tools=tuple([tool.name for tool in request.tools]),
+        tools=tuple(tools),
     )
     return replace(asked, digest=request.digest) if request.digest else asked
 
@@ -116,7 +119,7 @@ def _identified(world: World, request: ModelRequest, reply: ModelReply) -> Model
     for index, wanted in enumerate(reply.calls):
         args = plain(wanted.args, "arguments")
         own = wanted.id
-        if own and (_is_taken(world, own) or any(own == other.id for other in calls)):
+        if own and _is_taken(world, own, calls):
             own = ""
         calls.append(
             ToolCall(wanted.tool, args, own or world.new_id(request.path, request.n, index))
@@ -124,8 +127,11 @@ def _identified(world: World, request: ModelRequest, reply: ModelReply) -> Model
     return ModelReply(reply.text, tuple(calls), reply.usage, reply.cost, reply.prices, reply.model)
 
 
-def _is_taken(world: World, call_id: str) -> bool:
-    return call_id in world.ledger.trail(world.voice).wanted
+def _is_taken(world: World, call_id: str, calls: list[ToolCall]) -> bool:
+    """Whether an earlier reply has this id, or an earlier call of the same reply."""
+    return world.ledger.trail(world.voice).has_wanted(call_id) or any(
+        call_id == other.id for other in calls
+    )
 
 
 def begin_call(world: World, request: ToolRequest) -> None:
@@ -219,10 +225,10 @@ def fail_call(
 
 def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]]) -> None:
     """Write down where several writers disagree about the state; once, however often asked."""
-    known = world.ledger.trail(world.voice).conflicted
+    trail = world.ledger.trail(world.voice)
     for found in conflicts(writers):
         key = ".".join(found.path)
-        if (path, found.scope, key) not in known:
+        if (path, found.scope, key) not in trail.conflicted:
             world.record(
                 StateConflicted(path=path, scope=found.scope, key=key, values=list(found.values))
             )

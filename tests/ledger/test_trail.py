@@ -1,0 +1,82 @@
+"""Where a voice stands follows from its events, however and whenever it is asked for."""
+
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.errors import BadValue
+from greenroom.ledger import Event, Ledger, ModelReplied, ToolCall, ToolCalled, ToolFailed
+from greenroom.ledger.records import record
+from greenroom.ledger.trail import Trail
+from ledger.values import EVENTS, ledger_of
+
+
+def facts(trail: Trail) -> dict[str, Any]:
+    return {name: getattr(trail, name) for name in Trail.__slots__ if not name.startswith("_")}
+
+
+@given(st.lists(EVENTS))
+def test_a_ledger_that_is_read_stands_where_the_one_that_was_written_stood(
+    events: list[Event],
+) -> None:
+    written = ledger_of(*events)
+    read = Ledger.loads(written.dumps())
+    for voice in ("agent", "user"):
+        assert facts(read.trail(voice)) == facts(written.trail(voice))
+
+
+@given(st.lists(EVENTS))
+def test_no_two_trails_share_anything_that_can_be_changed(events: list[Event]) -> None:
+    ledger, bare = ledger_of(*events), facts(Trail("agent"))
+    copy = ledger.copy()
+    for name, value in facts(ledger.trail()).items():
+        if isinstance(value, dict | list | set):
+            assert value is not getattr(copy.trail(), name)
+    assert facts(Trail("agent")) == bare
+
+
+def replied(*ids: str) -> ModelReplied:
+    return ModelReplied(path="@1", calls=tuple(ToolCall("look", {}, one) for one in ids))
+
+
+def test_the_ids_that_models_gave_are_known_whenever_somebody_asks() -> None:
+    ledger = Ledger()
+    trail = ledger.trail()
+    assert not trail.has_wanted("a")
+    ledger.append(replied("a", "b"), at=0.0)
+    assert trail.has_wanted("a")
+    ledger.append(replied("c"), at=0.0)
+    ledger.append(replied(), at=0.0)
+    assert [trail.has_wanted(one) for one in "abcd"] == [True, True, True, False]
+
+
+def test_calls_are_counted_by_their_tool_and_without_those_refused() -> None:
+    ledger = Ledger()
+    trail = ledger.trail()
+    assert trail.call_number("look", "1", "@1") == 0
+    for call_id, tool in (("1", "look"), ("2", "buy"), ("3", "look")):
+        ledger.append(ToolCalled(path="@1", call_id=call_id, tool=tool, args={}), at=0.0)
+    ledger.append(
+        ToolFailed(path="@1", call_id="3", tool="look", error="no", source="refused"), at=0.0
+    )
+    assert trail.call_number("look", "4", "@1") == 1
+    assert trail.call_number("buy", "4", "@1") == 1
+    assert trail.call_number("sell", "4", "@1") == 0
+
+
+@record(kw_only=True)
+class Weighed(Event):
+    VALUES: ClassVar[tuple[str, ...]] = ("left", "right")
+    left: Any = None
+    right: Any = None
+
+
+def test_each_of_several_values_of_an_event_is_copied() -> None:
+    left, right = {"kg": 1}, ("a", "b")
+    event = Ledger().append(Weighed(left=left, right=right), at=0.0)
+    assert (event.left, event.right) == ({"kg": 1}, ["a", "b"])
+    assert event.left is not left
+    with pytest.raises(BadValue, match=r"Weighed\.right holds"):
+        Ledger().append(Weighed(left=left, right=object()), at=0.0)
