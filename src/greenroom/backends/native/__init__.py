@@ -18,7 +18,7 @@ from greenroom.backends.backend import (
     Waiting,
 )
 from greenroom.backends.native.history import as_text
-from greenroom.backends.native.play import Paused, Play
+from greenroom.backends.native.play import Done, Play
 from greenroom.errors import AgentFailed, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
 from greenroom.ledger.ledger import Ledger
@@ -109,9 +109,9 @@ class NativeBackend:
             raise
         except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash
             return self._failed(world, root, error)
-        if isinstance(walked, Paused):
-            return Waiting(walked.yields)
-        return self._ended(trail, world, root, walked.output)
+        if isinstance(walked, Done):
+            return self._ended(trail, world, root, walked.output)
+        return Waiting(walked.yields)
 
     def _ended(self, trail: Trail, world: World, root: str, output: Json) -> Advance:
         if output is not None and root not in trail.spoken:

@@ -1,5 +1,6 @@
 """An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
 
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from greenroom.agents.agent import Agent
@@ -22,7 +23,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.recording import RecordedFailure, begin_call, described, fail_call
-from greenroom.world.world import Pending, ToolRequest, World
+from greenroom.world.world import Returned, ToolRequest, World
 
 _CORRECTIONS = 2
 
@@ -45,24 +46,26 @@ class Asking:
 
     async def run(self) -> Waits:
         """Go on until the agent has answered, or give what it waits for."""
+        agent, path, trail, world = self.agent, self.path, self.trail, self.world
         while True:
-            steps = self.trail.steps.get(self.path)
-            last = steps[-1] if steps else None
-            if isinstance(last, ModelReplied):
-                if last.calls:
-                    if waits := await self._settle(last.calls):
+            steps = trail.steps.get(path)
+            if steps:
+                last = steps[-1]
+                if isinstance(last, ModelReplied):
+                    if not last.calls:
+                        if self._has_answered(last.text):
+                            return ()
+                    elif waits := await self._settle(last.calls):
                         return waits
-                elif self._has_answered(last.text):
-                    return ()
-            elif isinstance(last, ModelFailed):
-                raise RecordedFailure(last.error, last.error_type)
-            asked = self.trail.replies.get(self.path, 0)
-            if asked >= self.agent.max_steps:
+                elif isinstance(last, ModelFailed):
+                    raise RecordedFailure(last.error, last.error_type)
+            asked = trail.replies.get(path, 0)
+            if asked >= agent.max_steps:
                 raise self._goes_round(asked)
             # An agent that was given a model's name has found the model when it was made.
-            model: Model = self.agent.model  # pyright: ignore[reportAssignmentType]
+            model: Model = agent.model  # pyright: ignore[reportAssignmentType]
             try:
-                await self.world.call_model(self._request(), model.respond)
+                await world.call_model(self._request(asked), model.respond)
             except GreenroomError:
                 raise
             except Exception as error:
@@ -75,20 +78,21 @@ class Asking:
             f"done. Raise max_steps, or look why it goes round in circles."
         )
 
-    def _request(self) -> ModelRequest:
-        agent, trail, path = self.agent, self.trail, self.path
+    def _request(self, asked: int) -> ModelRequest:
+        agent, trail, node, path = self.agent, self.trail, self.node, self.path
+        is_only_run = len(trail.runs.get(node, ())) < 2
         adapter = output_adapter(agent.output) if agent.output is not None else None
         # In their order, not by name: every question is made here, and names take half the time.
         return ModelRequest(
             agent.name,
-            conversation(agent, self.world, trail, self.node, path),
+            conversation(agent, self.world, trail, node, path),
             agent.instructions,
             agent.tools,
             adapter.json_schema() if adapter else None,
             model_name(agent.model),
             path,
-            self.node,
-            trail.reply_number(self.node, path),
+            node,
+            asked if is_only_run else trail.reply_number(node, path),
         )
 
     def _has_answered(self, text: str) -> bool:
@@ -119,21 +123,19 @@ class Asking:
             Corrected(path=self.path, text=f"Your answer does not fit the output schema: {error}")
         )
 
-    async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
+    def _settle(self, calls: tuple[ToolCall, ...]) -> Awaitable[Waits]:
         """Bring every call of a reply to its end; what waits for the user is returned."""
         trail = self.trail
         if trail.answers:
             for call in calls:
                 if call.id in trail.answers and call.id not in trail.results:
                     self._take_answer(call, trail.answers[call.id].value)
-        due = [call for call in calls if call.id not in trail.results]
-        if len(due) == 1:
-            wait = await self._call(due[0])
-            return () if wait is None else (wait,)
-        if not due:
-            return ()
-        waits = await together([self._call(call) for call in due])
-        return tuple(wait for wait in waits if wait is not None)
+        due = [call for call in calls if call.id not in trail.results] if trail.results else calls
+        return self._call(due[0]) if len(due) == 1 else self._call_all(due)
+
+    async def _call_all(self, calls: Sequence[ToolCall]) -> Waits:
+        found = await together([self._call(call) for call in calls]) if calls else []
+        return tuple(wait for waits in found for wait in waits)
 
     def _take_answer(self, call: ToolCall, value: Json) -> None:
         self.world.record(
@@ -142,7 +144,7 @@ class Asking:
             )
         )
 
-    async def _call(self, call: ToolCall) -> Yield | None:
+    async def _call(self, call: ToolCall) -> Waits:
         tool = self.agent.tool(call.tool)
         if tool is None:
             known = ", ".join(t.name for t in self.agent.tools) or "none"
@@ -156,13 +158,14 @@ class Asking:
             call.id, call.tool, call.args, self.path, tool.yields, tool.read_only, tool, n
         )
         outcome = await self.world.call_tool(request, lambda context: tool.run(args, context))
-        return self._opened(request, tool) if isinstance(outcome, Pending) else None
+        return () if isinstance(outcome, Returned) else (self._opened(request, tool),)
 
-    def _reject(self, call: ToolCall, why: str) -> None:
+    def _reject(self, call: ToolCall, why: str) -> Waits:
         """A call that cannot reach any body; the model is told why."""
         request = ToolRequest(call.id, call.tool, call.args, self.path)
         begin_call(self.world, request)
         fail_call(self.world, request, ValueError(why), "refused")
+        return ()
 
     def _opened(self, request: ToolRequest, tool: Tool) -> Yield:
         def check(value: Json, strict: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
 from greenroom.ledger.events import Corrected, ModelReplied, ToolFailed, ToolReturned
-from greenroom.ledger.messages import Message, ToolCall
+from greenroom.ledger.messages import Message
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.trail import Step, Trail
@@ -23,7 +23,9 @@ def conversation(
 ) -> tuple[Message, ...]:
     """All messages the agent's model is to see now: context rules first, the present last."""
     present = _exchange(trail, path)
-    earlier = _earlier(trail, node, path)
+    # Most agents are asked once: then there is nothing to look for, and nothing to look through.
+    is_first = len(trail.invocations) == 1 and len(trail.runs[node]) == 1 and not trail.answers
+    earlier = [] if is_first else _earlier(trail, node, path)
     if not earlier and agent.context == _REMEMBER_ALL:
         return present
     state = world.ledger.fold(world.voice, branch_of(path))
@@ -56,9 +58,13 @@ def _exchange(trail: Trail, path: str) -> tuple[Message, ...]:
     """
     steps = trail.steps.get(path, ())
     messages, told = trail.told.get(path) or (_opening(trail.started[path].input), 0)
-    for step in steps[told:]:
-        messages += _step(trail, step)
-    if not steps or _is_over(trail, steps[-1]):
+    is_over = True
+    if told < len(steps):
+        heard = list(messages)
+        for step in steps[told:]:
+            is_over = _tell(heard, trail, step)
+        messages = tuple(heard)
+    if is_over:
         trail.told[path] = messages, len(steps)
     return messages
 
@@ -67,27 +73,25 @@ def _opening(given: Json) -> tuple[Message, ...]:
     return () if given is None or given == "" else (Message("user", as_text(given)),)
 
 
-def _step(trail: Trail, step: Step) -> tuple[Message, ...]:
-    if isinstance(step, ModelReplied):
-        results = [
-            _result(trail.results[call.id], call) for call in step.calls if call.id in trail.results
-        ]
-        return (Message("assistant", step.text, step.calls), *results)
-    return (Message("user", step.text),) if isinstance(step, Corrected) else ()
+def _tell(heard: list[Message], trail: Trail, step: Step) -> bool:
+    """Add what a step said and heard; False if more is to come: a call under way has no result."""
+    if not isinstance(step, ModelReplied):
+        if isinstance(step, Corrected):
+            heard.append(Message("user", step.text))
+        return True
+    heard.append(Message("assistant", step.text, step.calls))
+    is_over = True
+    for call in step.calls:
+        end = trail.results.get(call.id)
+        if end is None:
+            is_over = False
+        else:
+            heard.append(Message("tool", _result(end), (), call.id, call.tool))
+    return is_over
 
 
-def _is_over(trail: Trail, step: Step) -> bool:
-    """Whether nothing more will be heard of a step: a call under way has its result to come."""
-    if isinstance(step, ModelReplied):
-        for call in step.calls:
-            if call.id not in trail.results:
-                return False
-    return True
-
-
-def _result(end: ToolReturned | ToolFailed, call: ToolCall) -> Message:
-    text = as_text(end.value) if isinstance(end, ToolReturned) else f"Error: {end.error}"
-    return Message("tool", text, (), call.id, call.tool)
+def _result(end: ToolReturned | ToolFailed) -> str:
+    return as_text(end.value) if isinstance(end, ToolReturned) else f"Error: {end.error}"
 
 
 def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
@@ -96,8 +100,6 @@ def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
     A node remembers its own in full. Of exchanges it took no part in (another branch of a route
     answered, another user agent spoke) it knows what was heard: the question and the answer.
     """
-    if len(trail.invocations) == 1 and len(trail.runs[node]) == 1 and not trail.answers:
-        return []
     own = [run for run in trail.earlier_runs(node, path) if run.path in trail.ended]
     mine = [run.path for run in own]
     found: list[tuple[int, Exchange]] = [(run.seq, _exchange(trail, run.path)) for run in own]

@@ -81,8 +81,9 @@ class Play:
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
-        path, attempt = self._attempt(node, f"{base}/{node.segment}")
-        trail = self.trail
+        path, attempt, trail = f"{base}/{node.segment}", 1, self.trail
+        if trail.failed:
+            path, attempt = self._attempt(node, path)
         if path in trail.ended:
             return Done(trail.ended[path].output)
         if path in trail.started:
@@ -134,10 +135,12 @@ class Play:
                 raise BadAgent(f"{other!r} cannot be run.")
 
     def _end(self, node: Node, path: str, output: Any, changes: tuple[Change, ...] = ()) -> Done:
-        output, asks = unwrapped(output)
-        if asks and self.world.voice == "agent":
-            changes, asks = (*changes, *asks), ()
+        asks: tuple[Change, ...] = ()
+        # Most answers are texts, and a text asks for nothing and is plain already.
         if type(output) is not str:
+            output, asks = unwrapped(output)
+            if asks and self.world.voice == "agent":
+                changes, asks = (*changes, *asks), ()
             output = plain(output, f"the output of {node.segment!r}")
         key = getattr(node.flow, "writes", "")
         written = (*changes, Change("session", (key,), "set", output)) if key else changes
