@@ -9,7 +9,7 @@ from hypothesis import given
 from greenroom import Agent, Case, Lines, Scripted, Turn, call, loop, route, simulate, step, tool
 from greenroom.agents import Flow, Scene, history, persona
 from greenroom.backends.native.history import as_text
-from greenroom.ledger import Message
+from greenroom.ledger import Ledger, Message, ModelCalled
 from greenroom.models import ModelRequest
 from ledger.values import JSON
 
@@ -190,6 +190,20 @@ async def test_an_agent_that_speaks_first_is_asked_without_a_message() -> None:
     memory = Memory("Hello!", "Fine.")
     await simulate(Case("open", user=Lines("How are you?")), remembering("a", memory))
     assert memory.shown == [[], [("assistant", "Hello!"), ("user", "How are you?")]]
+
+
+async def test_a_run_taken_up_anywhere_shows_its_model_what_the_run_under_way_did() -> None:
+    asked = [call("look", key="a"), call("look", key="b"), call("nothing")]
+    memory = Memory(asked, "no number", call("look", key="c"), "7", "8")
+    agent = remembering("a", memory, output=int)
+    case = Case("talk", turns=[Turn("First?"), Turn("Second?")], mocks={"look": {"found": 1}})
+    ledger = await simulate(case, agent)
+    whole = list(memory.shown)
+    for number, event in enumerate(ledger.of(ModelCalled)):
+        memory.shown.clear()
+        await simulate(case, agent, ledger=Ledger(ledger[: event.seq]))
+        assert memory.shown == whole[number:]
+    assert len(whole) == 5
 
 
 async def test_an_agents_input_that_is_no_text_is_shown_as_json() -> None:

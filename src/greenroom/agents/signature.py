@@ -54,28 +54,31 @@ def input_schema(fn: Callable[..., Any]) -> Mapping[str, Json]:
 def checked_arguments(fn: Callable[..., Any], args: Mapping[str, Json]) -> dict[str, Any]:
     """The arguments as the function's annotations want them; ValueError says what is wrong."""
     plain = _plain_parameters(fn)
-    if plain is not None and _are_as_wanted(args, *plain):
+    if plain is not None and _are_as_wanted(args, plain):
         return dict(args)
     given = _arguments(fn).__pydantic_validator__.validate_python(dict(args))
     names, values = _names(fn), given.__dict__
     return {names[field]: values[field] for field in given.__pydantic_fields_set__}
 
 
-def _are_as_wanted(
-    args: Mapping[str, Json], wanted: Mapping[str, type], required: frozenset[str]
-) -> bool:
+Plain = tuple[Mapping[str, type], frozenset[str]]
+"""Names and types of parameters, and which of them must be given."""
+
+
+def _are_as_wanted(args: Mapping[str, Json], plain: Plain) -> bool:
     """Whether these are the arguments wanted, each of the very type: nothing is left to convert."""
+    wanted, required = plain
     for name, value in args.items():
+        kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
         # Half a character is no text, and only what is not ASCII can hold one.
-        if wanted.get(name) is not type(value) or (isinstance(value, str) and not value.isascii()):
+        if wanted.get(name) is not kind or (kind is str and not value.isascii()):
             return False
-    return required <= args.keys()
+    # As many as there are, and none that is not wanted: then none is missing.
+    return len(args) == len(wanted) or required <= args.keys()
 
 
 @lru_cache(maxsize=512)
-def _plain_parameters(
-    fn: Callable[..., Any],
-) -> tuple[Mapping[str, type], frozenset[str]] | None:
+def _plain_parameters(fn: Callable[..., Any]) -> Plain | None:
     """Names and types of the parameters and which of them must be given, if JSON has all the types.
 
     Most tools want no more than texts and numbers, and need nobody else to check them.

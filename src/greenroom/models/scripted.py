@@ -33,7 +33,7 @@ class Scripted:
         usage: Usage | None = None,
         latency: float = 0.0,
     ) -> None:
-        self._answers = tuple(_checked(answer) for answer in answers)
+        self._answers: tuple[Answer, ...] = tuple(_checked(answer) for answer in answers)
         self._then = None if then is None else _checked(then)
         self.name = name
         self._usage = usage or Usage()
@@ -43,7 +43,8 @@ class Scripted:
         """The answer whose turn it is."""
         if self._latency:
             await asyncio.sleep(self._latency)
-        answer = self._pick(request)
+        answers, n = self._answers, request.n
+        answer = answers[n] if n < len(answers) else self._after_all(request)
         if callable(answer):
             answer = answer(request)
             # To ask whether it can be awaited takes longer than to answer.
@@ -54,9 +55,8 @@ class Scripted:
             on_delta(reply.text)
         return reply
 
-    def _pick(self, request: ModelRequest) -> Answer:
-        if request.n < len(self._answers):
-            return self._answers[request.n]
+    def _after_all(self, request: ModelRequest) -> Answer:
+        """The answer when the script has run out."""
         if self._then is not None:
             return self._then
         raise ScriptExhausted(
