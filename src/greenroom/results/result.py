@@ -1,21 +1,21 @@
 """What was concluded about one case."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import GreenroomError, Phase
 from greenroom.ledger import questions
-from greenroom.ledger.events import Calls, EndReason, RunEnded
+from greenroom.ledger.events import Calls, EndReason, RunEnded, RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
-from greenroom.ledger.records import record
+from greenroom.ledger.records import fill, record
 from greenroom.results.blame import Blame, blame
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
@@ -25,6 +25,8 @@ UNSEEN: Mapping[Calls, str] = {
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
 }
 """What a result says when the agent made calls that nobody could see."""
+# As it is, and not `dict[str, int]`: msgspec makes an empty one of it without calling anybody.
+_EMPTY = cast("Callable[[], dict[str, Any]]", dict)
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
@@ -54,7 +56,7 @@ class CaseResult:
     name: str = ""
     tags: Sequence[str] = ()
     trial: int = 1
-    scores: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
+    scores: Mapping[str, Outcome] = field(default_factory=_EMPTY)
     ended: EndReason | None = None
     error: Problem | None = None
     turns: int = 0
@@ -65,9 +67,9 @@ class CaseResult:
     user_cost: float | None = None
     judge_usage: Usage | None = None
     judge_cost: float | None = None
-    models: Mapping[str, int] = field(default_factory=dict[str, int])
-    user_models: Mapping[str, int] = field(default_factory=dict[str, int])
-    judge_models: Mapping[str, int] = field(default_factory=dict[str, int])
+    models: Mapping[str, int] = field(default_factory=_EMPTY)
+    user_models: Mapping[str, int] = field(default_factory=_EMPTY)
+    judge_models: Mapping[str, int] = field(default_factory=_EMPTY)
     notes: Sequence[str] = ()
     kept: Ledger | Shelf | None = field(default=None, compare=False, repr=False)
     """The ledger of the run, or where it is."""
@@ -193,39 +195,46 @@ def _told(
     judging: Ledger | None,
     keep_ledger: bool,
 ) -> CaseResult:
-    end, unseen, trail = questions.ended(ledger), questions.unseen(ledger), ledger.trail()
+    first, last, trail = ledger.first, ledger.last, ledger.trail()
+    end = last if isinstance(last, RunEnded) else None
+    unseen = first.opaque if isinstance(first, RunStarted) else ()
     agent = questions.spending_on(trail, told="models" not in unseen)
     user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    reason = None if end is None else end.reason
-    error = _problem(end, scores) if error is None else error
-    status = _status(reason, error, scores)
-    is_brief = not keep_ledger and status != "passed"
-    return CaseResult(
+    status, error = _verdict(end, error, scores)
+    # What few cases have is filled in below: past 15 names Python calls by way of a dict, which
+    # costs more than all else that is done here.
+    made = CaseResult(
         case_id=case.id,
-        name=case.name,
-        tags=tuple(case.tags),
         status=status,
-        scores=dict(scores),
-        ended=reason,
+        scores={**scores},
+        ended=None if end is None else end.reason,
         error=error,
         turns=len(trail.rounds),
         seconds=questions.seconds(ledger),
         usage=agent.usage,
         cost=agent.cost,
+        models=agent.models,
         user_usage=user.usage,
         user_cost=user.cost,
         judge_usage=judges.usage,
         judge_cost=judges.cost,
-        models=agent.models,
-        user_models=user.models,
-        notes=tuple([UNSEEN[calls] for calls in unseen]) if unseen else (),
-        judge_models=judges.models,
-        kept=ledger if keep_ledger else None,
         asked=case,
-        steps=_kept_steps(ledger) if is_brief else (),
-        blamed=blame(case, ledger, scores) if is_brief else None,
     )
+    if case.name or case.tags:
+        fill(made, "name", case.name)
+        fill(made, "tags", tuple(case.tags))
+    if user.models or judges.models:
+        fill(made, "user_models", user.models)
+        fill(made, "judge_models", judges.models)
+    if unseen:
+        fill(made, "notes", tuple([UNSEEN[calls] for calls in unseen]))
+    if keep_ledger:
+        fill(made, "kept", ledger)
+    elif status != "passed":
+        fill(made, "steps", _kept_steps(ledger))
+        fill(made, "blamed", blame(case, ledger, scores))
+    return made
 
 
 def _kept_steps(ledger: Ledger) -> tuple[Step, ...]:
@@ -264,17 +273,12 @@ def skipped(case: Case, why: str) -> CaseResult:
     )
 
 
-def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem | None:
+def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem:
+    """What broke in a run that ended with an error, or that nothing measured to the end."""
     if end is not None and end.reason == "error":
         return Problem(end.phase or "system", end.error, end.error_type)
-    is_evaluated = False
-    for outcome in scores.values():
-        if isinstance(outcome, Score):
-            is_evaluated = True
-        elif isinstance(outcome, Unmeasured):
-            return Problem(_whose(scores), _whys(scores, Unmeasured), "Unmeasured")
-    if is_evaluated:
-        return None
+    if whys := _whys(scores, Unmeasured):
+        return Problem(_whose(scores), whys, "Unmeasured")
     why = f" ({whys})" if (whys := _whys(scores, NotApplicable)) else ""
     return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")
 
@@ -291,15 +295,23 @@ def _whys(scores: Mapping[str, Outcome], kind: type[Unmeasured] | type[NotApplic
     return "; ".join(f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, kind))
 
 
-def _status(
-    reason: EndReason | None, error: Problem | None, scores: Mapping[str, Outcome]
-) -> Status:
+def _verdict(
+    end: RunEnded | None, error: Problem | None, scores: Mapping[str, Outcome]
+) -> tuple[Status, Problem | None]:
+    """The status of a run, and what broke in it if something did."""
+    reason = None if end is None else end.reason
+    is_measured, is_met = False, True
+    for outcome in scores.values():
+        if isinstance(outcome, Score):
+            is_measured, is_met = True, is_met and outcome.passed
+        elif isinstance(outcome, Unmeasured):
+            is_measured = False
+            break
+    if error is None and (reason == "error" or not is_measured):
+        error = _problem(end, scores)
     # A run that broke proves nothing; a run that was cut short never passed, whatever it scored.
     if error is not None and (error.phase != "metric" or reason not in _LIMITS):
-        return "error"
+        return "error", error
     if reason in _LIMITS:
-        return "terminated"
-    for outcome in scores.values():
-        if isinstance(outcome, Score) and not outcome.passed:
-            return "failed"
-    return "passed"
+        return "terminated", error
+    return "passed" if is_met else "failed", error
