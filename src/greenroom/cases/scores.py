@@ -32,7 +32,7 @@ class Score:
 
     def __post_init__(self) -> None:
         number: Any = self.value
-        if type(number) is float and 0 <= number <= 1 and type(self.passed) is bool:
+        if type(number) is float and 0.0 <= number <= 1.0 and type(self.passed) is bool:
             return
         if isinstance(number, bool):
             fill(self, "value", float(number))

@@ -82,6 +82,9 @@ class Expectation:
         evidence: list[str] = []
         for line in seen:
             evidence.append(f"turn {number}: {line}")
+        details: dict[str, Json] = {"turn": number, "value": value}
+        if more:
+            details.update(more)
         return Score(
             value,
             not wrong,
@@ -89,7 +92,7 @@ class Expectation:
             name=self.name,
             reason=f"turn {number}: {'; '.join(wrong)}" if wrong else _AS_EXPECTED,
             evidence=evidence,
-            details=[{"turn": number, "value": value, **more}],
+            details=[details],
         )
 
     def _mean(self, turns: Sequence[Score]) -> Score:
@@ -165,9 +168,12 @@ class ExpectedContains(Expectation):
 
     def met(self, turn: PlayedTurn) -> Met | None:
         """The share found; None without a response to look in."""
-        wanted, said = texts_of(turn.expect.contains or ()), turn.response
+        expected, said = turn.expect.contains or (), turn.response
         if not said.strip():
             return None
+        if type(expected) is str and expected in said:  # as it mostly is
+            return 1.0, (), (said,), _NOTHING
+        wanted = texts_of(expected)
         missing = missing_texts(said, wanted)
         if not missing:
             return 1.0, (), (said,), _NOTHING

@@ -7,6 +7,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
+from greenroom.ledger.trail import Trail
 from greenroom.metrics.calls import calls_in
 
 
@@ -20,6 +21,7 @@ class PlayedTurn:
     begin: int
     end: int
     """From the user's message up to the next one; an empty stretch if it was never reached."""
+    trail: Trail
 
     @property
     def reached(self) -> bool:
@@ -31,7 +33,7 @@ class PlayedTurn:
         """The agent's last words in this turn, or nothing."""
         place, end, text = self.begin, self.end, ""
         # The last words of each path, of which there are few; events there may be many.
-        for said in self.ledger.trail().spoken.values():
+        for said in self.trail.spoken.values():
             seq = said.seq
             if seq >= end:
                 return self._looked_for()
@@ -49,11 +51,10 @@ class PlayedTurn:
     @property
     def calls(self) -> list[ToolCalled]:
         """The agent's tool calls in this turn."""
-        ledger, begin, end = self.ledger, self.begin, self.end
-        trail = ledger.trail()
+        trail, begin, end = self.trail, self.begin, self.end
         # A call that was issued again stands in the index at its last place only.
         if trail.has_repeated_calls:
-            return calls_in(ledger[begin:end])
+            return calls_in(self.ledger[begin:end])
         found: list[ToolCalled] = []
         for call in trail.called.values():
             if begin <= call.seq < end:
@@ -77,17 +78,18 @@ _last: tuple[Ledger | None, int, Case | None, Sequence[PlayedTurn]] = (None, 0, 
 
 def turns_of(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     """The same, looked for anew."""
-    script, rounds = case.script, ledger.trail().rounds
+    script, trail = case.script, ledger.trail()
+    rounds = trail.rounds
     if len(script) == len(rounds) == 1 and script[0].says and type(rounds[0]) is UserSaid:
         # One message, and all that came of it: most runs are no longer than that.
         expect, begin = script[0].expect, rounds[0].seq
-        return () if expect is None else (PlayedTurn(1, expect, ledger, begin, len(ledger)),)
+        return () if expect is None else (PlayedTurn(1, expect, ledger, begin, len(ledger), trail),)
     spans = _spans(case, ledger)
     found: list[PlayedTurn] = []
     for index, turn in enumerate(script):
         if turn.expect is not None:
             begin, end = spans.get(index, (0, 0))
-            found.append(PlayedTurn(index + 1, turn.expect, ledger, begin, end))
+            found.append(PlayedTurn(index + 1, turn.expect, ledger, begin, end, trail))
     return found
 
 
