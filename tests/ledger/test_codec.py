@@ -22,7 +22,7 @@ from greenroom.ledger import (
     ToolReturned,
     UserSaid,
 )
-from greenroom.ledger.codec import encoded
+from greenroom.ledger.codec import encoded, encoded_lines
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Made
 from ledger.values import EVENTS, ledger_of
@@ -198,3 +198,10 @@ def test_what_a_framework_remembers_may_be_deeper_than_what_it_was_told() -> Non
     ledger.append(Remembered(name="memory", data=made), at=0.0)
     again = Ledger.loads(ledger.dumps())
     assert again == ledger == again.copy()
+
+
+@given(st.lists(EVENTS, max_size=4))
+def test_events_written_in_one_go_are_the_lines_of_each(events: list[Event]) -> None:
+    odd = UserSaid(text="half a \ud83d and\na line")
+    for some in (events, [*events, odd, *events]):
+        assert encoded_lines(some) == b"".join(map(encoded, some))

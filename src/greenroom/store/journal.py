@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import cast
 
 from greenroom.errors import StoreFailed
-from greenroom.ledger.codec import encoded, json_of
+from greenroom.ledger.codec import encoded_lines, json_of
 from greenroom.ledger.events import (
     Event,
     ModelFailed,
@@ -53,22 +53,32 @@ class _Told:
         self.mark = mark
         self.fresh: list[Event] = []
         self.lines: list[bytes] = []
+        """Some at a time, as they were written out together."""
 
     def written_out(self) -> bytes:
         """What the file has to be told of the events that were not yet written out."""
-        lines = list(map(encoded, self.fresh))
+        lines = encoded_lines(self.fresh)
         self.fresh.clear()
-        self.lines += lines
-        return self.mark + self.mark.join(lines)
+        self.lines.append(lines)
+        return self._marked(lines)
+
+    def _marked(self, lines: bytes) -> bytes:
+        # JSON spells out the line breaks of a text: those that are there end a line.
+        return self.mark + lines[:-1].replace(b"\n", b"\n" + self.mark) + b"\n"
 
     def again(self) -> bytes:
         """All that the file has to be told, from the beginning."""
-        return b"".join([self.mark + line for line in self.lines])
+        return b"".join(map(self._marked, self.lines))
+
+    def count(self) -> int:
+        """How many lines the file has been told."""
+        return sum(lines.count(b"\n") for lines in self.lines)
 
     def whole(self) -> bytes:
         """Everything, as JSON lines."""
-        self.lines += map(encoded, self.fresh)
-        self.fresh.clear()
+        if self.fresh:
+            self.lines.append(encoded_lines(self.fresh))
+            self.fresh.clear()
         return b"".join(self.lines)
 
     def forget(self) -> None:
@@ -168,7 +178,7 @@ class Entry:
         if own is None:
             return
         told = (self._agent, self._judge)
-        about = {**self._about, "lines": sum(len(side.lines) for side in told)}
+        about = {**self._about, "lines": sum(map(_Told.count, told))}
         self._length = 0
         try:
             self._put(own, _title(about) + b"".join(map(_Told.again, told)))
