@@ -19,6 +19,7 @@ from greenroom.ledger.events import Event, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
+from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Passage, answerable, fenced, passage
 from greenroom.simulation.mocking import mocked
@@ -31,16 +32,14 @@ from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 _ABSENT: Any = object()
 
 
+@record(frozen=False, eq=False)
 class Latch:
     """The first refusal of a case. Once set it never opens again."""
 
-    __slots__ = ("_over", "is_set", "on_set", "refusal")
-
-    def __init__(self) -> None:
-        self.is_set = False
-        self.refusal: Refusal | None = None
-        self.on_set: Callable[[], None] | None = None
-        self._over = ""
+    is_set: bool = False
+    refusal: Refusal | None = None
+    on_set: Callable[[], None] | None = None
+    _over: str = ""
 
     def set(self, refusal: Refusal) -> Refusal:
         """Remember the first refusal, tell whoever plays the case, and give it to be raised."""

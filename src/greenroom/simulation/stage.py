@@ -260,10 +260,6 @@ async def _play(stage: Stage) -> EndReason:
             if stage.latch.is_set:
                 stage.latch.check()
         match outcome:
-            case Failed(error):
-                raise error
-            case Finished():
-                return "finished"
             case TurnOver() | Waiting():
                 if _goal_reached(stage):
                     return "state_matches"
@@ -275,6 +271,10 @@ async def _play(stage: Stage) -> EndReason:
                     return "completed"
                 if _goal_reached(stage):
                     return "state_matches"
+            case Finished():
+                return "finished"
+            case Failed(error):
+                raise error
         outcome = None
 
 

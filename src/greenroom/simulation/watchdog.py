@@ -26,10 +26,12 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from contextvars import Context, ContextVar, Token, copy_context
+from dataclasses import field
 from math import inf
 from threading import get_ident
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
+from greenroom.ledger.records import record
 from greenroom.simulation.guards import ALARM, PATROL, RUNNING, YEAR, Alarm, Patrol, Watched
 from greenroom.world.threads import plant
 
@@ -43,41 +45,26 @@ _PATIENCE: Final = 0.2
 _PARTY: Final = ContextVar[object]("party", default=None)
 
 
+@record(frozen=False, eq=False)
 class Deadline:
     """The time by which one piece of work must be over, carried by the context of that work.
 
     `expired` says that time ran out first; `was_cut`, that somebody ended the work before.
     """
 
-    __slots__ = (
-        "_is_given_up",
-        "_knocks",
-        "_on_expired",
-        "_over",
-        "_watch",
-        "due",
-        "expects_loop_at",
-        "expired",
-        "outer",
-        "party",
-        "seconds",
-        "task",
-        "was_cut",
-    )
-
-    def __init__(self, seconds: float, on_expired: Callable[[], None] | None = None) -> None:
-        self.seconds = seconds
-        self.expired = False
-        self.was_cut = False
-        self.outer = RUNNING.get()
-        self.party = _PARTY.get()
-        self.due = self.expects_loop_at = inf
-        self._on_expired = on_expired
-        self._over: asyncio.Future[None] | None = None
-        self._knocks = 0
-        self._is_given_up = False
-        self.task: asyncio.Task[Any] | None = None
-        self._watch: _Watch | None = None
+    seconds: float
+    _on_expired: Callable[[], None] | None = None
+    expired: bool = False
+    was_cut: bool = False
+    outer: Watched | None = field(default_factory=RUNNING.get)
+    party: object = field(default_factory=_PARTY.get)
+    due: float = inf
+    expects_loop_at: float = inf
+    task: asyncio.Task[Any] | None = None
+    _over: "asyncio.Future[None] | None" = None
+    knocks: int = 0
+    _is_given_up: bool = False
+    _watch: "_Watch | None" = None
 
     def begin(self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
         """Start the clock for a task of the running loop."""
@@ -163,7 +150,7 @@ class Deadline:
                 self._retire(task)  # it was broken into while it told the loop that it was done
             return
         self.expects_loop_at = now + _KNOCK
-        self._knocks += 1
+        self.knocks += 1
         task.cancel()
         self.expire()
         if self._over is not None and now >= self.due + _PATIENCE:
@@ -183,7 +170,7 @@ class Deadline:
             self._over.set_result(None)
 
 
-class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seconds)
+class watched:  # noqa: N801 - read as a verb: with watched(task, seconds)
     """Let this task, the running one, work inside for so long and then cancel it.
 
     The end comes as `CancelledError`, or as `Expired` if the work blocked its event loop; the
@@ -191,7 +178,7 @@ class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seco
     as cancelled. Work that swallows both inside goes on: `finish` would leave it behind.
     """
 
-    __slots__ = ("_token", "_whose")
+    __slots__ = ("_deadline", "_token", "_whose")
 
     def __init__(
         self,
@@ -199,17 +186,17 @@ class watched(Deadline):  # noqa: N801 - read as a verb: with watched(task, seco
         seconds: float,
         on_expired: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(seconds, on_expired)
         self._whose = task
+        self._deadline = Deadline(seconds, on_expired)
 
-    def __enter__(self) -> Self:
-        self._token: Token[Watched | None] = RUNNING.set(self)
-        self.begin(self._whose, asyncio.get_running_loop())
-        return self
+    def __enter__(self) -> Deadline:
+        self._token: Token[Watched | None] = RUNNING.set(self._deadline)
+        self._deadline.begin(self._whose, asyncio.get_running_loop())
+        return self._deadline
 
     def __exit__(self, *_exc: object) -> None:
-        self.end()
-        for _ in range(self._knocks):
+        self._deadline.end()
+        for _ in range(self._deadline.knocks):
             self._whose.uncancel()  # it goes on after this deadline
         RUNNING.reset(self._token)
 

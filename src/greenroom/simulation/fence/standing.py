@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from threading import Lock, get_ident
 from typing import Final, Self
 
+from greenroom.ledger.records import record
+
 # A helper thread that retries for hours must not fill the memory with its refusals.
 _STRAYS_KEPT: Final = 10_000
 
@@ -27,6 +29,7 @@ class Breach:
         return f"{self.route} {self.target!r}" + (f" at {self.where}" if self.where else "")
 
 
+@record(frozen=False, eq=False)
 class Enclosure:
     """One case's fenced stretch of work. Its first breach stays on record.
 
@@ -35,15 +38,12 @@ class Enclosure:
     `body_guard` is asked before a tool body runs that this work calls past the World.
     """
 
-    __slots__ = ("_stage", "_token", "body_guard", "breach", "name", "on_breach")
-
-    def __init__(self, name: str, on_breach: Callable[[Breach], None] | None = None) -> None:
-        self.name = name
-        self.on_breach = on_breach
-        self.breach: Breach | None = None
-        self.body_guard: Callable[[object, str], None] | None = None
-        self._stage: object = None
-        self._token: Token[Standing] | None = None
+    name: str
+    on_breach: Callable[[Breach], None] | None = None
+    breach: Breach | None = None
+    body_guard: Callable[[object, str], None] | None = None
+    _stage: object = None
+    _token: "Token[Standing] | None" = None
 
     def open(self, task: object = None) -> "Token[Standing]":
         """Fence this context in; a task with one of its own has nothing to put back at its end."""
