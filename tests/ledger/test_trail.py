@@ -1,5 +1,8 @@
 """Where a voice stands follows from its events, however and whenever it is asked for."""
 
+import copy
+import pickle
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import pytest
@@ -12,9 +15,11 @@ from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from ledger.values import EVENTS, ledger_of
 
+NAMES = [part.name for part in fields(Trail)]
+
 
 def facts(trail: Trail) -> dict[str, Any]:
-    return {name: getattr(trail, name) for name in Trail.__slots__ if not name.startswith("_")}
+    return {name: getattr(trail, name) for name in NAMES if not name.startswith("_")}
 
 
 @given(st.lists(EVENTS))
@@ -35,6 +40,19 @@ def test_no_two_trails_share_anything_that_can_be_changed(events: list[Event]) -
         if isinstance(value, dict | list | set):
             assert value is not getattr(copy.trail(), name)
     assert facts(Trail("agent")) == bare
+
+
+@given(st.lists(EVENTS))
+def test_a_copy_of_a_ledger_stands_where_it_stands_and_goes_its_own_way(
+    events: list[Event],
+) -> None:
+    ledger = ledger_of(*events)
+    for other in (copy.copy(ledger), copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):
+        assert other == ledger
+        assert facts(other.trail()) == facts(ledger.trail())
+        other.append(replied("x"), at=0.0)
+        assert len(other) == len(ledger) + 1
+        assert not ledger.trail().has_wanted("x")
 
 
 def replied(*ids: str) -> ModelReplied:

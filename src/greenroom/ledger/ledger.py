@@ -10,7 +10,7 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Made, plain
 from greenroom.ledger.records import fill
-from greenroom.ledger.trail import TAKERS, Trail
+from greenroom.ledger.trail import TAKERS, Trail, Trails
 
 E = TypeVar("E", bound=Event)
 
@@ -18,11 +18,11 @@ E = TypeVar("E", bound=Event)
 class Ledger:
     """Events in the order they happened. Nothing is ever edited; everything else is computed."""
 
-    __slots__ = ("_events", "_trails")
+    __slots__ = ("_events", "trails")
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
-        self._trails: dict[Voice, Trail] = {}
+        self.trails = Trails()
         for event in events:
             self.append(event, at=event.at)
 
@@ -48,11 +48,7 @@ class Ledger:
         fill(event, "at", at)
         events.append(event)
         if take is not None:
-            try:
-                trail = self._trails[event.voice]
-            except KeyError:
-                trail = self.trail(event.voice)
-            take(trail, event)
+            take(self.trails[event.voice], event)
         return event
 
     def fold(self, voice: Voice = "agent", branch: str = "") -> State:
@@ -73,16 +69,12 @@ class Ledger:
 
     def trail(self, voice: Voice = "agent") -> Trail:
         """Where a voice stands: an index over its events."""
-        try:
-            return self._trails[voice]
-        except KeyError:
-            trail = self._trails[voice] = Trail(voice)
-            return trail
+        return self.trails[voice]
 
     @property
     def voices(self) -> Collection[Voice]:
         """The sides that have been heard so far."""
-        return self._trails.keys()
+        return self.trails.keys()
 
     def of(self, *kinds: type[E], voice: Voice | None = "agent") -> list[E]:
         """The events of these kinds on one side; `voice=None` takes both."""
@@ -107,6 +99,9 @@ class Ledger:
     def copy(self) -> "Ledger":
         """A ledger with the same events that can go its own way."""
         return Ledger(self._events)
+
+    def __reduce__(self) -> tuple[type["Ledger"], tuple[list[Event]]]:
+        return Ledger, (self._events,)  # where it stands follows from its events
 
     def __len__(self) -> int:
         return len(self._events)

@@ -245,10 +245,15 @@ def seconds(ledger: Ledger) -> float:
     if first is None or last is None:
         return 0.0
     if not ledger.trail().resumed:
-        return last.at - first.at if last.at > first.at else 0.0
+        return span(first, last)
     pairs = pairwise(ledger)
     worked = (b.at - a.at for a, b in pairs if not isinstance(b, RunResumed))
     return sum(max(0.0, span) for span in worked)
+
+
+def span(first: Event, last: Event) -> float:
+    """From one event to another; a clock that was set back does not count."""
+    return last.at - first.at if last.at > first.at else 0.0
 
 
 def unseen(ledger: Ledger) -> tuple[Calls, ...]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from copy import deepcopy
+from dataclasses import field
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any
 
@@ -34,78 +36,51 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.messages import Message, Voice
 from greenroom.ledger.paths import branch_of, branches_of, fork_of, parent_branch, root_of
+from greenroom.ledger.records import record
 
 Step = ModelReplied | ModelFailed | Corrected
 Told = tuple[tuple[Message, ...], int]
 """What one run of a node said and heard so far, and how many of its steps that takes in."""
 
+
 # What most runs never come to is made when the first of it comes: each run has a trail.
 _NONE: Mapping[str, Any] = MappingProxyType({})
+_none: Callable[[], Mapping[str, Any]] = repeat(_NONE).__next__  # always this one
 _NOBODY: AbstractSet[Any] = frozenset()
 
 
+@record(frozen=False, eq=False)
 class Trail:
     """Index over one voice's events. It follows from the ledger and is never saved."""
 
-    __slots__ = (
-        "_heard",
-        "_wanted",
-        "answers",
-        "called",
-        "cancelled",
-        "conflicted",
-        "current",
-        "decided",
-        "ended",
-        "failed",
-        "folds",
-        "has_repeated_calls",
-        "invocations",
-        "invocations_ended",
-        "replied",
-        "replies",
-        "results",
-        "resumed",
-        "rounds",
-        "runs",
-        "said",
-        "spoken",
-        "started",
-        "steps",
-        "told",
-        "voice",
-        "yields",
-    )
-
-    def __init__(self, voice: Voice) -> None:
-        self.voice: Voice = voice
-        self.current: InvocationStarted | None = None
-        self.invocations: dict[str, InvocationStarted] = {}
-        self.invocations_ended: dict[str, InvocationEnded] = {}
-        self.said: list[UserSaid] = []
-        self.rounds: list[UserSaid | Answered] = []
-        self.spoken: dict[str, AgentSaid] = {}
-        self.started: dict[str, NodeStarted] = {}
-        self.ended: dict[str, NodeEnded] = {}
-        self.failed: Mapping[str, NodeFailed] = _NONE
-        self.runs: dict[str, list[NodeStarted]] = {}
-        self.decided: Mapping[str, str] = _NONE
-        self.resumed: bool = False
-        self.replied: list[ModelReplied] = []
-        self.replies: dict[str, int] = {}
-        self.steps: dict[str, list[Step]] = {}
-        self.told: dict[str, Told] = {}
-        self._wanted: set[str] | None = None
-        self._heard = 0
-        self.called: dict[str, ToolCalled] = {}
-        self.has_repeated_calls: bool = False
-        self.results: dict[str, ToolReturned | ToolFailed] = {}
-        self.yields: Mapping[str, YieldOpened] = _NONE
-        self.answers: Mapping[str, Answer] = _NONE
-        self.cancelled: AbstractSet[str] = _NOBODY
-        self.conflicted: AbstractSet[tuple[str, str, str]] = _NOBODY
-        self.folds: dict[str, State] = {}
-        """The states of the run and of its open branches."""
+    voice: Voice
+    current: InvocationStarted | None = None
+    invocations: dict[str, InvocationStarted] = field(default_factory=dict)
+    invocations_ended: dict[str, InvocationEnded] = field(default_factory=dict)
+    said: list[UserSaid] = field(default_factory=list)
+    rounds: list[UserSaid | Answered] = field(default_factory=list)
+    spoken: dict[str, AgentSaid] = field(default_factory=dict)
+    started: dict[str, NodeStarted] = field(default_factory=dict)
+    ended: dict[str, NodeEnded] = field(default_factory=dict)
+    failed: Mapping[str, NodeFailed] = field(default_factory=_none)
+    runs: dict[str, list[NodeStarted]] = field(default_factory=dict)
+    decided: Mapping[str, str] = field(default_factory=_none)
+    resumed: bool = False
+    replied: list[ModelReplied] = field(default_factory=list)
+    replies: dict[str, int] = field(default_factory=dict)
+    steps: dict[str, list[Step]] = field(default_factory=dict)
+    told: dict[str, Told] = field(default_factory=dict)
+    _wanted: set[str] | None = None
+    _heard: int = 0
+    called: dict[str, ToolCalled] = field(default_factory=dict)
+    has_repeated_calls: bool = False
+    results: dict[str, ToolReturned | ToolFailed] = field(default_factory=dict)
+    yields: Mapping[str, YieldOpened] = field(default_factory=_none)
+    answers: Mapping[str, Answer] = field(default_factory=_none)
+    cancelled: AbstractSet[str] = _NOBODY
+    conflicted: AbstractSet[tuple[str, str, str]] = _NOBODY
+    folds: dict[str, State] = field(default_factory=dict)
+    """The states of the run and of its open branches."""
 
     def fold(self, branch: str = "") -> State:
         """The live state of the run, or of one branch."""
@@ -206,6 +181,16 @@ class Trail:
     def pending(self) -> list[YieldOpened]:
         """Yields opened and not yet answered, oldest first."""
         return [y for y in self.yields.values() if y.yield_id not in self.answers]
+
+
+class Trails(dict[Voice, Trail]):
+    """The trails of a ledger by voice, each made when it is first asked for."""
+
+    __slots__ = ()
+
+    def __missing__(self, voice: Voice) -> Trail:
+        made = self[voice] = Trail(voice)
+        return made
 
 
 def _same_root(one: str, other: str) -> bool:

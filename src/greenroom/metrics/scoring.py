@@ -82,6 +82,12 @@ def _only_expected(measures: Mapping[str, Metric]) -> TypeGuard[Mapping[str, Exp
     return True
 
 
+def met(case: Case, ledger: Ledger) -> dict[str, Outcome] | None:
+    """What `score` comes to without further metrics, if none of the expectations has to wait."""
+    measures = expected_of(case) if case.implied else {}
+    return _met(measures, case, ledger) if _only_expected(measures) else None
+
+
 def _met(measures: Mapping[str, Expectation], case: Case, ledger: Ledger) -> dict[str, Outcome]:
     """How far each expectation is met. None of them waits or is critical, so this is one pass."""
     turns = turns_of(case, ledger)

@@ -78,7 +78,7 @@ _last: tuple[Ledger | None, int, Case | None, Sequence[PlayedTurn]] = (None, 0, 
 
 def turns_of(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     """The same, looked for anew."""
-    script, trail = case.script, ledger.trail()
+    script, trail = case.script, ledger.trails["agent"]
     rounds = trail.rounds
     if len(script) == len(rounds) == 1 and script[0].says and type(rounds[0]) is UserSaid:
         # One message, and all that came of it: most runs are no longer than that.

@@ -195,12 +195,16 @@ def _told(
     judging: Ledger | None,
     keep_ledger: bool,
 ) -> CaseResult:
-    first, last, trail = ledger.first, ledger.last, ledger.trail()
+    first, last, trail = ledger.first, ledger.last, ledger.trails["agent"]
     end = last if isinstance(last, RunEnded) else None
     unseen = first.opaque if isinstance(first, RunStarted) else ()
     agent = questions.spending_on(trail, told="models" not in unseen)
-    user = questions.spending(ledger, "user") if "user" in ledger.voices else _NOTHING_SPENT
+    user = questions.spending(ledger, "user") if "user" in ledger.trails else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
+    if first is None or last is None or trail.resumed:
+        took = questions.seconds(ledger)
+    else:
+        took = questions.span(first, last)
     status, error = _verdict(end, error, scores)
     # What few cases have is filled in below: past 15 names Python calls by way of a dict, which
     # costs more than all else that is done here.
@@ -211,7 +215,7 @@ def _told(
         ended=None if end is None else end.reason,
         error=error,
         turns=len(trail.rounds),
-        seconds=questions.seconds(ledger),
+        seconds=took,
         usage=agent.usage,
         cost=agent.cost,
         models=agent.models,

@@ -108,8 +108,7 @@ class RehearsalWorld(FencedWorld):
         case: Case,
         tools: Mapping[str, ToolFacts] | None,
         allowed: Collection[Any] = (),
-        *,
-        run_id: str,
+        run_id: str = "run",
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:

@@ -157,16 +157,7 @@ def _set_stage(
     ledger = Ledger() if ledger is None else ledger
     latch = Latch()
     clock = None if case.now is None else FixedClock(case.now)
-    world = RehearsalWorld(
-        ledger,
-        latch,
-        case,
-        tools,
-        allowed,
-        run_id=run_id or case.id,
-        clock=clock,
-        on_event=on_event,
-    )
+    world = RehearsalWorld(ledger, latch, case, tools, allowed, run_id or case.id, clock, on_event)
     user = user_of(case.user, case.id)
     return Stage(case, backend, ledger, world, user, latch, on_event, clock)
 
@@ -249,7 +240,7 @@ def _starts_process(breach: Breach) -> bool:
 async def _play(stage: Stage) -> EndReason:
     """The story of a run: advance, stop or answer, and again."""
     outcome: Advance | None = None
-    trail = stage.ledger.trail()
+    trail = stage.ledger.trails["agent"]
     if trail.said or trail.invocations:
         outcome = _standing(stage)
     else:

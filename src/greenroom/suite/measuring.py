@@ -13,7 +13,7 @@ from greenroom.errors import FenceBreach, MetricRefused, MetricsHung
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
-from greenroom.metrics.scoring import only_compares, score
+from greenroom.metrics.scoring import met, only_compares, score
 from greenroom.simulation.fence import enclose
 from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.watchdog import watched
@@ -46,6 +46,10 @@ class Measuring:
     def may_ask(self, case: Case) -> bool:
         """Whether measuring a run of `case` may ask models; what only compares does not."""
         return not only_compares(case, self.metrics)
+
+    def at_once(self, case: Case, ledger: Ledger) -> dict[str, Outcome] | None:
+        """The outcomes of a run that may ask nobody, if nothing but its case's wishes measures it."""
+        return None if self.metrics or case.metrics else met(case, ledger)
 
     def outcomes(
         self,

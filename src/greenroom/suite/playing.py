@@ -69,11 +69,13 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
         return broken(case, error)
     failpoint("trial.played")
-    is_kept, measuring, judging, on_judging = settings.keep_ledgers, settings.measuring, None, None
-    if measuring.may_ask(case):
-        judging, on_judging = take.judging, heard_by(take.on_judging, take, settings)
+    is_kept, measuring = settings.keep_ledgers, settings.measuring
     try:
-        scores = await measuring.outcomes(case, ledger, judging, on_judging)
+        if measuring.may_ask(case):
+            heard = heard_by(take.on_judging, take, settings)
+            scores = await measuring.outcomes(case, ledger, take.judging, heard)
+        elif (scores := measuring.at_once(case, ledger)) is None:
+            scores = await measuring.outcomes(case, ledger, None)
     except (Refusal, MetricsHung, BadInput) as error:
         return unmeasured(case, ledger, error, judging=take.judged, keep_ledger=is_kept)
     if "on_metric_complete" in settings.hooks.ears:

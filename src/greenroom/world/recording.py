@@ -136,7 +136,7 @@ def _is_taken(world: World, call_id: str, calls: list[ToolCall]) -> bool:
 
 def begin_call(world: World, request: ToolRequest) -> None:
     """Write down that a tool is called; a call issued again after a cut is written once."""
-    if request.id not in world.ledger.trail(world.voice).called:
+    if request.id not in world.ledger.trails[world.voice].called:
         world.record(
             ToolCalled(
                 path=request.path,

@@ -86,7 +86,7 @@ class NativeBackend:
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Go on with the open invocation, or begin the next one with what the user said last."""
-        trail = ledger.trail(world.voice)
+        trail = ledger.trails[world.voice]
         invocation = trail.open_invocation
         if invocation is not None:
             return await self.invoke(ledger, world, invocation.path, invocation.input)
@@ -96,7 +96,7 @@ class NativeBackend:
 
     async def invoke(self, ledger: Ledger, world: World, root: str, given: Json) -> Advance:
         """Run or continue the invocation at `root`; one that has ended gives its recorded end."""
-        trail = ledger.trail(world.voice)
+        trail = ledger.trails[world.voice]
         if root in trail.invocations_ended:
             return self._recorded(trail.invocations_ended[root])
         begun = trail.invocations.get(root)
