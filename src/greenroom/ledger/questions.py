@@ -258,8 +258,7 @@ def span(first: Event, last: Event) -> float:
 
 def unseen(ledger: Ledger) -> tuple[Calls, ...]:
     """Which calls of the agent nobody could see, so that their absence here says nothing."""
-    first = ledger.first
-    return first.opaque if isinstance(first, RunStarted) else ()
+    return ledger.trails["agent"].opaque
 
 
 def started(ledger: Ledger) -> RunStarted | None:

@@ -14,6 +14,7 @@ from greenroom.ledger.events import (
     Answer,
     Answered,
     BranchCancelled,
+    Calls,
     Corrected,
     Decided,
     Event,
@@ -54,6 +55,8 @@ class Trail:
     """Index over one voice's events. It follows from the ledger and is never saved."""
 
     voice: Voice
+    opaque: tuple[Calls, ...] = ()
+    """Which calls of the run nobody could see."""
     current: InvocationStarted | None = None
     invocations: dict[str, InvocationStarted] = field(default_factory=dict)
     invocations_ended: dict[str, InvocationEnded] = field(default_factory=dict)
@@ -271,6 +274,7 @@ def _take_invocation_end(trail: Trail, event: InvocationEnded) -> None:
 
 
 def _take_run(trail: Trail, event: RunStarted) -> None:
+    trail.opaque = event.opaque
     if event.state:
         trail.begin_fold(event.state)
 

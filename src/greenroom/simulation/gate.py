@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from inspect import isroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
@@ -28,6 +28,9 @@ from greenroom.world.clock import Clock
 from greenroom.world.live import LiveWorld
 from greenroom.world.recording import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+
+if TYPE_CHECKING:
+    from types import CoroutineType
 
 _ABSENT: Any = object()
 
@@ -81,14 +84,16 @@ class FencedWorld(LiveWorld):
         self._begin(ledger, voice, run_id, clock, on_event)
         self.latch = latch
 
-    async def call_model(
+    def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
-    ) -> ModelReply:
+    ) -> "CoroutineType[Any, Any, ModelReply]":
         """Ask the real model, with the fence open for this call."""
+        return answer_model(self, request, body, on_delta, opening=self._way_out)
+
+    def _way_out(self) -> Passage:
         if self.latch.is_set:
             self.latch.check()
-        with Passage():
-            return await answer_model(self, request, body, on_delta)
+        return Passage()
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool inside the fence."""

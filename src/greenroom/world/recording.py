@@ -1,7 +1,8 @@
 """How model and tool calls are written down: the one place for live, mocked and replayed ones."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -44,40 +45,42 @@ async def answer_model(
     body: ModelBody,
     on_delta: OnDelta | None = None,
     source: Source = "live",
+    opening: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> ModelReply:
-    """Ask `body` and write down the question and its answer."""
-    world.record(_question(request))
-    begun = perf_counter()
-    try:
-        # For a model that is not asked over a wire this is one look at its name.
-        if source == "live" and is_paced(request.model):
-            reply, begun = await persist(world, request, body, on_delta)
-        else:
-            try:
-                reply = await body(request, on_delta)
-            except ModelBroke as broke:
-                reply, begun = await persist(world, request, body, on_delta, begun, broke)
-    except Exception as error:
-        world.record(_no_answer(request, error))
-        raise
-    reply = _identified(world, request, reply)
-    world.record(
-        ModelReplied(
-            path=request.path,
-            node=request.node,
-            agent=request.agent,
-            n=request.n,
-            model=reply.model or request.model,
-            text=reply.text or "",
-            calls=reply.calls,
-            usage=reply.usage,
-            cost=reply.cost,
-            prices=reply.prices,
-            seconds=perf_counter() - begun,
-            source=source,
+    """Ask `body`, by the way out that is opened for it, and write down the question and its answer."""
+    with opening():
+        world.record(_question(request))
+        begun = perf_counter()
+        try:
+            # For a model that is not asked over a wire this is one look at its name.
+            if source == "live" and is_paced(request.model):
+                reply, begun = await persist(world, request, body, on_delta)
+            else:
+                try:
+                    reply = await body(request, on_delta)
+                except ModelBroke as broke:
+                    reply, begun = await persist(world, request, body, on_delta, begun, broke)
+        except Exception as error:
+            world.record(_no_answer(request, error))
+            raise
+        reply = _identified(world, request, reply)
+        world.record(
+            ModelReplied(
+                path=request.path,
+                node=request.node,
+                agent=request.agent,
+                n=request.n,
+                model=reply.model or request.model,
+                text=reply.text or "",
+                calls=reply.calls,
+                usage=reply.usage,
+                cost=reply.cost,
+                prices=reply.prices,
+                seconds=perf_counter() - begun,
+                source=source,
+            )
         )
-    )
-    return reply
+        return reply
 
 
 def _question(request: ModelRequest) -> ModelCalled:

@@ -20,6 +20,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.recording import RecordedFailure, begin_call, described, fail_call
@@ -30,19 +31,17 @@ _CORRECTIONS = 2
 Waits = tuple[Yield, ...]
 
 
+@record(frozen=False, eq=False)
 class Asking:
     """One run of an agent node, taken up from its last recorded reply."""
 
-    __slots__ = ("agent", "node", "output", "path", "trail", "world")
-
-    def __init__(self, agent: Agent, node: str, path: str, world: World, trail: Trail) -> None:
-        self.agent = agent
-        self.node = node
-        self.path = path
-        self.world = world
-        self.trail = trail
-        self.output: Json = None
-        """What the agent answered, as its output type wants it."""
+    agent: Agent
+    node: str
+    path: str
+    world: World
+    trail: Trail
+    output: Json = None
+    """What the agent answered, as its output type wants it."""
 
     async def run(self) -> Waits:
         """Go on until the agent has answered, or give what it waits for."""

@@ -68,16 +68,14 @@ Walked = Done | Paused
 MAX_ROUNDS = 100
 
 
+@record(eq=False)
 class Play:
     """One walk over a graph, as far as it can go now."""
 
-    __slots__ = ("ledger", "root", "trail", "world")
-
-    def __init__(self, ledger: Ledger, world: World, trail: Trail, root: str) -> None:
-        self.ledger = ledger
-        self.world = world
-        self.trail = trail
-        self.root = root
+    ledger: Ledger
+    world: World
+    trail: Trail
+    root: str
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
