@@ -45,20 +45,12 @@ async def score(
     raised. Judges ask their models through `world`, which writes into a ledger of its own. Only
     awaiting can be cut after `seconds_per_metric`: a metric that blocks is the run's to stop.
     """
-    run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
-    if not len(run):
-        # "Never called" and "cost nothing" would hold of it, and mean nothing.
-        raise BadLedger("the ledger is empty: nothing happened that could be measured.")
+    run = _opened(ledger)
     played = recorded_case(run) if case is None else case
-    if world is not None and world.ledger is run:
-        raise BadMetric(
-            "score(world=...) writes into the ledger that is scored, so the judges' calls would "
-            "count as the agent's. Give a world with a ledger of its own."
-        )
+    asked = LiveWorld(Ledger()) if world is None else _apart_from(run, world)
     measures = metrics_for(played, metrics, expectations)
     if _only_expected(measures):
         return _met(measures, played, run)
-    asked = LiveWorld(Ledger()) if world is None else world
     critical = [name for name, metric in measures.items() if is_critical(metric)]
     unseen = unseen_calls(run)
     found: dict[str, Outcome] = {}
@@ -72,6 +64,23 @@ async def score(
         if name in critical and falls_short(found[name]):
             missed = name
     return {name: found[name] for name in measures} if critical else found
+
+
+def _opened(ledger: Ledger | str | Path) -> Ledger:
+    run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
+    if not len(run):
+        # "Never called" and "cost nothing" would hold of it, and mean nothing.
+        raise BadLedger("the ledger is empty: nothing happened that could be measured.")
+    return run
+
+
+def _apart_from(run: Ledger, world: World) -> World:
+    if world.ledger is run:
+        raise BadMetric(
+            "score(world=...) writes into the ledger that is scored, so the judges' calls would "
+            "count as the agent's. Give a world with a ledger of its own."
+        )
+    return world
 
 
 def _only_expected(measures: Mapping[str, Metric]) -> TypeGuard[Mapping[str, Expectation]]:

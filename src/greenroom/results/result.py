@@ -206,7 +206,7 @@ def _told(
     else:
         took = questions.span(first, last)
     status, error = _verdict(end, error, scores)
-    # What few cases have is filled in below: past 15 names Python calls by way of a dict, which
+    # What few cases have is filled in later: past 15 names Python calls by way of a dict, which
     # costs more than all else that is done here.
     made = CaseResult(
         case_id=case.id,
@@ -225,19 +225,26 @@ def _told(
         judge_cost=judges.cost,
         asked=case,
     )
-    if case.name or case.tags:
-        fill(made, "name", case.name)
-        fill(made, "tags", tuple(case.tags))
     if user.models or judges.models:
         fill(made, "user_models", user.models)
         fill(made, "judge_models", judges.models)
+    return _completed(made, case, ledger, unseen, keep_ledger)
+
+
+def _completed(
+    made: CaseResult, case: Case, ledger: Ledger, unseen: tuple[Calls, ...], keep_ledger: bool
+) -> CaseResult:
+    """A result that nobody has seen yet, with what few cases have, and its ledger or what is left of it."""
+    if case.name or case.tags:
+        fill(made, "name", case.name)
+        fill(made, "tags", tuple(case.tags))
     if unseen:
         fill(made, "notes", tuple([UNSEEN[calls] for calls in unseen]))
     if keep_ledger:
         fill(made, "kept", ledger)
-    elif status != "passed":
+    elif made.status != "passed":
         fill(made, "steps", _kept_steps(ledger))
-        fill(made, "blamed", blame(case, ledger, scores))
+        fill(made, "blamed", blame(case, ledger, made.scores))
     return made
 
 
