@@ -23,7 +23,7 @@ from greenroom.ledger import (
     UserSaid,
 )
 from greenroom.ledger.codec import encoded, encoded_lines
-from greenroom.ledger.messages import Usage
+from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Made
 from ledger.values import EVENTS, ledger_of
 
@@ -58,6 +58,13 @@ def test_each_event_is_one_line() -> None:
     assert len(lines) == 3
     assert json.loads(lines[0])["text"] == "one\ntwo\u2028three\x85four\r"
     assert Ledger.loads(ledger.dumps()) == ledger
+
+
+def test_a_call_without_arguments_says_so_however_it_is_written() -> None:
+    for text in ("ok", "half a character: \ud83d"):
+        call = ToolCall("stop", {}, "c1")
+        line = json.loads(ledger_of(ModelReplied(text=text, calls=(call,))).dumps())
+        assert line["calls"] == [{"tool": "stop", "args": {}, "id": "c1"}]
 
 
 def test_a_saved_ledger_can_be_loaded(tmp_path: Path) -> None:

@@ -55,6 +55,33 @@ def test_a_copy_of_a_ledger_stands_where_it_stands_and_goes_its_own_way(
         assert not ledger.trail().has_wanted("x")
 
 
+def test_where_a_voice_stands_can_be_copied_by_itself() -> None:
+    ledger = Ledger()
+    ledger.append(replied("a"), at=0.0)
+    trail = ledger.trail()
+    for other in (copy.deepcopy(trail), pickle.loads(pickle.dumps(trail))):
+        assert facts(other) == facts(trail)
+        assert other.has_wanted("a")
+
+
+def test_whoever_is_only_asked_about_has_not_been_heard() -> None:
+    ledger = Ledger()
+    ledger.append(replied("a"), at=0.0)
+    assert ledger.fold("user") == {}
+    assert ledger.trail("user").said == []
+    assert list(ledger.voices) == ["agent"]
+
+
+def test_a_call_that_was_issued_again_counts_where_it_was_issued_first() -> None:
+    ledger = Ledger()
+    for tool, path in (("look", "@1/a"), ("book", "@2/a"), ("cook", "@2/a")):
+        ledger.append(ToolCalled(path=path, call_id="1", tool=tool, args={}), at=0.0)
+    trail = ledger.trail()
+    counts = [trail.call_number(tool, "2", "@3/a") for tool in ("look", "book", "cook")]
+    assert counts == [1, 0, 0]
+    assert trail.called["1"].tool == "cook"
+
+
 def replied(*ids: str) -> ModelReplied:
     return ModelReplied(path="@1", calls=tuple(ToolCall("look", {}, one) for one in ids))
 

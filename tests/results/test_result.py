@@ -73,6 +73,20 @@ def run(ended: Any = "completed", opaque: Any = (), **end: Any) -> Ledger:
 SCORES: dict[str, Outcome] = {"tone": Score(0.0, False, reason="rude")}
 
 
+def test_what_nobody_could_see_is_told_by_the_first_beginning() -> None:
+    ledger = Ledger()
+    for event in (
+        RunStarted(run_id="r", opaque=("tools", "models")),
+        RunStarted(run_id="r"),
+        UserSaid(text="Hi."),
+        RunEnded(reason="completed"),
+    ):
+        ledger.append(event, at=0.0)
+    result = concluded(Case("a", says="Hi."), ledger, SCORES)
+    assert result.notes == (UNSEEN["tools"], UNSEEN["models"])
+    assert result.cost is None
+
+
 def test_a_run_is_told_with_all_that_is_known_of_it():
     case, judging = Case("a", says="Hi.", name="A case", tags=["smoke"]), Ledger()
     judging.append(ModelReplied(model="j-1", text="no", usage=Usage(5, 6), cost=1.0), at=0.0)

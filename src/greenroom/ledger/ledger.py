@@ -74,7 +74,7 @@ class Ledger:
     @property
     def voices(self) -> Collection[Voice]:
         """The sides that have been heard so far."""
-        return self.trails.keys()
+        return list(dict.fromkeys(event.voice for event in self._events))
 
     def of(self, *kinds: type[E], voice: Voice | None = "agent") -> list[E]:
         """The events of these kinds on one side; `voice=None` takes both."""
@@ -101,7 +101,7 @@ class Ledger:
         return Ledger(self._events)
 
     def __reduce__(self) -> tuple[type["Ledger"], tuple[list[Event]]]:
-        return Ledger, (self._events,)  # where it stands follows from its events
+        return type(self), (self._events,)  # where it stands follows from its events
 
     def __len__(self) -> int:
         return len(self._events)

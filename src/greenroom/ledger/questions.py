@@ -258,7 +258,8 @@ def span(first: Event, last: Event) -> float:
 
 def unseen(ledger: Ledger) -> tuple[Calls, ...]:
     """Which calls of the agent nobody could see, so that their absence here says nothing."""
-    return ledger.trails["agent"].opaque
+    first = ledger.first
+    return first.opaque if isinstance(first, RunStarted) else ()
 
 
 def started(ledger: Ledger) -> RunStarted | None:

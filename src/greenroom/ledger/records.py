@@ -9,7 +9,7 @@ writes it as JSON without running Python code.
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Any, TypeVar, cast, dataclass_transform, get_origin, overload
+from typing import Any, TypeVar, cast, dataclass_transform, overload
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -141,9 +141,7 @@ def _declared(parts: "list[Field[Any]]") -> dict[str, Any]:
         if part.default is not MISSING:
             told[part.name] = part.default
         elif part.default_factory is not MISSING:
-            # A bare `dict` is made in C; `dict[str, int]()` takes its time to make the same.
-            factory: Any = part.default_factory
-            told[part.name] = msgspec.field(default_factory=get_origin(factory) or factory)
+            told[part.name] = msgspec.field(default_factory=part.default_factory)
         elif not part.init:
             told[part.name] = None  # `__post_init__` fills it
     return told

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from copy import deepcopy
-from dataclasses import field
+from dataclasses import field, fields
 from itertools import repeat
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,6 @@ from greenroom.ledger.events import (
     Answer,
     Answered,
     BranchCancelled,
-    Calls,
     Corrected,
     Decided,
     Event,
@@ -55,8 +54,6 @@ class Trail:
     """Index over one voice's events. It follows from the ledger and is never saved."""
 
     voice: Voice
-    opaque: tuple[Calls, ...] = ()
-    """Which calls of the run nobody could see."""
     current: InvocationStarted | None = None
     invocations: dict[str, InvocationStarted] = field(default_factory=dict)
     invocations_ended: dict[str, InvocationEnded] = field(default_factory=dict)
@@ -77,6 +74,8 @@ class Trail:
     _heard: int = 0
     called: dict[str, ToolCalled] = field(default_factory=dict)
     has_repeated_calls: bool = False
+    first_calls: Mapping[str, ToolCalled] = field(default_factory=_none)
+    """Where calls that were issued again were issued first."""
     results: dict[str, ToolReturned | ToolFailed] = field(default_factory=dict)
     yields: Mapping[str, YieldOpened] = field(default_factory=_none)
     answers: Mapping[str, Answer] = field(default_factory=_none)
@@ -108,6 +107,10 @@ class Trail:
         for branch in [b for b in self.folds if b.startswith(f"{fork}.")]:
             del self.folds[branch]
 
+    def __reduce__(self) -> tuple[type["Trail"], tuple[Any, ...]]:
+        held = (getattr(self, part.name) for part in fields(self))
+        return Trail, tuple({} if one is _NONE else one for one in held)
+
     def has_wanted(self, call_id: str) -> bool:
         """Whether a model has given this id to a call of its own before."""
         # Only some providers give ids, so they are gathered when somebody asks.
@@ -129,9 +132,10 @@ class Trail:
             return known.n
         if not self.called:
             return 0
+        firsts = (self.first_calls.get(call_id, call) for call_id, call in self.called.items())
         return sum(
             self._visible(earlier.path, path) and not self._was_refused(earlier.call_id)
-            for earlier in self.called.values()
+            for earlier in firsts
             if earlier.tool == tool
         )
 
@@ -224,8 +228,11 @@ def _take_resumption(trail: Trail, _: RunResumed) -> None:
 
 def _take_call(trail: Trail, event: ToolCalled) -> None:
     # A call issued again after a cut keeps its number and its place.
-    if event.call_id in trail.called:
+    before = trail.called.get(event.call_id)
+    if before is not None:
         trail.has_repeated_calls = True
+        if event.call_id not in trail.first_calls:
+            trail.first_calls = _with(trail.first_calls, event.call_id, before)
     trail.called[event.call_id] = event
 
 
@@ -274,7 +281,6 @@ def _take_invocation_end(trail: Trail, event: InvocationEnded) -> None:
 
 
 def _take_run(trail: Trail, event: RunStarted) -> None:
-    trail.opaque = event.opaque
     if event.state:
         trail.begin_fold(event.state)
 

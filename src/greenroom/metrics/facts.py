@@ -53,7 +53,7 @@ def known_usage(ledger: Ledger) -> Usage | Unmeasured:
 
 def unseen_calls(ledger: Ledger) -> Unmeasured | None:
     """Why the tool calls of a run cannot be judged: there may be some that nobody saw."""
-    if "tools" not in ledger.trails["agent"].opaque:
+    if "tools" not in questions.unseen(ledger):
         return None
     return Unmeasured("the agent's tools run where nobody sees them, so its calls are unknown")
 

@@ -1,6 +1,7 @@
 """Which events belong to which turn of a case's script."""
 
 from collections.abc import Sequence
+from dataclasses import field
 
 from greenroom.cases.case import Case, Expect
 from greenroom.errors import BadMetric
@@ -21,7 +22,7 @@ class PlayedTurn:
     begin: int
     end: int
     """From the user's message up to the next one; an empty stretch if it was never reached."""
-    trail: Trail
+    trail: Trail = field(compare=False, repr=False)
 
     @property
     def reached(self) -> bool:

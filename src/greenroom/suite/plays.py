@@ -36,7 +36,7 @@ class Take:
     """Hears how much of the run and of its judging still counts, when some is played again."""
     paid: float = 0.0
     """What the part of it that an earlier process played has cost, in USD."""
-    notes: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list)
     """What a reader of the report should know of how it was played."""
     goes_back_to: float = inf
     """The event from which on it was last found to be another run than the recorded one."""

@@ -24,7 +24,7 @@ from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.recording import RecordedFailure, begin_call, described, fail_call
-from greenroom.world.world import Returned, ToolRequest, World
+from greenroom.world.world import Pending, Returned, ToolRequest, World
 
 _CORRECTIONS = 2
 
@@ -157,7 +157,9 @@ class Asking:
             call.id, call.tool, call.args, self.path, tool.yields, tool.read_only, tool, n
         )
         outcome = await self.world.call_tool(request, lambda context: tool.run(args, context))
-        return () if isinstance(outcome, Returned) else (self._opened(request, tool),)
+        # In this order, because to find out that a record is no other record takes longest.
+        is_over = type(outcome) is Returned or not isinstance(outcome, Pending)
+        return () if is_over else (self._opened(request, tool),)
 
     def _reject(self, call: ToolCall, why: str) -> Waits:
         """A call that cannot reach any body; the model is told why."""
