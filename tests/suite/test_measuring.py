@@ -4,7 +4,21 @@ import json
 import socket
 from contextlib import suppress
 
-from greenroom import Agent, Case, Expect, Report, Score, Scripted, evaluate, simulate, tool
+import pytest
+
+from greenroom import (
+    Agent,
+    Case,
+    Expect,
+    Report,
+    Score,
+    Scripted,
+    call,
+    evaluate,
+    score,
+    simulate,
+    tool,
+)
 from greenroom.ledger import Ledger, Usage
 from greenroom.metrics import contains, judge
 from greenroom.models import ModelReply
@@ -69,6 +83,35 @@ async def test_what_only_compares_is_measured_alike_with_and_without_a_guard():
     assert [o.passed for o in unguarded.values() if isinstance(o, Score)] == [True, False]
 
 
+@pytest.mark.parametrize(
+    "expect, is_at_once",
+    [
+        (Expect(tools=[], contains="Goodbye"), True),
+        (Expect(response="Hello.", contains=["Hell", "o"]), True),
+        (Expect(tools=["greet"]), True),
+        (Expect(), True),
+        (None, True),
+        (Expect(reference="Hello there."), False),
+        (Expect(state={"session": {"$exists": False}}), False),
+        (Expect(tools=[call("greet", name=bool)]), False),
+    ],
+)
+async def test_what_is_measured_at_once_comes_out_as_if_somebody_had_waited(expect, is_at_once):
+    for implied in (True, False):
+        case = Case("hello", says="Hi", expect=expect, implied=implied)
+        ledger = await simulate(case, HELLO)
+        found = Measuring().at_once(case, ledger)
+        assert (found is not None) == is_at_once or not implied
+        assert found is None or found == await score(ledger, case=case)
+
+
+async def test_further_metrics_are_waited_for():
+    case = Case("hello", says="Hi", expect=Expect(contains="Hello"), metrics=[contains("Hello")])
+    ledger = await simulate(case, HELLO)
+    assert Measuring().at_once(case, ledger) is None
+    assert Measuring(metrics=[contains("Hello")]).at_once(CASE, ledger) is None
+
+
 async def test_what_judges_took_before_a_cut_counts_though_none_is_asked_any_more():
     kind = judge("kind", "Was it kind?", model=Critic())
     case = Case("hello", says="Hi", expect=Expect(contains="Hello"))
@@ -84,9 +127,9 @@ async def test_an_answer_that_was_kept_is_not_paid_for_twice(tmp_path):
     await evaluate(HELLO, [CASE], metrics=[kind], cache=tmp_path)
     again = await evaluate(HELLO, [CASE], metrics=[kind], cache=str(tmp_path))
     assert critic.asked == 1
-    score = again["hello"].scores["kind"]
-    assert isinstance(score, Score)
-    assert score.details["cached"] == 1
+    kept = again["hello"].scores["kind"]
+    assert isinstance(kept, Score)
+    assert kept.details["cached"] == 1
     assert again.judge_models == {"critic-1 (cached)": 1}
     assert AnswerCache(tmp_path).clear() == 1
     await evaluate(HELLO, [CASE], metrics=[kind], cache=AnswerCache(tmp_path))

@@ -48,8 +48,10 @@ class Measuring:
         return not only_compares(case, self.metrics)
 
     def at_once(self, case: Case, ledger: Ledger) -> dict[str, Outcome] | None:
-        """The outcomes of a run that may ask nobody, if nothing but its case's wishes measures it."""
-        return None if self.metrics or case.metrics else met(case, ledger)
+        """The outcomes, if nothing but what the case expects measures it, and none of it may wait."""
+        if self.metrics or case.metrics or not only_compares(case, ()):
+            return None
+        return met(case, ledger)
 
     def outcomes(
         self,

@@ -71,11 +71,11 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     failpoint("trial.played")
     is_kept, measuring = settings.keep_ledgers, settings.measuring
     try:
-        if measuring.may_ask(case):
+        scores = measuring.at_once(case, ledger)
+        if scores is None:
+            judging = take.judging if measuring.may_ask(case) else None
             heard = heard_by(take.on_judging, take, settings)
-            scores = await measuring.outcomes(case, ledger, take.judging, heard)
-        elif (scores := measuring.at_once(case, ledger)) is None:
-            scores = await measuring.outcomes(case, ledger, None)
+            scores = await measuring.outcomes(case, ledger, judging, heard)
     except (Refusal, MetricsHung, BadInput) as error:
         return unmeasured(case, ledger, error, judging=take.judged, keep_ledger=is_kept)
     if "on_metric_complete" in settings.hooks.ears:
