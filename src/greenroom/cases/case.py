@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from math import inf
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import check_query
-from greenroom.ledger.records import fill, record
+from greenroom.ledger.records import EMPTY, fill, record
 
 MAX_TURNS = 20
 MAX_SECONDS = 300.0
@@ -217,10 +217,6 @@ _CASE = _Shapes(
 )
 
 
-# As it is, and not `dict[str, Any]`: msgspec makes an empty one of it without calling anybody.
-_EMPTY = cast("Callable[[], dict[str, Any]]", dict)
-
-
 @record
 class Case:
     """A scene to be played: what the user says, what tools answer, how it is judged.
@@ -238,16 +234,16 @@ class Case:
     turns: Sequence[Turn] = ()
     user: Any = None
     bridge: Any = None
-    mocks: Mapping[str, Any] = field(default_factory=_EMPTY)
+    mocks: Mapping[str, Any] = field(default_factory=EMPTY)
     allow_tools: Sequence[Any] = ()
-    state: Mapping[str, Mapping[str, Json]] = field(default_factory=_EMPTY)
+    state: Mapping[str, Mapping[str, Json]] = field(default_factory=EMPTY)
     stop: Stop = USUAL_STOP
     metrics: Sequence[MetricLike] = ()
     agent: Any = None
     name: str = ""
     description: str = ""
     tags: Sequence[str] = ()
-    metadata: Mapping[str, Json] = field(default_factory=_EMPTY)
+    metadata: Mapping[str, Json] = field(default_factory=EMPTY)
     now: float | None = None
     target: str = ""
     implied: bool = field(default=True, compare=False)

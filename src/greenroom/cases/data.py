@@ -51,7 +51,7 @@ def case_data(case: Case) -> dict[str, Json]:
     if case.mocks:
         data["mocks"] = mocks = {}
         for tool, mock in case.mocks.items():
-            mocks[tool] = _constant_data(mock) if type(mock) in JSON_TYPES else mock_data(mock)
+            mocks[tool] = mock_data(mock)
     if case.allow_tools:
         data["allow_tools"] = [t if isinstance(t, str) else _live(t) for t in case.allow_tools]
     if case.state:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from greenroom.errors import BadLedger, BadValue
-from greenroom.ledger.changes import Change, State
+from greenroom.ledger.changes import State
 from greenroom.ledger.events import Event
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Made, plain
@@ -54,18 +54,6 @@ class Ledger:
     def fold(self, voice: Voice = "agent", branch: str = "") -> State:
         """The live fold of one voice and branch. Read it, never write to it: see `state`."""
         return self.trail(voice).fold(branch)
-
-    def begin_fold(self, voice: Voice, state: State) -> None:
-        """Let a voice begin with this state."""
-        self.trail(voice).begin_fold(state)
-
-    def change_everywhere(self, voice: Voice, changes: Iterable[Change]) -> None:
-        """Change the state of a voice in its open branches too."""
-        self.trail(voice).change_everywhere(changes)
-
-    def join(self, voice: Voice, fork: str) -> None:
-        """Forget the states of a fork's branches, once it has merged or failed."""
-        self.trail(voice).join(fork)
 
     def trail(self, voice: Voice = "agent") -> Trail:
         """Where a voice stands: an index over its events."""

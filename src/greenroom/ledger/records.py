@@ -30,6 +30,10 @@ _PARAMS: Any = {
 fill: Callable[[Any, str, Any], None] = force_setattr
 """Fill a field of a record that nobody else has seen yet: `fill(self, name, value)`."""
 
+EMPTY: Callable[[], dict[str, Any]] = dict
+"""For `default_factory`: a bare `dict`, unlike `dict[str, int]`, is made without calling anybody. In JSON an
+empty one is left out."""
+
 
 @overload
 def record(cls: type[T], /) -> type[T]: ...

@@ -1,8 +1,8 @@
 """What was concluded about one case."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, Protocol, cast
+from typing import Literal, Protocol, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
@@ -15,7 +15,7 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
-from greenroom.ledger.records import fill, record
+from greenroom.ledger.records import EMPTY, fill, record
 from greenroom.results.blame import Blame, blame
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
@@ -25,8 +25,6 @@ UNSEEN: Mapping[Calls, str] = {
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
 }
 """What a result says when the agent made calls that nobody could see."""
-# As it is, and not `dict[str, int]`: msgspec makes an empty one of it without calling anybody.
-_EMPTY = cast("Callable[[], dict[str, Any]]", dict)
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
@@ -56,7 +54,7 @@ class CaseResult:
     name: str = ""
     tags: Sequence[str] = ()
     trial: int = 1
-    scores: Mapping[str, Outcome] = field(default_factory=_EMPTY)
+    scores: Mapping[str, Outcome] = field(default_factory=EMPTY)
     ended: EndReason | None = None
     error: Problem | None = None
     turns: int = 0
@@ -67,9 +65,9 @@ class CaseResult:
     user_cost: float | None = None
     judge_usage: Usage | None = None
     judge_cost: float | None = None
-    models: Mapping[str, int] = field(default_factory=_EMPTY)
-    user_models: Mapping[str, int] = field(default_factory=_EMPTY)
-    judge_models: Mapping[str, int] = field(default_factory=_EMPTY)
+    models: Mapping[str, int] = field(default_factory=EMPTY)
+    user_models: Mapping[str, int] = field(default_factory=EMPTY)
+    judge_models: Mapping[str, int] = field(default_factory=EMPTY)
     notes: Sequence[str] = ()
     kept: Ledger | Shelf | None = field(default=None, compare=False, repr=False)
     """The ledger of the run, or where it is."""
@@ -206,8 +204,7 @@ def _told(
     else:
         took = questions.span(first, last)
     status, error = _verdict(end, error, scores)
-    # What few cases have is filled in later: past 15 names Python calls by way of a dict, which
-    # costs more than all else that is done here.
+    # The rest is filled in later: past 15 names Python calls by way of a dict, at several times the price.
     made = CaseResult(
         case_id=case.id,
         status=status,
