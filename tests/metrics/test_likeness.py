@@ -112,18 +112,32 @@ async def test_a_turn_without_a_response_leaves_the_whole_unmeasured():
 
 
 @pytest.mark.parametrize(
-    "kind, reference", [("rouge1", "天气很好"), ("rougeL", "👍"), ("rouge2", "yes")]
+    "kind, reference", [("rouge1", "…?!"), ("rougeL", "👍"), ("rouge2", "yes")]
 )
 async def test_a_reference_that_rouge_cannot_read_is_unmeasured_and_no_zero(kind, reference):
     found = await outcome(response_match_score(kind=kind), PAID, asked(reference=reference))
     assert isinstance(found, Unmeasured)
-    assert "a-z and 0-9 only" in found.why
+    assert "signs are no words" in found.why
 
 
-async def test_a_response_that_rouge_cannot_read_misses_a_readable_reference():
-    ledger = run(user("Money back?"), agent("天气很好"))
+async def test_a_response_without_words_misses_a_readable_reference_and_says_why():
+    ledger = run(user("Money back?"), agent("👍"))
     found = await outcome(response_match_score(), ledger, asked(reference="fine weather"))
     assert (found.value, found.passed) == (0.0, False)
+    assert "the response '👍' has no words" in found.reason
+
+
+async def test_a_response_in_another_script_is_compared_word_by_word():
+    ledger = run(user("Вернёте?"), agent("Ваш возврат 120 EUR отклонён"))
+    found = await outcome(
+        response_match_score(), ledger, asked(reference="Ваш возврат 120 EUR одобрен")
+    )
+    assert found.value == pytest.approx(0.8)
+    ledger = run(user("Вернёте?"), agent("Нет, 120 EUR мы не вернём"))
+    found = await outcome(
+        response_match_score(), ledger, asked(reference="Ваш возврат 120 EUR одобрен")
+    )
+    assert found.value < 0.4
 
 
 async def test_reference_recall_asks_only_how_much_of_the_reference_was_said():

@@ -93,3 +93,15 @@ async def test_without_a_response_nothing_is_measured(metric, ledger):
 def test_texts_and_patterns_that_could_not_fail_or_match_are_refused(make):
     with pytest.raises(BadMetric):
         make()
+
+
+DECOMPOSED = "Cafe\N{COMBINING ACUTE ACCENT} offen"
+
+
+@pytest.mark.parametrize("metric", [contains("Café"), exact("Café offen")])
+async def test_a_letter_and_its_accent_are_one_letter_however_they_are_written(metric):
+    assert (await outcome(metric, run(user("?"), agent(DECOMPOSED)))).value == 1.0
+
+
+async def test_a_letter_does_not_stand_in_the_same_letter_with_an_accent():
+    assert (await outcome(contains("Cafe"), run(user("?"), agent(DECOMPOSED)))).value == 0.0

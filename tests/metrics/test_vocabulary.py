@@ -36,6 +36,49 @@ async def test_a_part_of_a_word_is_not_found(word):
     assert not (await outcome(keywords(word))).passed
 
 
+@pytest.mark.parametrize(
+    "said, word",
+    [
+        ("Ваш ВОЗВРАТ одобрен", "возврат"),
+        ("您的退款已批准", "退款"),
+        ("払い戻しはできます", "払い戻し"),
+        ("환불을 승인했습니다", "환불"),
+        ("เราคืนเงินแล้ว", "คืนเงิน"),
+        ("Die STRASSE ist frei", "straße"),
+        ("Cafe\N{COMBINING ACUTE ACCENT} offen", "café"),
+        ("सब हिन्दी में", "हिन्दी"),
+        ("ＯＲＤＥＲ 7", "order"),
+        ("รหัส ABC", "abc"),
+        ("✅️ done", "✅"),
+        ("xa a a", "a a"),
+    ],
+)
+async def test_a_whole_word_is_found_in_any_script(said, word):
+    assert (await outcome(keywords(word), run(user("?"), agent(said)))).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "said, word",
+    [
+        ("Возвраты закрыты", "возврат"),
+        ("सब हिन्दी में", "हिन"),
+        ("cafe\N{COMBINING ACUTE ACCENT}", "cafe"),
+        ("٣٤", "٣"),
+        ("order_id", "order"),
+        ("C++x", "C++"),
+        ("คืนเงิน", "คื่น"),
+    ],
+)
+async def test_a_part_of_a_word_is_not_found_in_any_script(said, word):
+    assert (await outcome(keywords(word), run(user("?"), agent(said)))).value == 0.0
+
+
+async def test_negative_words_count_in_any_script():
+    metric = tone(["к сожалению", "抱歉"], threshold=0.95)
+    assert (await outcome(metric, run(user("?"), agent("К  сожалению, нет")))).value == 0.9
+    assert (await outcome(metric, run(user("?"), agent("非常抱歉，不行")))).value == 0.9
+
+
 async def test_case_may_matter():
     assert not (await outcome(keywords("refund", ignore_case=False))).passed
     assert (await outcome(keywords("Refund", ignore_case=False))).passed

@@ -8,6 +8,7 @@ does.
 import re
 from collections.abc import Iterable, Sequence
 
+from greenroom.cases.words import is_whole
 from greenroom.ledger.events import AgentSaid, InvocationEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
@@ -84,8 +85,12 @@ def quoted(quote: str, texts: Iterable[str]) -> bool:
     wanted = _spaced(quote)
     if len(wanted) < _SHORTEST:
         return False
-    found = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
-    return any(found.search(_spaced(text)) is not None for text in texts)
+    places = re.compile(f"(?=({re.escape(wanted)}))")
+    return any(
+        is_whole(spaced, *found.span(1))
+        for spaced in map(_spaced, texts)
+        for found in places.finditer(spaced)
+    )
 
 
 def _spaced(text: str) -> str:

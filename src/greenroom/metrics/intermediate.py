@@ -14,7 +14,7 @@ from greenroom.metrics.likeness import USUAL_THRESHOLD
 from greenroom.metrics.options import checked_switch
 from greenroom.metrics.outcomes import checked_threshold
 from greenroom.metrics.per_turn import MeasuredTurn, mean_score, never_reached
-from greenroom.metrics.response import quoted
+from greenroom.metrics.response import folded, quoted
 from greenroom.metrics.rouge import rouge
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
@@ -66,7 +66,7 @@ class IntermediateResponses(BuiltIn):
         return best[-1]
 
     def _is_like(self, wanted: str, message: str) -> bool:
-        if _folded(wanted) in _folded(message):
+        if _spaced(wanted) in _spaced(message):
             return True
         return rouge(wanted, message, "rouge1", self.stem).f1 >= self.likeness
 
@@ -104,5 +104,5 @@ def said_on_the_way(turn: PlayedTurn) -> list[str]:
     return texts[:-1] if texts[-1:] == [turn.response] else texts
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+def _spaced(text: str) -> str:
+    return " ".join(folded(text).split())

@@ -78,6 +78,8 @@ class ResponseMatch(BuiltIn):
             f"{self.kind} precision {precision:.2f}, recall {recall:.2f}, f1 {f1:.2f}; "
             f"{self.mode} is to reach {self.threshold:g}"
         )
+        if not figures.f1 and not words_in(said, stem=False):
+            reason += f"; the response {quoted(said)} has no words"
         return MeasuredTurn(turn.number, value, reason, said, details)
 
 
@@ -149,6 +151,6 @@ def unreadable(reference: str, kind: RougeKind) -> str:
     if words >= least:
         return ""
     return (
-        f"is {quoted(reference)}, in which ROUGE sees {words} of the {least} words it needs: it "
-        f"reads a-z and 0-9 only. Use contains(...), exact(...) or a judge."
+        f"is {quoted(reference)}, in which ROUGE sees {words} of the {least} words it needs: signs "
+        f"are no words. Use contains(...), exact(...) or a judge."
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from typing import Any, Protocol
+from unicodedata import normalize
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -161,15 +162,24 @@ def texts_of(wanted: str | Sequence[str]) -> Sequence[str]:
 
 def equal_texts(said: str, wanted: str) -> bool:
     """Whether two texts are equal, white space around them aside."""
-    return said.strip() == wanted.strip()
+    return composed(said).strip() == composed(wanted).strip()
 
 
 def missing_texts(said: str, wanted: Sequence[str], *, ignore_case: bool = False) -> list[str]:
     """The wanted texts that `said` does not contain."""
-    if ignore_case:
-        folded = said.casefold()
-        return [text for text in wanted if text.casefold() not in folded]
-    return [text for text in wanted if text not in said]
+    spelled = folded if ignore_case else composed
+    searched = spelled(said)
+    return [text for text in wanted if spelled(text) not in searched]
+
+
+def composed(text: str) -> str:
+    """The text with every letter and its accents as one character, where Unicode has one."""
+    return text if text.isascii() else normalize("NFC", text)
+
+
+def folded(text: str) -> str:
+    """The text for a comparison in which upper and lower case are the same."""
+    return text.casefold() if text.isascii() else composed(composed(text).casefold())
 
 
 def quoted(text: str, longest: int = 120) -> str:

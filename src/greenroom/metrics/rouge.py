@@ -1,13 +1,14 @@
 """ROUGE: how many words, pairs of words or words in order two texts share.
 
-The figures are those of the rouge-score package to the last digit. Words are runs of a-z and 0-9 in
-the lower-cased text, so a text in another script has none; `words_in` shows what ROUGE can see.
+The figures of ASCII texts are those of the rouge-score package to the last digit, those of other texts
+google-adk's, which counts the words of every script. `words_in` shows what ROUGE can see.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeVar, get_args
 
+from greenroom.cases.words import words_of
 from greenroom.errors import BadMetric
 from greenroom.metrics.stemming import beginning_alike, singulars
 from greenroom.metrics.stemming import stem as stem_of
@@ -51,14 +52,13 @@ def rouge(target: str, prediction: str, kind: RougeKind = "rouge1", stem: bool =
 
 
 def words_in(text: str, stem: bool = True) -> list[str]:
-    """The words of a text as ROUGE sees them; `stem` shortens those of four letters and more."""
-    # Bytes through a table take a third of the time of a regular expression, and the table makes
-    # them lower-case. What is not ASCII after lower-casing (the Kelvin sign is) becomes a question
-    # mark, and that no word.
-    if not text.isascii():
-        text = text.lower()
-    letters = text.encode("ascii", "replace").translate(_ONLY_WORDS)
-    found = letters.decode("ascii").split()
+    """The words of a text as ROUGE sees them; `stem` shortens ASCII ones of four letters and more."""
+    if text.isascii():
+        # Bytes through a table take a third of the time of a regular expression, and the table
+        # makes them lower-case.
+        found = text.encode("ascii").translate(_ONLY_WORDS).decode("ascii").split()
+    else:
+        found = words_of(text)
     return _stemmed(found) if stem else found
 
 
@@ -72,7 +72,8 @@ class _Stems(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if len(self) >= _MOST_STEMS:
             self.clear()
-        found = self[word] = stem_of(word) if len(word) > _LONGEST_BARE else word
+        has_stem = len(word) > _LONGEST_BARE and word.isascii()
+        found = self[word] = stem_of(word) if has_stem else word
         return found
 
 
@@ -101,8 +102,10 @@ def _common_words(wanted: Words, said: Words, stem: bool) -> int:
 def _common_forms(missing: Words, alone: Words) -> int:
     """How many words of one have another form of theirs in the other."""
     # Stems are the dear part: only words that begin alike, and differ in more than the plural, are
-    # shortened to them.
-    ours, theirs = beginning_alike(missing, alone)
+    # shortened to them. Only those in ASCII have a stem.
+    ours, theirs = beginning_alike(
+        list(filter(str.isascii, missing)), list(filter(str.isascii, alone))
+    )
     candidates = len(theirs)
     if candidates:
         ours, theirs = _unpaired(singulars(ours), singulars(theirs))

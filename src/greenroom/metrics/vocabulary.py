@@ -3,9 +3,11 @@
 import re
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import normalize
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.cases.words import is_whole
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import responses
@@ -122,18 +124,19 @@ def _tone(count: int) -> float:
 def words_found(text: str, words: Sequence[str], *, ignore_case: bool = True) -> list[str]:
     """Those of the words, or groups of words, that stand in the text as whole words."""
     searched = _spelled(text, ignore_case)
-    return [word for word in words if _whole(_spelled(word, ignore_case)).search(searched)]
+    return [word for word in words if _stands_in(searched, _spelled(word, ignore_case))]
 
 
 def _spelled(text: str, ignore_case: bool) -> str:
-    text = text.replace("’", "'")
-    return text.casefold() if ignore_case else text
+    text = normalize("NFKC", text.replace("’", "'"))
+    return normalize("NFKC", text.casefold()) if ignore_case else text
 
 
-def _whole(word: str) -> re.Pattern[str]:
-    # Not \b: a word may begin or end with a sign, as C++ does.
+def _stands_in(text: str, word: str) -> bool:
+    # Not by tokens: a word may begin or end with a sign, as C++ does. The group looks ahead, so that
+    # a place inside a longer word does not hide the next one.
     parts = r"\s+".join(map(re.escape, word.split()))
-    return re.compile(rf"(?<!\w){parts}(?!\w)")
+    return any(is_whole(text, *found.span(1)) for found in re.finditer(f"(?=({parts}))", text))
 
 
 def _some(words: Sequence[str], factory: str) -> tuple[str, ...]:
