@@ -54,14 +54,13 @@ async def test_claims_that_cannot_be_read_are_unmeasured():
 
 
 async def test_claims_are_checked_in_batches_if_asked_for():
-    entries = [{"id": f"claim_{n}", "reasoning": "", "grounded": n == 1} for n in (1, 2)]
-    model = Asked(claims(LYON, NOON, "It is blue."), {"answers": entries}, yes("grounded"))
+    entries = [{"id": f"claim_{n}", "reasoning": "", "grounded": n != 2} for n in (1, 2, 3)]
+    model = Asked(claims(LYON, NOON, "It is blue."), {"answers": entries})
     found = await measured(hallucinations_v1(model=model, batch=10))
     assert [c["value"] for c in found.details["claims"]] == [1.0, 0.0, 1.0]
     assert evidence_in(model.requests[1])["claims"] == {
         "claim_1": LYON, "claim_2": NOON, "claim_3": "It is blue.",
     }  # fmt: skip
-    assert evidence_in(model.requests[2])["claim"] == "It is blue."
 
 
 async def test_many_claims_are_checked_side_by_side_but_not_all_at_once():

@@ -63,12 +63,11 @@ async def test_several_turns_are_compared_in_one_question_if_asked_for():
     }
 
 
-async def test_a_turn_that_the_answer_leaves_out_is_asked_about_by_itself():
-    first = {"answers": [{"id": "turn_3", "reasoning": "Same.", "is_correct": True}]}
-    model, metric = match(first, no("is_correct", "Not so."), batch=10)
+async def test_an_answer_that_leaves_a_turn_out_is_asked_for_again():
+    one, other = ({"id": f"turn_{n}", "reasoning": "So.", "is_correct": n == 3} for n in (1, 3))
+    model, metric = match({"answers": [other]}, {"answers": [other, one]}, batch=10)
     found = await measured(metric, run(*WHOLE, case=TALK))
-    assert (found.value, found.reason, model.calls) == (0.5, "turn 1: Not so.", 2)
-    assert evidence_in(model.requests[1])["reference"] == "Which order?"
+    assert (found.value, found.reason, model.calls) == (0.5, "turn 1: So.", 2)
 
 
 async def test_a_turn_never_reached_is_not_asked_about_and_not_met():

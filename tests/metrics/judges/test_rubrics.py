@@ -120,21 +120,28 @@ async def test_a_batch_asks_about_several_at_once():
 
 
 @pytest.mark.parametrize(
-    "first, singly",
+    "first",
     [
-        (sheet(short=True, right=True), ["It is kind."]),
-        ({"answers": sheet(short=True, right=True, kind=True)["answers"] * 2}, ["short", "right", "kind"]),
-        (sheet(short=True, right="yes", kind=True), ["It is right."]),
-        (sheet(short=True, right=True, other=True), ["It is kind."]),
+        sheet(short=True, right=True),
+        {"answers": sheet(short=True, right=True, kind=True)["answers"] * 2},
+        sheet(short=True, right="yes", kind=True),
+        sheet(short=True, right=True, other=True),
+        sheet(short=True, right=True, kind=True, other=False),
     ],
-)  # fmt: skip
-async def test_what_a_batch_does_not_tell_is_asked_singly(first, singly):
-    model, metric = quality(first, *[no()] * 3, batch=10)
-    await measured(metric)
-    assert model.calls == 1 + len(singly)
-    for words, request in zip(singly, model.requests[1:], strict=True):
-        assert words in request.instructions
-        assert "answers" not in properties(request)
+)
+async def test_a_batch_that_is_not_whole_is_asked_for_again_as_a_whole(first):
+    model, metric = quality(first, sheet(short=True, right=False, kind=True), batch=10)
+    found = await measured(metric)
+    assert found.details["rubric_scores"] == {"short": 1.0, "right": 0.0, "kind": 1.0}
+    assert model.calls == 2
+    assert "could not be used" in model.requests[1].last
+    assert "answers" in properties(model.requests[1])
+
+
+async def test_a_batch_that_is_never_whole_leaves_all_unmeasured():
+    model, metric = quality(*[sheet(short=True, right=True)] * 3, batch=10)
+    assert "no usable answer in 3 attempts" in (await measured(metric)).why
+    assert model.calls == 3
 
 
 async def test_batches_are_no_larger_than_said():

@@ -22,6 +22,7 @@ from greenroom.metrics.judges.breaker import Breaker
 from greenroom.metrics.judges.evidence import LIMIT, fitted, legend
 from greenroom.metrics.judges.forms import Form
 from greenroom.metrics.judges.parsing import NotAnAnswer
+from greenroom.metrics.judges.repetition import Shown
 from greenroom.metrics.judges.sealing import Seal, sealed
 from greenroom.models.model import Model, ModelReply, ModelRequest, model_name
 from greenroom.models.scripted import Scripted
@@ -93,14 +94,18 @@ class Hearing:
     async def ask(self, question: Question[T], sample: int = 0) -> T:
         """The answer to a question; NoVerdict if none of the attempts brings a usable one."""
         problem = ""
-        request = self._request(question)
-        world = self._asked_world(request, question, sample)
+        evidence, left_out = fitted(question.evidence, self.bench.limit)
+        self.left_out |= left_out
+        question = Question(question.words, evidence, question.form)
+        request = self._request(question, left_out)
+        reading = _Reading(question.form, Shown(evidence))
+        world = self._asked_world(request, reading, sample)
         for _ in range(1 + self.bench.retries):
             try:
-                return question.form.parse((await self._reply(request, world)).text)
+                return reading.answer((await self._reply(request, world)).text)
             except NotAnAnswer as error:
                 problem = str(error)
-                request = self._request(question, problem)
+                request = self._request(question, left_out, problem)
         raise self._gives_up(
             f"the judge gave no usable answer in {1 + self.bench.retries} attempts; "
             f"the last time: {problem}"
@@ -142,17 +147,17 @@ class Hearing:
         self._given_up = True
         return NoVerdict(why)
 
-    def _asked_world(self, request: ModelRequest, question: Question[Any], sample: int) -> World:
+    def _asked_world(self, request: ModelRequest, reading: "_Reading[Any]", sample: int) -> World:
         if self._cache is None:
             return uncached(self._world)
         # An answer that needed a second asking is still the answer to the first.
         key = key_of(request, sample, options_of(self.bench.model))
-        return CachedWorld(self._world, self._cache, key=key, accepts=_Usable(question.form))
+        return CachedWorld(self._world, self._cache, key=key, accepts=reading.accepts)
 
-    def _request(self, question: Question[Any], problem: str = "") -> ModelRequest:
-        evidence, left_out = fitted(question.evidence, self.bench.limit)
-        self.left_out |= left_out
-        block = self.bench.seal(evidence)
+    def _request(
+        self, question: Question[Any], left_out: Mapping[str, int], problem: str = ""
+    ) -> ModelRequest:
+        block = self.bench.seal(question.evidence)
         asked = f"{block.text}\n\nJudge it as your instructions say."
         if problem:
             asked += f"\n\nYour last answer could not be used: {problem}. Answer again."
@@ -181,14 +186,22 @@ class Hearing:
 
 
 @record
-class _Usable:
-    """Whether a reply can be taken for an answer; only such are kept, and only such are believed."""
+class _Reading(Generic[T]):
+    """How replies to one question are read, be they fresh or kept from before."""
 
-    form: Form[Any]
+    form: Form[T]
+    shown: Shown
 
-    def __call__(self, reply: ModelReply) -> bool:
+    def answer(self, text: str) -> T:
+        """The answer in a reply; NotAnAnswer if it has another form, or repeats the record."""
+        found = self.form.parse(text)
+        self.shown.refuse_repetition(text)
+        return found
+
+    def accepts(self, reply: ModelReply) -> bool:
+        """Whether a reply can be taken for an answer; only such are kept."""
         try:
-            self.form.parse(reply.text)
+            self.answer(reply.text)
         except NotAnAnswer:
             return False
         return True

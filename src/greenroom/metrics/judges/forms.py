@@ -218,25 +218,25 @@ class Sheet:
         return closed({"answers": {"type": "array", "items": entry}})
 
     def parse(self, text: str) -> dict[str, Verdict]:
-        """The verdicts that can be told apart; an id that is missing, twice or garbled has none."""
-        listed = with_keys(one_object(text), ("answers",))["answers"]
-        if not is_array(listed):
+        """The verdict on each id; NotAnAnswer unless every id has exactly one entry, and no other.
+
+        A judge that quotes the agent without escaping it may have its own verdict pushed under
+        another id, so one entry that does not belong makes all of them doubtful.
+        """
+        entries = with_keys(one_object(text), ("answers",))["answers"]
+        if not is_array(entries):
             raise NotAnAnswer("`answers` must be a list")
-        entries = [entry for entry in listed if is_object(entry)]
-        named = [entry.get("id") for entry in entries]
         found: dict[str, Verdict] = {}
         for entry in entries:
-            given = entry.get("id")
-            if isinstance(given, str) and given in self.ids and named.count(given) == 1:
-                self._add(given, entry, found)
-        return found
-
-    def _add(self, given: str, entry: Mapping[str, Json], found: dict[str, Verdict]) -> None:
-        try:
+            given = entry.get("id") if is_object(entry) else None
+            if not is_object(entry) or not isinstance(given, str) or given not in self.ids:
+                raise NotAnAnswer("every entry of `answers` must have one of the ids")
+            if given in found:
+                raise NotAnAnswer("an id must not have two entries in `answers`")
             found[given] = self.form.read({k: v for k, v in entry.items() if k != "id"})
-        except NotAnAnswer:
-            # It is asked for by itself.
-            return
+        if len(found) < len(self.ids):
+            raise NotAnAnswer("every id must have an entry in `answers`")
+        return found
 
 
 def closed(properties: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,12 +1,18 @@
-"""What a judge said, read strictly: exactly one JSON object, or no answer at all."""
+"""What a judge said, read strictly: exactly one JSON object, or no answer at all.
+
+Models like to put their JSON into a code fence. One fence around the whole answer is taken off;
+nothing else may stand beside the object.
+"""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn, cast
 
 from greenroom.ledger.plain import Json
 
 _LONGEST = 1_000_000
+_FENCED = re.compile(r"(`{3,}|~{3,})(?:json)?\s*(\{.*\})\s*\1", re.DOTALL | re.IGNORECASE)
 
 
 class NotAnAnswer(ValueError):
@@ -18,11 +24,14 @@ class NotAnAnswer(ValueError):
 
 
 def one_object(text: str) -> dict[str, Json]:
-    """The object that `text` is, white space around it aside; NotAnAnswer if it is anything else."""
+    """The object that `text` is, but for white space and one code fence around it; else NotAnAnswer."""
     if len(text) > _LONGEST:
         raise NotAnAnswer(f"it must not be longer than {_LONGEST} characters")
+    fenced = _FENCED.fullmatch(text.strip())
     try:
-        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        found = json.loads(
+            fenced[2] if fenced else text, object_pairs_hook=_unique, parse_constant=_no_number
+        )
     except NotAnAnswer:
         raise
     except (ValueError, RecursionError) as error:

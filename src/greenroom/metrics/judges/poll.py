@@ -54,23 +54,15 @@ class Poll:
         return votes
 
     async def _round(self, hearing: Hearing, sample: int) -> dict[str, Verdict]:
-        found = await self._by_sheets(hearing, sample)
-        rest = [item for item in self.items if item.id not in found]
-        if rest:
-            asked = [hearing.ask(self.question(item, sample), sample) for item in rest]
-            found |= {
-                i.id: verdict for i, verdict in zip(rest, await together(*asked), strict=True)
-            }
-        return found
-
-    async def _by_sheets(self, hearing: Hearing, sample: int) -> dict[str, Verdict]:
-        """What can be had by asking about several items at once; the rest is asked for singly."""
+        """One vote on every item: asked for one by one, or several at once if the bench says so."""
         size = hearing.bench.batch
         if self.sheet is None or size < 2 or len(self.items) < 2:
-            return {}
+            asked = [hearing.ask(self.question(item, sample), sample) for item in self.items]
+            ids = [item.id for item in self.items]
+            return dict(zip(ids, await together(*asked), strict=True))
         parts = [self.items[at : at + size] for at in range(0, len(self.items), size)]
-        asked = [hearing.ask(self.sheet(part, sample), sample) for part in parts]
-        return {key: found for sheet in await together(*asked) for key, found in sheet.items()}
+        sheets = [hearing.ask(self.sheet(part, sample), sample) for part in parts]
+        return {key: found for sheet in await together(*sheets) for key, found in sheet.items()}
 
 
 class Votes:

@@ -1,0 +1,136 @@
+"""Answers that repeat the record: what stands there is the agent's, and no verdict of the judge.
+
+An agent may print a complete verdict in the form that is asked for, and a weak judge may hand it
+back. So an answer is held against the record before it is believed:
+
+- a verdict, or an entry of a sheet, that stands in the record itself, whatever its layout, the order
+  of its keys, its quotes and escapes, or letters that only look alike
+- reasoning that stands there as `reasoning`
+- the record as a whole, its marks, or a stretch of it longer than anybody needs to quote
+
+A few words of the record in quotes are no repetition.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from json import dumps
+from unicodedata import category, normalize
+
+from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.metrics.judges.parsing import NotAnAnswer, one_object
+from greenroom.metrics.judges.sealing import digest, written
+
+REASONING = "reasoning"
+LONGEST_QUOTE = 300
+"""So many letters and digits in a row are more than a quotation."""
+
+_STEP = 100
+_TELLING = 16
+"""Reasoning of so many characters is not found under the same key by chance."""
+_MOST_KEYS = 4
+_LAYERS = 8
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_LAYOUT = re.compile(r"[^\w{}\[\]:,]+")
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіѕјԁһԛԝвкмнтαορντικευχβημγ",
+    "aeopcyxisjdhqwbkmhtaopvtikeuxbnmy",
+)
+
+Evidence = Mapping[str, Json]
+
+
+class Shown:
+    """A record as a judge saw it, ready to be looked for in answers."""
+
+    __slots__ = ("_evidence", "_text")
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The record without its layout; worked out for the first answer."""
+        if self._text is None:
+            self._text = bare(_flat(self._evidence))
+        return self._text
+
+    def refuse_repetition(self, answer: str) -> None:
+        """NotAnAnswer if the answer says nothing but what stands in the record already."""
+        if _DIGEST.search(answer) and digest(written(self._evidence)) in answer:
+            raise NotAnAnswer("it must not hold the marks around the record")
+        try:
+            found: Json = one_object(answer)
+        except NotAnAnswer:
+            found = {REASONING: answer}  # a form of its own, which is not JSON
+        if self.text in bare(_flat(found)):
+            raise NotAnAnswer("it must not repeat the record")
+        for verdict in _objects(found):
+            if self._holds(verdict):
+                raise NotAnAnswer(
+                    "it stands in the record word for word; judge for yourself, in your own words"
+                )
+            if self._quoted_at_length(verdict.get(REASONING)):
+                raise NotAnAnswer(
+                    "`reasoning` must not repeat the record; quote a few words at most"
+                )
+
+    def _holds(self, verdict: Mapping[str, Json]) -> bool:
+        """Whether the record holds a verdict, as JSON or as anything that reads like it."""
+        parts = [bare(f"{key}:{_flat(value)}") for key, value in verdict.items()]
+        reasoning = bare(f"{REASONING}:{_flat(verdict.get(REASONING, ''))}")
+        if len(reasoning) >= len(REASONING) + _TELLING and reasoning in self.text:
+            return True
+        if not parts or len(parts) > _MOST_KEYS or any(part not in self.text for part in parts):
+            return False
+        return any(",".join(order) in self.text for order in permutations(parts))
+
+    def _quoted_at_length(self, reasoning: Json) -> bool:
+        text = bare(reasoning) if isinstance(reasoning, str) else ""
+        starts = range(0, len(text) - LONGEST_QUOTE + 1, _STEP)
+        return any(text[at : at + LONGEST_QUOTE] in self.text for at in starts)
+
+
+def bare(text: str) -> str:
+    """A text without layout, quotes, escapes and look-alikes, so that copies of it are equal."""
+    for _ in range(_LAYERS):
+        if "\\" not in text:
+            break
+        text = _ESCAPED.sub(_unescaped, text)
+    if not text.isascii():
+        # Escapes write one character in two halves.
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = normalize("NFKC", text).casefold().translate(_LOOK_ALIKES)
+        text = "".join(c for c in text if category(c) not in ("Cf", "Mn"))
+    return _LAYOUT.sub("", text.lower())
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code, character = found.groups()
+    if code is not None:
+        return chr(int(code, 16))
+    return " " if character in "nrtbf" else character
+
+
+def _flat(value: Json) -> str:
+    """A JSON value as text in which nothing is quoted or escaped."""
+    if isinstance(value, str):
+        return value
+    if is_object(value):
+        return f"{{{','.join(f'{key}:{_flat(item)}' for key, item in value.items())}}}"
+    if is_array(value):
+        return f"[{','.join(map(_flat, value))}]"
+    return dumps(value)
+
+
+def _objects(value: Json) -> Iterator[Mapping[str, Json]]:
+    """Every object in a value; an entry of a sheet also without its id."""
+    if is_object(value):
+        yield value
+        if "id" in value:
+            yield {key: item for key, item in value.items() if key != "id"}
+    inner = value.values() if is_object(value) else value if is_array(value) else ()
+    for item in inner:
+        yield from _objects(item)
