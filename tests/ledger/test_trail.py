@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.errors import BadValue
-from greenroom.ledger import Event, Ledger, ModelReplied, ToolCall, ToolCalled, ToolFailed
+from greenroom.ledger import (
+    Event,
+    Ledger,
+    ModelReplied,
+    RunResumed,
+    ToolCall,
+    ToolCalled,
+    ToolFailed,
+)
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from ledger.values import EVENTS, ledger_of
@@ -72,14 +80,17 @@ def test_whoever_is_only_asked_about_has_not_been_heard() -> None:
     assert list(ledger.voices) == ["agent"]
 
 
-def test_a_call_that_was_issued_again_counts_where_it_was_issued_first() -> None:
+def test_a_call_issued_again_after_a_cut_counts_where_it_was_issued_first() -> None:
     ledger = Ledger()
-    for tool, path in (("look", "@1/a"), ("book", "@2/a"), ("cook", "@2/a")):
-        ledger.append(ToolCalled(path=path, call_id="1", tool=tool, args={}), at=0.0)
+    for event in (
+        ToolCalled(path="@1/a", call_id="1", tool="look", args={}),
+        RunResumed(),
+        ToolCalled(path="@2/a", call_id="1", tool="look", args={}),
+    ):
+        ledger.append(event, at=0.0)
     trail = ledger.trail()
-    counts = [trail.call_number(tool, "2", "@3/a") for tool in ("look", "book", "cook")]
-    assert counts == [1, 0, 0]
-    assert trail.called["1"].tool == "cook"
+    assert trail.call_number("look", "2", "@3/a") == 1
+    assert [call.path for call in trail.issued] == ["@1/a"]
 
 
 def replied(*ids: str) -> ModelReplied:

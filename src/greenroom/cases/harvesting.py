@@ -111,7 +111,7 @@ def _messages(event: UserSaid | Answered) -> list[str]:
 
 def _happened(ledger: Ledger, begin: int, end: int) -> Expect:
     """What the agent did between two messages, as an expectation."""
-    calls = [call for call in ledger.trail().called.values() if begin <= call.seq < end]
+    calls = [call for call in ledger.trail().issued if begin <= call.seq < end]
     words = [e.text for e in ledger.of(AgentSaid) if begin <= e.seq < end and e.text.strip()]
     return Expect(
         tools=[ToolCall(call.tool, literal(call.args)) for call in calls],
@@ -178,8 +178,8 @@ class _Answer:
 def _mocks(ledger: Ledger, id: str) -> dict[str, Any]:
     trail = ledger.trail()
     by_tool: dict[str, list[_Answer]] = {}
-    for call in trail.called.values():
-        end = trail.results.get(call.call_id)
+    for call in trail.issued:
+        end = trail.end_of(call)
         # What the user answered is theirs to say; what was refused reached no tool.
         if end is not None and end.source not in ("user", "refused"):
             answer = _Answer(plain(call.args), call.n, end, call.path)

@@ -18,13 +18,15 @@ E = TypeVar("E", bound=Event)
 class Ledger:
     """Events in the order they happened. Nothing is ever edited; everything else is computed."""
 
-    __slots__ = ("_events", "trails")
+    __slots__ = ("_events", "taken_up_at", "trails")
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
         self.trails = Trails()
         for event in events:
             self.append(event, at=event.at)
+        self.taken_up_at = len(self._events)
+        """How many events were there before anybody wrote to this ledger."""
 
     def append(self, event: E, at: float) -> E:
         """Write `event` down at time `at`; its values become plain JSON copies."""

@@ -3,6 +3,7 @@
 Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is the other side.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import pairwise
@@ -151,21 +152,12 @@ def response(ledger: Ledger) -> str | None:
 
 def tool_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
     """The tool calls in the order they were made, each with its end."""
-    calls: dict[str, ToolCalled] = {}
-    ends: dict[str, ToolReturned | ToolFailed] = {}
-    turn_of: dict[str, int] = {}
-    turn = 0
-    for event in ledger:
-        if event.voice != voice:
-            continue
-        if isinstance(event, ToolCalled):
-            calls[event.call_id] = event
-            turn_of[event.call_id] = turn
-        elif isinstance(event, ToolReturned | ToolFailed):
-            ends[event.call_id] = event
-        elif isinstance(event, UserSaid | Answered):
-            turn += 1
-    return [_record(called, ends.get(key), turn_of[key]) for key, called in calls.items()]
+    trail = ledger.trail(voice)
+    rounds = [said.seq for said in trail.rounds]
+    return [
+        _record(called, trail.end_of(called), bisect_left(rounds, called.seq))
+        for called in trail.issued
+    ]
 
 
 def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int) -> CallRecord:
@@ -244,7 +236,7 @@ def seconds(ledger: Ledger) -> float:
     first, last = ledger.first, ledger.last
     if first is None or last is None:
         return 0.0
-    if not ledger.trail().resumed:
+    if ledger.trail().resumed_at < 0:
         return span(first, last)
     pairs = pairwise(ledger)
     worked = (b.at - a.at for a, b in pairs if not isinstance(b, RunResumed))
@@ -297,7 +289,7 @@ def trajectory(
 
 
 def _tell_tool(event: ToolCalled, trail: Trail, brief: bool) -> tuple[Step, ...]:
-    end = trail.results.get(event.call_id)
+    end = trail.end_of(event)
     took = 0.0 if end is None else end.seconds
     details = None if brief else {"id": event.call_id}
     return (Step("tool", event.tool, event.args, event.at, took, details),)

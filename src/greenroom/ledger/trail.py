@@ -36,9 +36,12 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.messages import Message, Voice
 from greenroom.ledger.paths import branch_of, branches_of, fork_of, parent_branch, root_of
+from greenroom.ledger.plain import same
 from greenroom.ledger.records import record
 
 Step = ModelReplied | ModelFailed | Corrected
+End = ToolReturned | ToolFailed
+RepeatedCall = tuple[ToolCalled, End | None]
 Told = tuple[tuple[Message, ...], int]
 """What one run of a node said and heard so far, and how many of its steps that takes in."""
 
@@ -65,18 +68,21 @@ class Trail:
     failed: Mapping[str, NodeFailed] = field(default_factory=_none)
     runs: dict[str, list[NodeStarted]] = field(default_factory=dict)
     decided: Mapping[str, str] = field(default_factory=_none)
-    resumed: bool = False
+    resumed_at: int = -1
     replied: list[ModelReplied] = field(default_factory=list)
     replies: dict[str, int] = field(default_factory=dict)
     steps: dict[str, list[Step]] = field(default_factory=dict)
     told: dict[str, Told] = field(default_factory=dict)
     _wanted: set[str] | None = None
     _heard: int = 0
+    issued: list[ToolCalled] = field(default_factory=list)
+    """Every call that was made, in order, whatever their ids; one issued again after a cut once."""
     called: dict[str, ToolCalled] = field(default_factory=dict)
-    has_repeated_calls: bool = False
-    first_calls: Mapping[str, ToolCalled] = field(default_factory=_none)
-    """Where calls that were issued again were issued first."""
+    """The last call of each id."""
     results: dict[str, ToolReturned | ToolFailed] = field(default_factory=dict)
+    """The last end of each id."""
+    repeated: Mapping[str, list[RepeatedCall]] = field(default_factory=_none)
+    """The calls that share an id, each with its own end."""
     yields: Mapping[str, YieldOpened] = field(default_factory=_none)
     answers: Mapping[str, Answer] = field(default_factory=_none)
     cancelled: AbstractSet[str] = _NOBODY
@@ -128,20 +134,49 @@ class Trail:
         were refused for their arguments: they took nobody's answer.
         """
         known = self.called.get(call_id)
-        if known is not None:
+        if known is not None and known.tool == tool and self.end_of(known) is None:
             return known.n
-        if not self.called:
-            return 0
-        firsts = (self.first_calls.get(call_id, call) for call_id, call in self.called.items())
         return sum(
-            self._visible(earlier.path, path) and not self._was_refused(earlier.call_id)
-            for earlier in firsts
+            self._visible(earlier.path, path) and not self._was_refused(earlier)
+            for earlier in self.issued
             if earlier.tool == tool
         )
 
-    def _was_refused(self, call_id: str) -> bool:
-        end = self.results.get(call_id)
+    def _was_refused(self, called: ToolCalled) -> bool:
+        end = self.end_of(called)
         return end is not None and end.source == "refused"
+
+    def end_of(self, called: ToolCalled) -> End | None:
+        """How this call ended, if it has; calls that share an id have each an end of their own."""
+        if called.call_id in self.repeated:
+            held = self.repeated[called.call_id]
+            return next((end for one, end in held if one.seq == called.seq), None)
+        return self.results.get(called.call_id)
+
+    def is_waiting(self, called: ToolCalled) -> bool:
+        """Whether this call is, or was, the user's to answer or to approve."""
+        return any(
+            opened.call_id == called.call_id and opened.tool == called.tool
+            for opened in self.yields.values()
+        )
+
+    def is_same_call(
+        self, before: ToolCalled, tool: str, args: Mapping[str, Any], cut_at: int = -1
+    ) -> bool:
+        """Whether a call of `before`'s id is that call once more: cut and continued, or approved.
+
+        Ids alone do not say so: some providers count from zero in every reply.
+        """
+        if before.tool != tool or not same(dict(before.args), dict(args)):
+            return False
+        end = self.end_of(before)
+        if end is None and max(cut_at, self.resumed_at) > before.seq:
+            return True
+        over = before.seq if end is None else end.seq
+        return any(
+            opened.call_id == before.call_id and opened.tool == tool and opened.seq > over
+            for opened in self.yields.values()
+        )
 
     def reply_number(self, node: str, path: str) -> int:
         """How many replies this node got before, in runs that ended before this one, and here."""
@@ -222,28 +257,40 @@ def _take_correction(trail: Trail, event: Corrected) -> None:
     trail.steps.setdefault(event.path, []).append(event)
 
 
-def _take_resumption(trail: Trail, _: RunResumed) -> None:
-    trail.resumed = True
+def _take_resumption(trail: Trail, event: RunResumed) -> None:
+    trail.resumed_at = event.seq
 
 
 def _take_call(trail: Trail, event: ToolCalled) -> None:
-    # A call issued again after a cut keeps its number and its place.
     before = trail.called.get(event.call_id)
     if before is not None:
-        trail.has_repeated_calls = True
-        if event.call_id not in trail.first_calls:
-            trail.first_calls = _with(trail.first_calls, event.call_id, before)
+        # A call issued again after a cut keeps its number and its place.
+        if trail.is_same_call(before, event.tool, event.args):
+            return
+        held = trail.repeated.get(event.call_id) or [(before, trail.results.get(event.call_id))]
+        trail.repeated = _with(trail.repeated, event.call_id, [*held, (event, None)])
     trail.called[event.call_id] = event
+    trail.issued.append(event)
 
 
 def _take_result(trail: Trail, event: ToolReturned) -> None:
-    trail.results[event.call_id] = event
+    _take_failed_call(trail, event)
     if event.changes or trail.folds:
         _take_changes(trail, event)
 
 
-def _take_failed_call(trail: Trail, event: ToolFailed) -> None:
+def _take_failed_call(trail: Trail, event: End) -> None:
     trail.results[event.call_id] = event
+    if event.call_id in trail.repeated:
+        _end_repeated(trail.repeated[event.call_id], event)
+
+
+def _end_repeated(held: list[RepeatedCall], event: End) -> None:
+    """Give the end to the oldest call that fits it: of its tool and still open, else its tool's last."""
+    of_tool = [place for place, (called, _) in enumerate(held) if called.tool == event.tool]
+    under_way = [place for place in of_tool if held[place][1] is None]
+    for place in under_way[:1] or of_tool[-1:]:
+        held[place] = (held[place][0], event)
 
 
 def _take_start(trail: Trail, event: NodeStarted) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, cast
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
-from greenroom.ledger.events import Event, ToolCalled
+from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import Predicate, check_query, holds
@@ -33,7 +33,7 @@ class Called(BuiltIn):
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
         """1 if as many calls match as there should be."""
-        made = ledger.trail().called.values()
+        made = ledger.trail().issued
         of_tool = [call for call in made if call.tool == self.tool]
         matching = self._matching(of_tool)
         passed = self.bounds.hold(len(matching))
@@ -142,7 +142,7 @@ class ForbiddenCalls(BuiltIn):
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
         """1 if there are none; `measured` is how many there are."""
-        made = ledger.trail().called.values()
+        made = ledger.trail().issued
         found = [call_text(c.tool, c.args) for c in made if self._forbids(c.tool)]
         reason = f"forbidden: {', '.join(found)}" if found else "no forbidden call"
         passed = not found
@@ -173,12 +173,6 @@ def forbidden_calls(
             "forbidden_calls() forbids nothing; name tools, or patterns like 'delete_*'."
         )
     return ForbiddenCalls(tools=forbidden, **written("forbidden_calls", *forbidden, name=name))
-
-
-def calls_in(events: Iterable[Event]) -> list[ToolCalled]:
-    """The agent's tool calls among these events; one issued again after a cut counts once."""
-    calls = [e for e in events if type(e) is ToolCalled and e.voice == "agent"]
-    return calls if len(calls) < 2 else list({call.call_id: call for call in calls}.values())
 
 
 def call_text(tool: str, args: Mapping[str, Json]) -> str:

@@ -42,14 +42,14 @@ class TrajectoryMatch(BuiltIn):
             return wanted
         groups = _replies(ledger) if self.match is MatchType.STRICT else {}
         if self.scope == "all":
-            return self._whole(wanted, list(ledger.trail().called.values()), groups)
+            return self._whole(wanted, ledger.trail().issued, groups)
         turns = [turn for turn in played_turns(case, ledger) if turn.expect.tools is not None]
         found = [self._turn(turn, groups) for turn in turns]
         lines = [line for turn in found for line in turn.evidence.splitlines()]
         score = mean_score(found, self.name, self.threshold)
         return replace(score, evidence=lines, details=self._details(score.details))
 
-    def _turn(self, turn: PlayedTurn, groups: Mapping[str, int]) -> MeasuredTurn:
+    def _turn(self, turn: PlayedTurn, groups: Mapping[int, int]) -> MeasuredTurn:
         if not turn.reached:
             return never_reached(turn)
         found = self._compared(turn.expect.tools or (), turn.calls, groups)
@@ -57,7 +57,7 @@ class TrajectoryMatch(BuiltIn):
         return MeasuredTurn(turn.number, found.value, found.reason, "\n".join(lines), found.details)
 
     def _whole(
-        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[str, int]
+        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[int, int]
     ) -> Score:
         found = self._compared(wanted, made, groups)
         return Score(
@@ -70,9 +70,9 @@ class TrajectoryMatch(BuiltIn):
         )
 
     def _compared(
-        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[str, int]
+        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[int, int]
     ) -> "_Compared":
-        together = [groups.get(call.call_id, -1 - n) for n, call in enumerate(made)]
+        together = [groups.get(call.seq, -1 - n) for n, call in enumerate(made)]
         sides = sides_of(wanted, made, self.arguments, together if groups else ())
         return _Compared(sides.share(self.match), self.match, sides.difference(), wanted, made)
 
@@ -252,7 +252,16 @@ def _wanted_data(want: Wanted) -> Json:
     return want if isinstance(want, str) else {"tool": want.tool, "args": plain_query(want.args)}
 
 
-def _replies(ledger: Ledger) -> dict[str, int]:
-    """For each call the place of the model reply that asked for it."""
-    replies = ledger.of(ModelReplied)
-    return {call.id: reply.seq for reply in replies for call in reply.calls if call.id}
+def _replies(ledger: Ledger) -> dict[int, int]:
+    """For each call, by its place, the place of the model reply that asked for it."""
+    wanted: dict[tuple[str, str], list[int]] = {}
+    for reply in ledger.of(ModelReplied):
+        for call in reply.calls:
+            wanted.setdefault((call.id, call.tool), []).append(reply.seq)
+    found: dict[int, int] = {}
+    for call in ledger.trail().issued:
+        # Replies may share an id: the last one before the call asked for it.
+        asked = [seq for seq in wanted.get((call.call_id, call.tool), ()) if seq < call.seq]
+        if call.call_id and asked:
+            found[call.seq] = asked[-1]
+    return found

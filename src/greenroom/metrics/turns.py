@@ -9,7 +9,6 @@ from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, User
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
-from greenroom.metrics.calls import calls_in
 
 
 @record
@@ -53,11 +52,8 @@ class PlayedTurn:
     def calls(self) -> list[ToolCalled]:
         """The agent's tool calls in this turn."""
         trail, begin, end = self.trail, self.begin, self.end
-        # A call that was issued again stands in the index at its last place only.
-        if trail.has_repeated_calls:
-            return calls_in(self.ledger[begin:end])
         found: list[ToolCalled] = []
-        for call in trail.called.values():
+        for call in trail.issued:
             if begin <= call.seq < end:
                 found.append(call)
         return found

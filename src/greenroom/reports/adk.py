@@ -4,7 +4,7 @@ The file is written without the framework, in the form its models read.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
@@ -131,14 +131,18 @@ def _turns(result: CaseResult) -> list[_Turn]:
         elif step.type == "tool":
             call_id: str = (step.details or {"id": ""})["id"]
             unseen = questions.CallRecord(step.name, step.args or {}, call_id)
-            turns[-1].calls.append(known.get(call_id, unseen))
+            told = known.get(call_id)
+            # Calls may share an id: each is told once, in their order.
+            turns[-1].calls.append(told.pop(0) if told else unseen)
     return turns
 
 
-def _calls(result: CaseResult) -> Mapping[str, questions.CallRecord]:
+def _calls(result: CaseResult) -> dict[str, list[questions.CallRecord]]:
     ledger = result.ledger
-    calls = [] if ledger is None else questions.tool_calls(ledger)
-    return {call.id: call for call in calls}
+    known: dict[str, list[questions.CallRecord]] = {}
+    for call in [] if ledger is None else questions.tool_calls(ledger):
+        known.setdefault(call.id, []).append(call)
+    return known
 
 
 def _invocation(turn: _Turn, n: int) -> dict[str, Json]:

@@ -15,11 +15,11 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
     UserSaid,
-    YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import Step
+from greenroom.ledger.trail import Trail
 from greenroom.reports.words import as_called, as_json, shortened
 from greenroom.results.result import CaseResult
 
@@ -59,11 +59,7 @@ class LeftOut:
 
 def transcript(ledger: Ledger) -> list[Line]:
     """What was said and done on both sides, oldest first."""
-    ends = {
-        (end.voice, end.call_id): end for end in ledger.of(ToolReturned, ToolFailed, voice=None)
-    }
-    waits = {opened.call_id for opened in ledger.of(YieldOpened)}
-    return [line for event in ledger for line in _lines(event, ends, waits)]
+    return [line for event in ledger for line in _lines(event, ledger.trail(event.voice))]
 
 
 def conversation(result: CaseResult) -> list[Line]:
@@ -111,10 +107,7 @@ def retold(lines: Sequence[Line], *, hint: str = "", **cut: Any) -> Iterator[str
         yield f"{line.who:<11}  {text}{source}"
 
 
-Ends = dict[tuple[str, str], ToolReturned | ToolFailed]
-
-
-def _lines(event: Event, ends: Ends, waits: set[str]) -> Iterator[Line]:
+def _lines(event: Event, trail: Trail) -> Iterator[Line]:
     match event:
         case UserSaid():
             yield Line("user", event.text)
@@ -122,10 +115,10 @@ def _lines(event: Event, ends: Ends, waits: set[str]) -> Iterator[Line]:
             yield Line("agent", event.text)
         case Answered():
             yield from _answers(event)
-        case ToolCalled() if event.voice == "agent" and event.call_id in waits:
+        case ToolCalled() if event.voice == "agent" and trail.is_waiting(event):
             yield Line("tool", as_called(event.tool, event.args), "asks the user")
         case ToolCalled():
-            yield _call(event, ends.get((event.voice, event.call_id)))
+            yield _call(event, trail.end_of(event))
         case ToolBlocked():
             yield Line("refused", f"{as_called(event.tool, event.args)} was not run", "gate")
         case RunEnded():

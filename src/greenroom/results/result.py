@@ -199,7 +199,7 @@ def _told(
     agent = questions.spending_on(trail, told="models" not in unseen)
     user = questions.spending(ledger, "user") if "user" in ledger.trails else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    if first is None or last is None or trail.resumed:
+    if first is None or last is None or trail.resumed_at >= 0:
         took = questions.seconds(ledger)
     else:
         took = questions.span(first, last)

@@ -13,8 +13,6 @@ from greenroom.ledger.events import (
     Remembered,
     RunResumed,
     ToolCalled,
-    ToolFailed,
-    ToolReturned,
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import is_object
@@ -75,12 +73,11 @@ def went_back(take: Take, ledger: Ledger) -> bool:
 
 def _doubt(case: Case, ledger: Ledger, kept: int) -> str:
     """Which real tool acted, or may have, in what would be played a second time."""
-    again = ledger.events[kept:]
-    ends = {e.call_id: e for e in again if isinstance(e, ToolReturned | ToolFailed)}
-    for event in again:
-        if not isinstance(event, ToolCalled) or event.voice != "agent":
+    trail = ledger.trail()
+    for event in trail.issued:
+        if event.seq < kept:
             continue
-        end = ends.get(event.call_id)
+        end = trail.end_of(event)
         if end.source == "live" if end is not None else not _is_mocked(case, event.tool):
             return (
                 f"tool {event.tool!r} was called for real before the cut with {event.args!r}, in a "

@@ -70,7 +70,10 @@ class LiveWorld:
     def _refuse_doubt(self, request: ToolRequest) -> None:
         """A live tool that was cut half-way may have acted; acting twice is worse than stopping."""
         trail = self.ledger.trail(self.voice)
-        if self.voice == "agent" and request.id in trail.called and request.id not in trail.results:
+        before = trail.called.get(request.id) if self.voice == "agent" else None
+        if before is None or trail.end_of(before) is not None:
+            return
+        if before.seq < max(self.ledger.taken_up_at, trail.resumed_at):
             raise InDoubt(
                 f"tool {request.tool!r} was called before the cut with {dict(request.args)!r} and "
                 f"its return is not recorded, so nobody knows whether it acted. Look at the real "

@@ -19,7 +19,8 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
 )
-from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall, Voice
 from greenroom.ledger.origin import words_of
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
@@ -132,14 +133,17 @@ def _identified(world: World, request: ModelRequest, reply: ModelReply) -> Model
 
 def _is_taken(world: World, call_id: str, calls: list[ToolCall]) -> bool:
     """Whether an earlier reply has this id, or an earlier call of the same reply."""
-    return world.ledger.trail(world.voice).has_wanted(call_id) or any(
-        call_id == other.id for other in calls
+    trail = world.ledger.trail(world.voice)
+    return (
+        trail.has_wanted(call_id)
+        or call_id in trail.called
+        or any(call_id == other.id for other in calls)
     )
 
 
 def begin_call(world: World, request: ToolRequest) -> None:
     """Write down that a tool is called; a call issued again after a cut is written once."""
-    if request.id not in world.ledger.trails[world.voice].called:
+    if not was_called(world.ledger, world.voice, request):
         world.record(
             ToolCalled(
                 path=request.path,
@@ -149,6 +153,17 @@ def begin_call(world: World, request: ToolRequest) -> None:
                 n=request.n,
             )
         )
+
+
+def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
+    """Whether this very call is written down: not merely another one that bears the same id."""
+    trail = ledger.trails[voice]
+    before = trail.called.get(request.id)
+    if before is None:
+        return False
+    if request.yields and trail.end_of(before) is None and before.tool == request.tool:
+        return True  # what the user is to answer is asked for again until they have
+    return trail.is_same_call(before, request.tool, request.args, ledger.taken_up_at)
 
 
 def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:

@@ -44,6 +44,7 @@ from greenroom import (
 from greenroom.backends import backend_for
 from greenroom.backends.langgraph import LangGraphBackend
 from greenroom.backends.langgraph.memory import Memory
+from greenroom.cases import in_turn
 from greenroom.errors import BadAgent
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import (
@@ -226,6 +227,35 @@ async def test_a_tool_called_before_a_pause_is_not_called_again(desk: Desk):
     result = await result_of(node(act), one)
     assert q.response(ledger_of(result)) == "fine, yes, done"
     assert len(ledger_of(result).of(ToolCalled)) == 1
+
+
+async def test_calls_that_a_graph_gives_one_id_are_all_made_before_and_after_a_pause(desk: Desk):
+    weather = weather_of(desk)
+
+    async def asked(city: str) -> str:
+        said = await weather.ainvoke(
+            {"name": "weather", "args": {"city": city}, "id": "x", "type": "tool_call"}
+        )
+        return str(said.content)
+
+    async def first(state: MessagesState) -> Any:
+        told = [await asked("Oslo"), await asked("Oslo")]
+        return {"messages": [AIMessage(f"{told}, {interrupt('sure?')}")]}
+
+    async def second(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(f"{[await asked('Oslo'), await asked('Rome')]}, done")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("first", first)
+    graph.add_node("second", second)
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "second")
+    answers = [f"answer {n}" for n in range(4)]
+    one = case(mocks={"weather": in_turn(*answers)}, user=Lines("yes"))
+    result = await result_of(graph.compile(), one)
+    assert result.status == "passed", why(result)
+    assert q.response(ledger_of(result)) == "['answer 2', 'answer 3'], done"
+    assert [call.result for call in q.tool_calls(ledger_of(result))] == answers
 
 
 def breaking(error: Exception) -> Any:

@@ -121,7 +121,7 @@ class FunctionGate:
             args=plain(jsonable(args), f"arguments of {name!r}"),
             path=self._stage.place,
             origin=Origin(function_of(self._node), self._node),
-            n=sum(called.tool == name for called in invocation.trail.called.values()),
+            n=sum(called.tool == name for called in invocation.trail.issued),
         )
         outcome, kept = await call_tool(
             invocation, request, lambda: _all_of(function_of(self._node), given), _output
@@ -137,7 +137,7 @@ class FunctionGate:
 def node_call_id(stage: Stage, name: str) -> str:
     """An id for a call that no model wanted; it follows from the place, so runs repeat exactly."""
     invocation, path = stage.invocation, stage.place
-    before = sum(called.path == path for called in invocation.trail.called.values())
+    before = sum(called.path == path for called in invocation.trail.issued)
     return f"node-{invocation.world.new_id(path, name, before)}"
 
 

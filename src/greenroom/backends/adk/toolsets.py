@@ -58,7 +58,7 @@ class ToolsetGate:
         """List a server's tools before the agent begins, if the case lets us or says what they are."""
         stage, name = self._stage, label_of(self.toolset)
         trail, root = stage.invocation.trail, stage.invocation.root
-        n = sum(called.tool == name for called in trail.called.values())
+        n = sum(called.tool == name for called in trail.issued)
         call_id = stage.invocation.world.new_id(root, name, n)
         request = ToolRequest(call_id, name, {}, root, origin=self.toolset, n=n)
         outcome, kept = await call_tool(

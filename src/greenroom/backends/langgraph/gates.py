@@ -257,8 +257,8 @@ class ToolGate:
     ) -> Any:
         stage = self._stage
         request = self._request(args, checked)
-        if stage.is_done(request.id):
-            end = stage.invocation.trail.results[request.id]
+        end = stage.recorded(request)
+        if end is not None:
             if isinstance(end, ToolReturned):
                 return self._shaped(plain(end.value))
             raise _failure(end.error, end.error_type if end.source == "live" else "")

@@ -9,6 +9,8 @@ from greenroom.backends.foreign import Invocation
 from greenroom.backends.langgraph.threads import Bridge
 from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, NodeStarted
 from greenroom.ledger.plain import Json
+from greenroom.ledger.trail import End
+from greenroom.world.world import ToolRequest
 
 STAGE: ContextVar["Stage | None"] = ContextVar("greenroom_langgraph_stage", default=None)
 PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
@@ -23,7 +25,17 @@ class Stage:
     answered before the pause is answered from the ledger.
     """
 
-    __slots__ = ("_asked", "_direct", "_done", "bridge", "invocation", "name", "places", "twins")
+    __slots__ = (
+        "_asked",
+        "_direct",
+        "_done",
+        "_repeated",
+        "bridge",
+        "invocation",
+        "name",
+        "places",
+        "twins",
+    )
 
     def __init__(self, invocation: Invocation, name: str, places: dict[str, str]) -> None:
         self.invocation = invocation
@@ -35,7 +47,8 @@ class Stage:
         """Each model met so far with its gated copy, by the model's identity."""
         self._asked: dict[str, int] = {}
         self._direct: dict[tuple[str, str], int] = {}
-        self._done = frozenset(invocation.trail.results) if invocation.resumed else frozenset[str]()
+        self._done = invocation.trail.issued.copy() if invocation.resumed else []
+        self._repeated: dict[tuple[str, str], int] = {}
 
     @property
     def path(self) -> str:
@@ -77,9 +90,21 @@ class Stage:
         given = [step for step in steps if isinstance(step, ModelReplied)]
         return given[n] if n < len(given) else None
 
-    def is_done(self, call_id: str) -> bool:
-        """Whether a tool call had its answer before this advance began."""
-        return call_id in self._done
+    def recorded(self, request: ToolRequest) -> End | None:
+        """How a tool call ended before this advance began, if it had.
+
+        Calls may share an id: those of one node are told apart by their order, others by their node.
+        """
+        ends = [
+            end
+            for called in self._done
+            if called.call_id == request.id and called.tool == request.tool
+            if (end := self.invocation.trail.end_of(called)) is not None
+            if called.path == request.path or end.source == "user"
+        ]
+        n = self._repeated.get((request.path, request.id), 0)
+        self._repeated[request.path, request.id] = n + 1
+        return ends[n] if n < len(ends) else None
 
     def direct_id(self, tool: str) -> str:
         """An id for a call that no model made; the same when its node begins again."""
@@ -92,6 +117,7 @@ class Stage:
         known = self.places.get(key)
         if known is not None:
             self._asked.pop(known, None)
+            self._repeated = {at: n for at, n in self._repeated.items() if at[0] != known}
             return known
         first = path = f"{self.path}/{name}"
         visit = 1

@@ -114,7 +114,6 @@ class _Teller:
         self.scissors = scissors
         self.clock = _clock(ledger)
         self.trails = {voice: ledger.trail(voice) for voice in ledger.voices}
-        self.waits = {opened.call_id for opened in ledger.of(YieldOpened, voice=None)}
         self.leaves: dict[int, list[questions.StateStep]] = {}
         for voice in ledger.voices:
             for leaf in questions.state_changes(ledger, voice):
@@ -142,18 +141,19 @@ class _Teller:
     # Tools and models
 
     def tool_called(self, event: ToolCalled) -> Iterator[Row]:
-        end = self.trails[event.voice].results.get(event.call_id)
+        trail = self.trails[event.voice]
+        end, waits = trail.end_of(event), trail.is_waiting(event)
         row: Row = {"kind": "tool", "who": event.tool}
         row["value"] = {"args": self.scissors.json(event.args)}
         match end:
-            case ToolReturned() if event.call_id in self.waits:
+            case ToolReturned() if waits:
                 row |= {"text": "asks the user", **self.changed(end)}
             case ToolReturned():
                 row["value"]["result"] = self.scissors.json(end.value)
                 row |= {"source": end.source, **self.changed(end)}
             case ToolFailed():
                 row |= {"source": end.source, "text": self.scissors.text(end.error), "bad": True}
-            case None if event.call_id in self.waits:
+            case None if waits:
                 row["text"] = "asks the user"
             case None:
                 row |= {"text": "never returned", "bad": True}

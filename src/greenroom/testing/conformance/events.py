@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 
+from greenroom.cases.mocks import in_turn
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import (
     AgentSaid,
@@ -116,6 +117,23 @@ class Events(Conformance):
         assert {call.id: call.args for call in calls} == wanted
         results = {str(call.args.get("city") or call.tool): call.result for call in calls}
         assert results == {"Oslo": "fine in Oslo", "Rome": "fine in Rome", "pay": "paid"}
+        assert desk.marks == []
+
+    @needs("parallel_calls", tools=True, models=True)
+    def test_calls_that_a_model_gives_one_id_are_all_made(self, desk: Desk) -> None:
+        zero = [ToolCall("weather", {"city": "Oslo"}, "0"), ToolCall("pay", PAY.args, "0")]
+        agent = self.agent(zero, zero, "done", tools=[desk.weather, desk.pay])
+        mocks = {"weather": in_turn("cold", "colder"), "pay": in_turn("paid", "paid again")}
+        result = self.result(agent, case(mocks=mocks))
+        assert result.status == "passed", told(result)
+        calls = q.tool_calls(ledger_of(result))
+        answers = sorted((call.tool, str(call.result)) for call in calls)
+        assert answers == [
+            ("pay", "paid"),
+            ("pay", "paid again"),
+            ("weather", "cold"),
+            ("weather", "colder"),
+        ]
         assert desk.marks == []
 
     @needs("parallel_calls", tools=True, models=True)
