@@ -39,7 +39,7 @@ from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelReply
 from greenroom.world.recording import described
-from greenroom.world.world import Context, Pending, Returned, ToolRequest, World
+from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest, World
 
 T = TypeVar("T")
 Check = Callable[[Json, bool], Json]
@@ -365,7 +365,7 @@ async def call_tool(
             raise
         return kept.tell(value, (told or jsonable)(value))
 
-    outcome = await invocation.routed(invocation.world.call_tool(request, body))
+    outcome = await invocation.routed(invocation.world.call_tool(request, SealedBody(body)))
     if isinstance(outcome, Returned) and type(outcome.value) in (dict, list):
         # A copy: the framework's hooks may edit what they are shown, but not what happened.
         outcome = Returned(plain(outcome.value), outcome.error, outcome.source)

@@ -54,7 +54,7 @@ def _entry_point(agent: Any) -> "tuple[EntryPoint, str]":
     for cls in type(agent).__mro__:
         for point in points:
             named = cls.__module__ == point.name or cls.__module__.startswith(f"{point.name}.")
-            if named and _is_really(point.name):
+            if named and is_really(point.name):
                 return point, f"its class {cls.__qualname__} comes from {cls.__module__}"
     for point in sorted(points, key=lambda point: point.name == _LAST):
         method = point.name.removeprefix(_BY_METHOD)
@@ -63,7 +63,7 @@ def _entry_point(agent: Any) -> "tuple[EntryPoint, str]":
     raise NotFound(_unknown(agent, points))
 
 
-def _is_really(name: str) -> bool:
+def is_really(name: str) -> bool:
     """Whether a module is what it is called, and not a package of the user's own by that name."""
     if name not in _COMMON_NAMES:
         return True

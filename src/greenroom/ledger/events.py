@@ -46,6 +46,8 @@ class RunStarted(Event):
     state: Json = None
     opaque: tuple[Calls, ...] = ()
     """Which calls of the agent nobody could see: they are missing here, though they may be made."""
+    observed: tuple[Calls, ...] = ()
+    """Which calls were seen if they passed a seam: if none was, there may be some nobody saw."""
 
 
 @record(kw_only=True)

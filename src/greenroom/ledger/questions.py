@@ -250,8 +250,16 @@ def span(first: Event, last: Event) -> float:
 
 def unseen(ledger: Ledger) -> tuple[Calls, ...]:
     """Which calls of the agent nobody could see, so that their absence here says nothing."""
-    first = ledger.first
-    return first.opaque if isinstance(first, RunStarted) else ()
+    return unseen_in(ledger.first, ledger.trail())
+
+
+def unseen_in(first: Event | None, trail: Trail) -> tuple[Calls, ...]:
+    """As `unseen`, from the first event and the agent's trail."""
+    if not isinstance(first, RunStarted):
+        return ()
+    if "models" in first.observed and not trail.replied:
+        return (*first.opaque, "models")
+    return first.opaque
 
 
 def started(ledger: Ledger) -> RunStarted | None:

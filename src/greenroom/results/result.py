@@ -9,7 +9,7 @@ from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import GreenroomError, Phase
 from greenroom.ledger import questions
-from greenroom.ledger.events import Calls, EndReason, RunEnded, RunStarted
+from greenroom.ledger.events import Calls, EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
@@ -195,7 +195,7 @@ def _told(
 ) -> CaseResult:
     first, last, trail = ledger.first, ledger.last, ledger.trails["agent"]
     end = last if isinstance(last, RunEnded) else None
-    unseen = first.opaque if isinstance(first, RunStarted) else ()
+    unseen = questions.unseen_in(first, trail)
     agent = questions.spending_on(trail, told="models" not in unseen)
     user = questions.spending(ledger, "user") if "user" in ledger.trails else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT

@@ -1,12 +1,9 @@
 """What is refused before a case is played."""
 
 import asyncio
-from collections.abc import Collection
-from typing import Any
 
 from greenroom.backends.backend import Backend
-from greenroom.cases.case import Case
-from greenroom.errors import BadAgent, BadCase, FenceNotHeld
+from greenroom.errors import BadAgent, FenceNotHeld
 from greenroom.simulation.fence import not_held
 
 
@@ -28,19 +25,3 @@ def check_opaque(backend: Backend, allowed: bool) -> None:
             f"them, so mocks do not reach them. Make sure that they act on nothing real, then give "
             f"allow_opaque=True; every result will say so."
         )
-
-
-def check_tools(case: Case, offered: Collection[str], allowed: Collection[Any]) -> None:
-    """A mock for a tool that does not exist is a misspelt one, and would leave the tool bare."""
-    for name in case.mocks:
-        if name not in offered:
-            raise BadCase(
-                f"case {case.id!r} mocks tool {name!r}, but the agent offers {sorted(offered)}. "
-                f"Rename the mock, or add the tool to the agent."
-            )
-    for name in allowed:
-        if isinstance(name, str) and name not in offered:
-            raise BadCase(
-                f"allow_tools names {name!r}, but the agent of case {case.id!r} offers "
-                f"{sorted(offered)}. Rename it, or hand over the tool itself."
-            )

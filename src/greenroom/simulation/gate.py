@@ -7,7 +7,6 @@ the framework did with the exception.
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from inspect import isroutine
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,10 @@ from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import Passage, answerable, fenced, passage
+from greenroom.simulation.fence import Passage, passage
 from greenroom.simulation.mocking import mocked
-from greenroom.world.bodies import watch_everywhere
 from greenroom.world.clock import Clock
-from greenroom.world.live import LiveWorld
+from greenroom.world.live import LiveWorld, cannot_wait
 from greenroom.world.recording import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
@@ -116,13 +114,30 @@ class RehearsalWorld(FencedWorld):
         run_id: str = "run",
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
+        voice: Voice = "agent",
     ) -> None:
         # Not from class to class: every case makes one, and names and `super` take most of its time.
-        self._begin(ledger, "agent", run_id, clock, on_event)
+        self._begin(ledger, voice, run_id, clock, on_event)
         self.latch = latch
         self._case = case
         self._tools = tools or {}
         self._allowed = allowed
+
+    def with_voice(self, voice: Voice) -> "RehearsalWorld":
+        """The same gate for the other side of the conversation."""
+        twin = RehearsalWorld(
+            self.ledger,
+            self.latch,
+            self._case,
+            self._tools,
+            self._allowed,
+            self.run_id,
+            self._clock,
+            self._on_event,
+            voice,
+        )
+        twin.deadline = self.deadline
+        return twin
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""
@@ -136,6 +151,8 @@ class RehearsalWorld(FencedWorld):
                 self, request, lambda context: mocked(mock, request, context), "mock"
             )
         if mock is _ABSENT and request.yields:
+            if request.visits:
+                raise self.latch.set(ToolRefused(cannot_wait(request)))
             begin_call(self, request)
             return Pending(request.id)
         if mock is _ABSENT and not self._is_allowed(request.tool, request.origin):
@@ -202,22 +219,6 @@ class RehearsalWorld(FencedWorld):
             and not facts.yields
             and not self._is_allowed(name, facts.origin)
         ]
-
-
-@cache
-def watch_bodies() -> None:
-    """Ask the case that answers for the running work before a tool body is called directly."""
-    watch_everywhere(_check_anywhere)
-
-
-def _check_anywhere(origin: object, name: str) -> None:
-    enclosure = answerable()
-    if enclosure is not None and enclosure.body_guard is not None:
-        enclosure.body_guard(origin, name)
-    elif enclosure is None and fenced():
-        raise ToolRefused(
-            f"tool {name!r} was called by work of no case while a rehearsal is open; it was not run."
-        )
 
 
 def _names(given: Any, name: str, origin: Any) -> bool:

@@ -5,7 +5,15 @@ from collections.abc import Awaitable, Callable, Collection
 from time import monotonic
 from typing import Any
 
-from greenroom.backends.backend import Advance, Backend, Failed, Finished, TurnOver, Waiting
+from greenroom.backends.backend import (
+    Advance,
+    Backend,
+    Failed,
+    Finished,
+    Interception,
+    TurnOver,
+    Waiting,
+)
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
@@ -36,10 +44,12 @@ from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.ledger.records import record
 from greenroom.simulation.answering import Audience, Reply
-from greenroom.simulation.checks import check_fence, check_opaque, check_tools
+from greenroom.simulation.checks import check_fence, check_opaque
 from greenroom.simulation.fence import Breach, Enclosure, passage, put_up
-from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld, watch_bodies
+from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld
+from greenroom.simulation.mock_names import check_names, check_names_after
 from greenroom.simulation.users import UserAgents, turn_limit, user_of
+from greenroom.simulation.visitors import Visitors
 from greenroom.simulation.watchdog import Deadline, finish
 from greenroom.world.bodies import guarded
 from greenroom.world.clock import FixedClock
@@ -56,6 +66,7 @@ class Stage:
     world: RehearsalWorld
     user: UserAgents
     latch: Latch
+    visitors: Visitors
     on_event: Callable[[Event], None] | None = None
     clock: FixedClock | None = None
     enclosure: Enclosure | None = None
@@ -122,17 +133,18 @@ async def simulate(
     stage.latch.on_set = deadline.cut
     try:
         task = await finish(_enclosed(stage, deadline), deadline, case.id)
-        stage.world.record(_ending(stage, task, deadline.expired))
+        stage.world.record(_ending(stage, task, deadline.expired, allow_tools))
     finally:
         stage.close()
     return stage.ledger
 
 
-def _opaque(backend: Backend) -> tuple[Calls, ...]:
-    if "opaque" not in (backend.models, backend.tool_calls):
+def _declared(backend: Backend, what: Interception) -> tuple[Calls, ...]:
+    """Which calls of its agent a backend declares to be seen in this way."""
+    if what not in (backend.models, backend.tool_calls):
         return ()
     declared: dict[Calls, str] = {"models": backend.models, "tools": backend.tool_calls}
-    return tuple(calls for calls, seen in declared.items() if seen == "opaque")
+    return tuple(calls for calls, seen in declared.items() if seen == what)
 
 
 def _set_stage(
@@ -152,14 +164,14 @@ def _set_stage(
     if case.target:
         backend = _part(backend, case)
     tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
-    if tools is not None:
-        check_tools(case, tools, allowed)
+    if case.mocks or allowed:
+        check_names(case, backend, allowed)
     ledger = Ledger() if ledger is None else ledger
     latch = Latch()
     clock = None if case.now is None else FixedClock(case.now)
     world = RehearsalWorld(ledger, latch, case, tools, allowed, run_id or case.id, clock, on_event)
     user = user_of(case.user, case.id)
-    return Stage(case, backend, ledger, world, user, latch, on_event, clock)
+    return Stage(case, backend, ledger, world, user, latch, Visitors(world), on_event, clock)
 
 
 def _part(backend: Backend, case: Case) -> Backend:
@@ -186,7 +198,8 @@ def _begin(stage: Stage) -> None:
                 agent=backend.snapshot,
                 digest=backend.digest,
                 state=case.state,
-                opaque=_opaque(backend),
+                opaque=_declared(backend, "opaque"),
+                observed=_declared(backend, "observed"),
             )
         )
         return
@@ -209,10 +222,14 @@ async def _enclosed(stage: Stage, deadline: Deadline) -> EndReason:
     def on_breach(breach: Breach) -> None:
         latch.set(FenceBreach(f"{_breached(case, breach)} {instead}".rstrip()))
 
+    def on_stray(breach: Breach) -> None:
+        latch.set(FenceBreach(_not_cleared(case, breach)))
+
     put_up()
-    watch_bodies()
     stage.enclosure = enclosure = Enclosure(case.id, on_breach)
     enclosure.body_guard = stage.world.check_direct_call
+    enclosure.host = stage.visitors.host
+    enclosure.on_stray = on_stray
     enclosure.open(deadline.task)
     try:
         return await _play(stage)
@@ -233,6 +250,14 @@ def _breached(case: Case, breach: Breach) -> str:
     )
 
 
+def _not_cleared(case: Case, breach: Breach) -> str:
+    return (
+        f"while case {case.id!r} was open, work that belongs to no case tried {breach}; it was "
+        f"refused. Nobody can tell which case it came from, so none that was open is cleared. Start "
+        f"threads and tasks from inside the case, or stop what does not belong to it."
+    )
+
+
 def _starts_process(breach: Breach) -> bool:
     return not breach.route.startswith(("socket.", "ssl.", "asyncio."))
 
@@ -250,6 +275,7 @@ async def _play(stage: Stage) -> EndReason:
             outcome = await _advance(stage)
             if stage.latch.is_set:
                 stage.latch.check()
+            stage.visitors.check()
         match outcome:
             case TurnOver() | Waiting():
                 if _goal_reached(stage):
@@ -321,7 +347,7 @@ def _limit_reached(stage: Stage, outcome: TurnOver | Waiting) -> bool:
 
 async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
     """Let the user answer; False when they have nothing more to say."""
-    with guarded(stage.world.check_user_call):
+    with guarded(stage.world.check_user_call), stage.visitors.of_the_user():
         if isinstance(outcome, Waiting):
             replies = await stage.audience.answers(outcome.yields)
             if replies is None:
@@ -346,7 +372,9 @@ def _record_round(stage: Stage, outcome: Waiting, replies: list[Reply]) -> None:
     stage.world.record(stage.audience.round_event(outcome.yields, replies))
 
 
-def _ending(stage: Stage, task: "asyncio.Task[EndReason]", expired: bool) -> RunEnded:
+def _ending(
+    stage: Stage, task: "asyncio.Task[EndReason]", expired: bool, allow_tools: Collection[Any]
+) -> RunEnded:
     """Why the run is over. Safety speaks first, then the clock, then the run itself."""
     if stage.latch.refusal is not None:
         return _error(stage.latch.refusal)
@@ -361,7 +389,16 @@ def _ending(stage: Stage, task: "asyncio.Task[EndReason]", expired: bool) -> Run
     if task.cancelled():
         return _error(RunBroke("the run was cancelled from inside; something cancelled its task."))
     error = task.exception()
-    return _error(error) if error is not None else RunEnded(reason=task.result())
+    if error is not None:
+        return _error(error)
+    case = stage.case
+    try:
+        if case.mocks or case.allow_tools or allow_tools:
+            allowed = (*case.allow_tools, *allow_tools)
+            check_names_after(case, stage.backend, allowed, stage.ledger)
+    except BadCase as unknown:
+        return _error(unknown)
+    return RunEnded(reason=task.result())
 
 
 def _error(error: BaseException) -> RunEnded:

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
+from threading import RLock
 from time import time
 from typing import TypeVar
 
-from greenroom.errors import InDoubt
+from greenroom.errors import InDoubt, ToolRefused
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
@@ -19,6 +20,7 @@ from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 E = TypeVar("E", bound=Event)
 
 _SYSTEM_CLOCK = SystemClock()
+_RECORDING = RLock()
 _TEXTS_AND_NUMBERS = frozenset((str, int))
 
 
@@ -61,9 +63,11 @@ class LiveWorld:
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool, unless its answer is the user's to give."""
-        if request.yields:
+        if request.yields and not request.visits:
             begin_call(self, request)
             return Pending(request.id)
+        if request.yields:
+            raise ToolRefused(cannot_wait(request))
         self._refuse_doubt(request)
         return await answer_tool(self, request, body, "live")
 
@@ -84,9 +88,11 @@ class LiveWorld:
         """Write an event of this voice down, now."""
         if event.voice != self.voice:
             fill(event, "voice", self.voice)
-        self.ledger.append(event, time())
-        if self._on_event is not None:
-            self._on_event(event)
+        # An agent inside a function may work in threads and loops of its own.
+        with _RECORDING:
+            self.ledger.append(event, time())
+            if self._on_event is not None:
+                self._on_event(event)
         return event
 
     def now(self) -> float:
@@ -99,6 +105,14 @@ class LiveWorld:
             return _known_id(self.voice, *parts)
         except TypeError:
             return _id_of(self.voice, *parts)
+
+
+def cannot_wait(request: ToolRequest) -> str:
+    """Why a call is refused that only a user could answer, where no user can be asked."""
+    return (
+        f"tool {request.tool!r} waits for its user, but its agent runs inside a function, a step or "
+        f"a tool, where no user can be asked. Mock it, or hand the agent over itself."
+    )
 
 
 def _id_of(*parts: object) -> str:

@@ -25,7 +25,8 @@ from greenroom.ledger.origin import words_of
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.pacer import is_paced, persist
-from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World
+from greenroom.world.place import placed
+from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
 
 
 class ToolError(Exception):
@@ -185,9 +186,10 @@ async def answer_tool(
     context = Context(world, request.path, call_id=request.id, tool=request.tool)
     begun = perf_counter()
     try:
-        value = body(context)
-        if type(value) not in JSON_TYPES and inspect.isawaitable(value):
-            value = await value
+        with placed(f"{request.path}/call:{request.id}"):
+            value = opened(body, world)(context)
+            if type(value) not in JSON_TYPES and inspect.isawaitable(value):
+                value = await value
     except GreenroomError:
         raise
     except Exception as error:  # noqa: BLE001 - a tool's failure is the agent's to see

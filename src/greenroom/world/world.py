@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from greenroom.errors import ToolRefused
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import Event, Source
 from greenroom.ledger.ledger import Ledger
@@ -30,6 +31,8 @@ class ToolRequest:
     """The author's own object behind the tool, to recognise it when handed over as its mock."""
     n: int = 0
     """How many calls of this tool came before; the World fills it in."""
+    visits: bool = False
+    """Whether the caller runs inside something else, where no user can be asked."""
 
 
 @record
@@ -93,7 +96,34 @@ class Context:
         return self._scopes.changes() if self._scopes is not None else ()
 
 
-ToolBody = Callable[[Context], "Awaitable[object] | object"]
+class SealedBody:
+    """A tool's real body on its way to the innermost World, which alone may open it.
+
+    Whoever stands around that World, such as middleware, may answer a call or hand it on, but not
+    run the tool past the gate.
+    """
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: "OpenBody") -> None:
+        self._body = body
+
+    def __call__(self, *_: object) -> object:
+        raise ToolRefused(
+            "a sealed tool body was called; only the innermost World opens it. Hand the call on to "
+            "the World inside instead."
+        )
+
+
+def opened(body: "ToolBody", world: "World") -> "OpenBody":
+    """The body as `world` may run it: the innermost World, which stands around no other."""
+    if isinstance(body, SealedBody) and not hasattr(world, "inner"):
+        return body._body  # pyright: ignore[reportPrivateUsage]
+    return body
+
+
+OpenBody = Callable[[Context], "Awaitable[object] | object"]
+ToolBody = OpenBody | SealedBody
 
 
 class World(Protocol):

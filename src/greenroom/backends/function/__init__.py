@@ -37,6 +37,8 @@ from greenroom.ledger.events import NodeEnded, NodeStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.world.bodies import answered_by
+from greenroom.world.place import placed
+from greenroom.world.presence import model_host
 from greenroom.world.threads import in_thread
 from greenroom.world.world import World
 
@@ -47,8 +49,9 @@ class FunctionBackend:
     """Runs a function; `tools`, if given, are all that it may call."""
 
     name: ClassVar[str] = "function"
-    # Only models asked through the context are seen; a function may have others of its own.
-    models: ClassVar[Interception] = "opaque"
+    # What passes a seam (our tools, `ctx.ask`, a framework's agent) is routed; a function may have
+    # clients of its own beside that, which the fence holds and nobody sees.
+    models: ClassVar[Interception] = "observed"
     tool_calls: ClassVar[Interception] = "routed"
     resumes: ClassVar[Resumption] = "by_replay"
     supports: ClassVar[frozenset[Feature]] = frozenset(
@@ -131,7 +134,9 @@ class FunctionBackend:
 
     async def _output(self, board: Switchboard, context: FunctionContext) -> Json:
         """What the function answers; nothing if it waits for its user."""
-        with answered_by(board):
+        if (host := model_host()) is not None:
+            host.begin(context.path)
+        with answered_by(board), placed(context.path):
             try:
                 given = await self._returned(self._wants.arguments(context))
             except Waits:

@@ -27,6 +27,11 @@ class FunctionContext:
         self._inner = Context(board.invocation.world, path)
 
     @property
+    def path(self) -> str:
+        """Where the function stands in the ledger."""
+        return self._path
+
+    @property
     def message(self) -> str:
         """What the user said last; "" if the agent speaks first."""
         given = self._board.invocation.given

@@ -26,7 +26,7 @@ from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.bodies import answered_by
 from greenroom.world.recording import RecordedFailure, ToolError, described
-from greenroom.world.world import Context, Pending, ToolRequest
+from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
 
 T = TypeVar("T")
 
@@ -132,7 +132,8 @@ class Switchboard:
 
         # What answers is no part of the function: a mock that calls its tool must not end here.
         with answered_by(None):
-            outcome = await self.invocation.routed(self.invocation.world.call_tool(request, body))
+            asked = self.invocation.world.call_tool(request, SealedBody(body))
+            outcome = await self.invocation.routed(asked)
         if isinstance(outcome, Pending):
             self.waits.append(
                 self.invocation.result_wanted(request.id, request.tool, dict(request.args))

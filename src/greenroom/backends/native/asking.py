@@ -24,7 +24,7 @@ from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.recording import RecordedFailure, begin_call, described, fail_call
-from greenroom.world.world import Pending, Returned, ToolRequest, World
+from greenroom.world.world import Pending, Returned, SealedBody, ToolRequest, World
 
 _CORRECTIONS = 2
 
@@ -156,7 +156,8 @@ class Asking:
         request = ToolRequest(
             call.id, call.tool, call.args, self.path, tool.yields, tool.read_only, tool, n
         )
-        outcome = await self.world.call_tool(request, lambda context: tool.run(args, context))
+        body = SealedBody(lambda context: tool.run(args, context))
+        outcome = await self.world.call_tool(request, body)
         # In this order, because to find out that a record is no other record takes longest.
         is_over = type(outcome) is Returned or not isinstance(outcome, Pending)
         return () if is_over else (self._opened(request, tool),)

@@ -45,6 +45,7 @@ from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
+from greenroom.world.place import placed
 from greenroom.world.recording import RecordedFailure, described, record_conflicts
 from greenroom.world.world import Context, World
 
@@ -148,9 +149,10 @@ class Play:
     async def _step(self, node: Node, step: Step, path: str, given: Json) -> Done:
         # A copy: what the step does to its input must not be done to the ledger.
         context = Context(self.world, path, input=plain(given))
-        output = step.fn(**step.arguments(context))
-        if inspect.isawaitable(output):
-            output = await output
+        with placed(path):
+            output = step.fn(**step.arguments(context))
+            if inspect.isawaitable(output):
+                output = await output
         return self._end(node, path, output, context.changes())
 
     async def _sequence(self, node: Node, path: str, given: Json) -> Walked:

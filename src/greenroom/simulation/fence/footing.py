@@ -10,6 +10,7 @@ from pkgutil import resolve_name
 from threading import Lock
 from typing import Any, Final
 
+from greenroom.backends.seams import missing_seams, stand
 from greenroom.simulation.fence.carrying import (
     carrying_joinable_start,
     carrying_register,
@@ -25,6 +26,7 @@ from greenroom.simulation.fence.connections import (
 )
 from greenroom.simulation.fence.routes import GUARDS, guarded_fork_exec, hook
 from greenroom.simulation.fence.standing import Enclosure, standing
+from greenroom.simulation.fence.tools import watch_tools
 
 # What has no audit event, or loses the context. Not every Python has every one of these.
 _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (
@@ -77,6 +79,8 @@ class _Footing:
                 return
             for owner, name, wrap in _PATCHES:
                 _patch(owner, name, wrap)
+            watch_tools()
+            stand()
             sys.addaudithook(hook)
             Context().run(self._listen)
             self.up = True
@@ -114,7 +118,7 @@ def put_up() -> None:
 def not_held(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:
     """Why the fence cannot hold rehearsals on this loop; empty when it holds."""
     put_up()
-    return tuple(filter(None, (_platform(), _loop(loop), _hook(), _sockets())))
+    return tuple(filter(None, (_platform(), _loop(loop), _hook(), _sockets(), *missing_seams())))
 
 
 def blind_spots() -> tuple[str, ...]:

@@ -22,6 +22,22 @@ _PROBING_FUNCTIONS: Final = frozenset(
         ("multiprocessing.synchronize", "SemLock.__init__"),
     }
 )
+# What sends traces and usage figures home, by the beginning of its modules. It is refused, but says
+# nothing of the agent.
+_EXPORTERS: Final = (
+    "agents.tracing.",
+    "ddtrace.",
+    "langfuse.",
+    "langsmith.",
+    "logfire.",
+    "mlflow.tracing.",
+    "openinference.",
+    "opentelemetry.exporter.",
+    "opentelemetry.sdk.",
+    "phoenix.otel",
+    "posthog.",
+    "sentry_sdk.",
+)
 # From the refusal up to the probe lie at most subprocess.run, Popen and two helpers.
 _DEPTH: Final = 16
 
@@ -34,6 +50,16 @@ _PACKAGES: Final = ("site-packages", "dist-packages")
 def is_probe() -> bool:
     """Whether the running code is a library's harmless probe."""
     return any(_probes(frame) for frame, _ in zip(_frames(), range(_DEPTH), strict=False))
+
+
+def is_exporter() -> bool:
+    """Whether a library's own thread is about to send its traces home."""
+    last = None
+    for frame in _frames():
+        if _is_authors(frame):
+            return False
+        last = frame if _module(frame).startswith(_EXPORTERS) else last
+    return last is not None
 
 
 def is_debugger() -> bool:

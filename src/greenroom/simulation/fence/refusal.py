@@ -5,7 +5,7 @@ import os
 from typing import Any, Final, NoReturn, cast
 
 from greenroom.errors import FenceBreach
-from greenroom.simulation.fence.probes import is_probe, where
+from greenroom.simulation.fence.probes import is_exporter, is_probe, where
 from greenroom.simulation.fence.standing import (
     Breach,
     Enclosure,
@@ -18,6 +18,10 @@ from greenroom.simulation.fence.standing import (
 )
 
 _REMEDY: Final = "Mock the tool that does this, or hand it over as live(tool, hosts=[…])."
+_STRAY_REMEDY: Final = (
+    "No case started this work, so every case that is open ends as an error. Stop it while you "
+    "rehearse, start it from inside the case, or rehearse in worker processes."
+)
 
 
 def may_reach(host: str, port: object = None) -> bool:
@@ -39,7 +43,7 @@ def may_start_processes() -> bool:
 
 def refuse(route: str, target: str) -> NoReturn:
     """Record the attempt, then refuse it; the record stands whatever becomes of the exception."""
-    if is_probe():
+    if is_probe() or is_exporter():
         refuse_quietly(route, target)
     breach = Breach(route, target, where())
     enclosure = answerable()
@@ -71,5 +75,7 @@ def shown(host: str, port: object) -> str:
 
 
 def _told(breach: Breach, enclosure: Enclosure | None) -> str:
-    whose = "by work of no case" if enclosure is None else f"in case {enclosure.name!r}"
-    return f"a rehearsal stays inside: {breach} was refused {whose}. {_REMEDY}"
+    if enclosure is None:
+        told = f"another task of this process tried {breach} while a rehearsal was open"
+        return f"{told}; it was refused. {_STRAY_REMEDY}"
+    return f"a rehearsal stays inside: {breach} was refused in case {enclosure.name!r}. {_REMEDY}"

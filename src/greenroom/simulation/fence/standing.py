@@ -7,11 +7,12 @@ One context variable says it. Tasks, timers and callbacks inherit it from whoeve
 import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock, get_ident
 from typing import Final, Self
 
 from greenroom.ledger.records import record
+from greenroom.world.presence import Host
 
 # A helper thread that retries for hours must not fill the memory with its refusals.
 _STRAYS_KEPT: Final = 10_000
@@ -24,6 +25,8 @@ class Breach:
     route: str
     target: str
     where: str
+    of: str = ""
+    """The case whose work it was, if that was over."""
 
     def __str__(self) -> str:
         return f"{self.route} {self.target!r}" + (f" at {self.where}" if self.where else "")
@@ -35,13 +38,18 @@ class Enclosure:
 
     `on_breach` is called once, with that first breach, before the attempt is refused; it may be
     called on any thread. A breach by work that outlived the case is recorded but not announced.
-    `body_guard` is asked before a tool body runs that this work calls past the World.
+    `body_guard` is asked before a tool body runs that this work calls past the World. `host` answers
+    the agents of frameworks that run inside it; without one their tools are refused too.
+    `on_stray` is called with each refusal of work that belongs to no case: who is open then cannot
+    be cleared of it.
     """
 
     name: str
     on_breach: Callable[[Breach], None] | None = None
     breach: Breach | None = None
     body_guard: Callable[[object, str], None] | None = None
+    host: Callable[[], Host] | None = None
+    on_stray: Callable[[Breach], None] | None = None
     _stage: object = None
     _token: "Token[Standing] | None" = None
 
@@ -70,7 +78,7 @@ class Enclosure:
         with _latching:
             first, self.breach = self.breach is None, self.breach or breach
         if self not in opened:
-            stray(breach)
+            _note(replace(breach, of=self.name))
         elif first and self.on_breach is not None:
             self.on_breach(breach)
 
@@ -180,7 +188,14 @@ def strays() -> tuple[Breach, ...]:
 
 
 def stray(breach: Breach) -> None:
-    """Keep a refusal that belongs to nobody's case."""
+    """Keep a refusal that belongs to no case, and tell all that are open."""
+    _note(breach)
+    for enclosure in tuple(opened):
+        if enclosure.on_stray is not None:
+            enclosure.on_stray(breach)
+
+
+def _note(breach: Breach) -> None:
     if len(_strays) < _STRAYS_KEPT:
         _strays.append(breach)
 

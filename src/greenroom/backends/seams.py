@@ -1,0 +1,125 @@
+"""Where frameworks call their tools and models: a seam for each, put in once in a process.
+
+A seam stands at a framework's own innermost call, so it holds whichever door an agent comes through:
+handed over itself, inside a plain function, a tool, a callback or a thread. It goes in when the
+framework is loaded and a rehearsal is near, or as soon as the framework is loaded after that.
+Importing Greenroom puts in nothing.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from threading import RLock
+from types import ModuleType
+from typing import Any, Final
+
+from greenroom.backends.registry import is_really
+from greenroom.errors import FenceNotHeld, GreenroomError
+from greenroom.ledger.records import record
+
+
+@record
+class Seam:
+    """A framework's seam: `install()` of the module goes in once a watched module is loaded."""
+
+    module: str
+    watched: tuple[str, ...]
+    """Modules the framework loads last: before that, what the seam wraps is half made."""
+
+
+SEAMS: Final[list[Seam]] = []
+"""Of our own backends; `add_seam` takes those of others."""
+
+_put_in: Final[set[str]] = set()
+_broken: Final[dict[str, str]] = {}
+_installing: Final = RLock()
+
+
+def stand() -> None:
+    """Put in the seams of all frameworks that are loaded, and be ready for those to come."""
+    with _installing:
+        if _FINDER not in sys.meta_path:
+            sys.meta_path.insert(0, _FINDER)
+        for seam in SEAMS:
+            if any(name in sys.modules for name in seam.watched):
+                _install(seam)
+
+
+def add_seam(module: str, *watched: str) -> None:
+    """Let `module.install()` be called once one of the `watched` modules is loaded."""
+    SEAMS.append(Seam(module, watched))
+    if _FINDER in sys.meta_path:
+        stand()
+
+
+def missing_seams() -> tuple[str, ...]:
+    """Why frameworks that are loaded cannot be held; empty when all can."""
+    return tuple(_broken.values())
+
+
+def original(owner: Any, name: str) -> Callable[..., Any]:
+    """What a seam is about to wrap; named as missing if this version does not have it."""
+    try:
+        return vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
+    except (KeyError, AttributeError):
+        where = getattr(owner, "__qualname__", getattr(owner, "__name__", repr(owner)))
+        raise FenceNotHeld(f"it has no {where}.{name}") from None
+
+
+def _install(seam: Seam) -> None:
+    if seam.module in _put_in or not is_really(seam.watched[0].split(".")[0]):
+        return
+    _put_in.add(seam.module)
+    try:
+        import_module(seam.module).install()
+    except (GreenroomError, ImportError, AttributeError) as error:
+        framework = seam.watched[0].split(".")[0]
+        _broken[seam.module] = (
+            f"the tools of {framework} cannot be held in this version: {error}. Install a version "
+            f"that Greenroom knows"
+        )
+
+
+class _Finder(MetaPathFinder):
+    """Finds what others find, and puts the seam in when a watched module has been loaded."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        seam = next((s for s in SEAMS if fullname in s.watched and s.module not in _put_in), None)
+        if seam is None:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader, seam)
+                return spec
+        return None
+
+
+class _Loader(Loader):
+    """Loads a module as its own loader does, then puts the seam in."""
+
+    def __init__(self, real: Loader, seam: Seam) -> None:
+        self._real = real
+        self._seam = seam
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._real.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # From here on the module is its own loader's: resources and reloading go by that.
+        module.__loader__ = self._real
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._real
+        self._real.exec_module(module)
+        with _installing:
+            _install(self._seam)
+        if self._seam.module in _broken:
+            raise FenceNotHeld(_broken[self._seam.module])
+
+
+_FINDER: Final = _Finder()

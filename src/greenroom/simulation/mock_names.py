@@ -1,0 +1,106 @@
+"""Names of mocks and allowed tools that no tool has: misspelt ones would leave the tool bare.
+
+A name is judged before the trial where the agent's tools are all there are. An agent inside a tool,
+a step or a callback brings tools of its own, which only turn up while it works; names that may be
+theirs are judged when the trial is over.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from greenroom.agents.flow import Step
+from greenroom.backends.backend import Backend
+from greenroom.backends.native import NativeBackend
+from greenroom.cases.case import Case
+from greenroom.cases.mocks import Fault, Live
+from greenroom.cases.users import Lines, SimulatedUser
+from greenroom.errors import BadCase
+from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import JSON_TYPES
+
+_ALIKE = 0.75
+
+
+def check_names(case: Case, backend: Backend, allowed: Collection[Any]) -> None:
+    """Refuse a name that can be no tool's: nothing brings more tools, or it is nearly one of them."""
+    offered = backend.tools
+    if offered is None:
+        return
+    for name, told in _named(case, allowed):
+        if name not in offered and (
+            _is_all(case, backend, allowed) or _is_misspelt(name, offered, case.mocks)
+        ):
+            raise BadCase(_unknown(case, told, "the agent offers", offered))
+
+
+def check_names_after(
+    case: Case, backend: Backend, allowed: Collection[Any], ledger: Ledger
+) -> None:
+    """Refuse a name that turned up nowhere in a trial in which all that brings tools has run."""
+    offered = backend.tools
+    names = [given for given in _named(case, allowed) if given[0] not in (offered or ())]
+    if not names:
+        return
+    seen = {*(offered or ()), *_seen(ledger)}
+    called = {event.tool for event in ledger.of(ToolCalled, ToolBlocked, voice=None)}
+    has_all_run = offered is not None and called.issuperset(_bringing(case, allowed))
+    for name, told in names:
+        if name not in seen and (has_all_run or _is_misspelt(name, seen, case.mocks)):
+            raise BadCase(_unknown(case, told, "the trial showed", seen))
+
+
+def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str]]:
+    """The names a case or run gives to tools, and how they are given."""
+    for name in case.mocks:
+        yield name, f"case {case.id!r} mocks tool {name!r}"
+    for name in allowed:
+        if isinstance(name, str):
+            yield name, f"allow_tools names {name!r} for case {case.id!r}"
+
+
+def _is_all(case: Case, backend: Backend, allowed: Collection[Any]) -> bool:
+    """Whether no code runs in this trial that could bring an agent with tools of its own."""
+    if not isinstance(backend, NativeBackend):
+        return False
+    if case.user is not None and not isinstance(case.user, Lines | SimulatedUser):
+        return False
+    if any(isinstance(node.flow, Step) for node in backend.graph.nodes()):
+        return False
+    return not _bringing(case, allowed)
+
+
+def _bringing(case: Case, allowed: Collection[Any]) -> set[str]:
+    """Tools whose answer may be code that runs: named bodies, and mocks that are functions."""
+    mocked = {
+        name
+        for name, mock in case.mocks.items()
+        if type(mock) not in JSON_TYPES and not isinstance(mock, Fault)
+    }
+    return mocked | {name for name in map(_name, allowed) if name}
+
+
+def _name(allowed: Any) -> str:
+    tool = allowed.tool if isinstance(allowed, Live) else allowed
+    return tool if isinstance(tool, str) else getattr(tool, "__name__", "")
+
+
+def _is_misspelt(name: str, known: Iterable[str], mocks: Collection[str]) -> bool:
+    bare = [tool for tool in known if tool not in mocks]
+    return bool(get_close_matches(name, bare, 1, _ALIKE))
+
+
+def _seen(ledger: Ledger) -> Iterator[str]:
+    """The tools that were shown to a model or called, on either side."""
+    for event in ledger.of(ModelCalled, voice=None):
+        yield from event.tools
+    for event in ledger.of(ToolCalled, ToolBlocked, voice=None):
+        yield event.tool
+
+
+def _unknown(case: Case, told: str, where: str, tools: Iterable[str]) -> str:
+    return (
+        f"{told}, but {where} {sorted(tools)}. Rename it, or add the tool to the agent of case "
+        f"{case.id!r}."
+    )

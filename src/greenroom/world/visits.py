@@ -1,0 +1,158 @@
+"""The calls of agents that run inside something else, answered by the World of their case.
+
+Such an agent is no node of any graph: it stands under the place that runs it, a function, a step or
+a tool. Its calls are known again by what they ask, not by when they come, so that work that is begun
+anew after a pause or a cut hears what it was answered before, and no tool acts twice.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+from greenroom import errors
+from greenroom.errors import GreenroomError
+from greenroom.ledger.events import ModelCalled, ModelFailed, ModelReplied, ToolFailed, ToolReturned
+from greenroom.ledger.paths import within
+from greenroom.ledger.plain import Json, plain, same
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.answers import key_of
+from greenroom.world.place import place_here
+from greenroom.world.recording import RecordedFailure
+from greenroom.world.world import Returned, ToolBody, ToolRequest, World
+
+# What would read as a step of a path, or as a branch.
+_UNFIT = re.compile(r"[^\w-]+")
+
+
+class Visits:
+    """Hosts every agent of one case that runs inside something else."""
+
+    __slots__ = ("_asked", "_lock", "_place", "_seen", "_used", "broke", "world")
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.broke: GreenroomError | None = None
+        """The first error of ours; it decides how the trial ends, whoever swallowed it."""
+        self._place = ""
+        self._asked: dict[str, list[tuple[str, int]]] = {}
+        for event in world.ledger.of(ModelCalled, voice=world.voice):
+            self._asked.setdefault(event.path, []).append((event.digest, event.n))
+        self._seen: Counter[tuple[str, ...]] = Counter()
+        self._used: dict[str, str] = {}
+        self._lock = Lock()
+
+    def begin(self, place: str) -> None:
+        """Work at this place begins, maybe anew; what it asks again was answered before."""
+        with self._lock:
+            # Work that has lost its context, as in some threads, stands here too.
+            self._place = place
+            self._seen = Counter({k: n for k, n in self._seen.items() if not within(k[0], place)})
+            self._used = {k: path for k, path in self._used.items() if not within(path, place)}
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """The answer recorded for this question at this place, else the World's."""
+        self._go_on()
+        path = self._path(request.node or request.agent)
+        asked = replace(request, path=path)
+        with self._lock:
+            asked, is_new = self._numbered(asked, key_of(asked, 0))
+        if not is_new and (known := self._reply_before(path, asked.n)) is not None:
+            return known
+        try:
+            return await self.world.call_model(asked, body, on_delta)
+        except GreenroomError as error:
+            self._keep(error)
+            raise
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned:
+        """The recorded answer to this call at this place, else the World's."""
+        self._go_on()
+        path = self._path()
+        args: dict[str, Json] = plain(dict(request.args), f"arguments of {request.tool!r}")
+        with self._lock:
+            call_id = self._call_id(path, request, args)
+        trail = self.world.ledger.trail(self.world.voice)
+        if (known := trail.results.get(call_id)) is not None:
+            return _returned_before(known)
+        n = trail.call_number(request.tool, call_id, path)
+        asked = replace(request, id=call_id, args=args, path=path, n=n, visits=True)
+        try:
+            outcome = await self.world.call_tool(asked, body)
+        except GreenroomError as error:
+            self._keep(error)
+            raise
+        assert isinstance(outcome, Returned), "the World never lets a visit wait"
+        return outcome
+
+    def _go_on(self) -> None:
+        """After an error of ours nothing is asked any more: it would only go on in vain."""
+        if self.broke is not None:
+            raise self.broke
+
+    def _keep(self, error: GreenroomError) -> GreenroomError:
+        self.broke = self.broke or error
+        return error
+
+    def _path(self, node: str = "") -> str:
+        place = place_here() or self._place
+        if not place:
+            begun = self.world.ledger.trail(self.world.voice).open_invocation
+            place = begun.path if begun is not None else ""
+        return f"{place}/{_UNFIT.sub('_', node)}" if node else place
+
+    def _count(self, *key: str) -> int:
+        """How often the same was asked at the same place since work began there."""
+        self._seen[key] += 1
+        return self._seen[key] - 1
+
+    def _numbered(self, request: ModelRequest, digest: str) -> tuple[ModelRequest, bool]:
+        """The question with its number at its place, and whether it is asked for the first time."""
+        asked = self._asked.setdefault(request.path, [])
+        same = [n for known, n in asked if known == digest]
+        k = self._count(request.path, digest)
+        is_new = k >= len(same)
+        n = len({n for _, n in asked}) if is_new else same[k]
+        if is_new:
+            asked.append((digest, n))
+        return replace(request, digest=digest, n=n), is_new
+
+    def _reply_before(self, path: str, n: int) -> ModelReply | None:
+        """How a question ended when it was asked before; None if it was cut."""
+        steps = self.world.ledger.trail(self.world.voice).steps.get(path, ())
+        ends = (step for step in reversed(steps) if isinstance(step, ModelReplied | ModelFailed))
+        match next((end for end in ends if end.n == n), None):
+            case ModelReplied() as end:
+                return ModelReply(end.text, end.calls, end.usage, end.cost, "", end.model)
+            case ModelFailed(error=error, error_type=error_type):
+                kind: Any = getattr(errors, error_type, None)
+                if isinstance(kind, type) and issubclass(kind, GreenroomError):
+                    raise self._keep(errors.FailedBefore(error, error_type, kind.phase))
+                raise RecordedFailure(error, error_type)
+            case _:
+                return None
+
+    def _call_id(self, path: str, request: ToolRequest, args: Mapping[str, Json]) -> str:
+        """The model's own id for this call if it is free, else one that follows from the call."""
+        call_id, trail = request.id, self.world.ledger.trail(self.world.voice)
+        known = trail.called.get(call_id)
+        is_free = call_id not in self._used and trail.has_wanted(call_id)
+        if known is not None:
+            is_free &= known.tool == request.tool and same(dict(known.args), dict(args))
+        if not is_free:
+            told = json.dumps(args, sort_keys=True)
+            count = self._count(path, request.tool, told)
+            call_id = self.world.new_id(path, request.tool, told, count)
+        self._used[call_id] = path
+        return call_id
+
+
+def _returned_before(known: ToolReturned | ToolFailed) -> Returned:
+    if isinstance(known, ToolReturned):
+        return Returned(plain(known.value), "", known.source)
+    return Returned(None, known.error, known.source)
