@@ -190,6 +190,6 @@ async def test_a_metric_that_swallows_the_refusal_of_a_tool_measured_nothing():
         return True
 
     [result] = await evaluate(HELLO, [CASE], metrics=[curious])
-    assert (result.status, result.scores, paid) == ("error", {}, [])
+    assert (result.status, result.measured, paid) == ("error", {}, [])
     assert result.error
     assert "a metric called the tool 'pay'" in result.error.message

@@ -23,6 +23,7 @@ from greenroom.metrics.facts import unseen_calls
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
 from greenroom.metrics.turns import turns_of
+from greenroom.results.breakage import breakage, unscored
 from greenroom.world.live import LiveWorld
 from greenroom.world.world import World
 
@@ -40,6 +41,7 @@ async def score(
 
     Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
     `expectations=False` leaves what the case expects to the metrics that ask for it.
+    A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
     Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
     A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
     raised. Judges ask their models through `world`, which writes into a ledger of its own. Only
@@ -49,6 +51,8 @@ async def score(
     played = recorded_case(run) if case is None else case
     asked = LiveWorld(Ledger()) if world is None else _apart_from(run, world)
     measures = metrics_for(played, metrics, expectations)
+    if (broke := breakage(run)) is not None:
+        return unscored(measures, broke.unmeasured)
     if _only_expected(measures):
         return _met(measures, played, run)
     critical = [name for name, metric in measures.items() if is_critical(metric)]
@@ -94,6 +98,8 @@ def _only_expected(measures: Mapping[str, Metric]) -> TypeGuard[Mapping[str, Exp
 def met(case: Case, ledger: Ledger) -> dict[str, Outcome] | None:
     """What `score` comes to without further metrics, if none of the expectations has to wait."""
     measures = expected_of(case) if case.implied else {}
+    if (broke := breakage(ledger)) is not None:
+        return unscored(measures, broke.unmeasured)
     return _met(measures, case, ledger) if _only_expected(measures) else None
 
 

@@ -4,7 +4,7 @@ Only rules that can be checked decide; what they cannot tell is undecided, never
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
@@ -14,6 +14,7 @@ from greenroom.ledger.events import RunEnded, ToolBlocked, ToolFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.records import record
+from greenroom.results.breakage import BROKE
 
 Whom = Literal["agent", "user", "tool_mock", "expectation", "undecided"]
 
@@ -44,7 +45,7 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
         if isinstance(found, Score):
             if not found.passed:
                 failed.append(f"{name}: {found.reason}")
-        elif isinstance(found, Unmeasured) and found.phase == "user_agent":
+        elif _spoiled(found):
             spoiled.append(f"{name}: {found.why}")
     if spoiled:
         return Blame("user", spoiled)
@@ -59,6 +60,13 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
     if person_of(case.user) is None or _vouched(scores):
         return Blame("agent", failed)
     return Blame("undecided", [*failed, "nobody looked at the simulated user: simulator_quality()"])
+
+
+def _spoiled(found: Outcome) -> TypeGuard[Unmeasured]:
+    """Whether a metric found the user out of character; the others only say that it broke the trial."""
+    if not isinstance(found, Unmeasured) or found.phase != "user_agent":
+        return False
+    return not found.why.startswith(BROKE)
 
 
 def _of_error(end: RunEnded, ledger: Ledger) -> Blame:

@@ -1,6 +1,6 @@
 """What was concluded about one case."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Literal, Protocol, cast
 
@@ -17,6 +17,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
 from greenroom.ledger.records import EMPTY, fill, record
 from greenroom.results.blame import Blame, blame
+from greenroom.results.breakage import LEFT_OUT, Problem, breakage, unscored
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
 _LIMITS = ("max_turns", "max_seconds")
@@ -34,15 +35,6 @@ class Shelf(Protocol):
     def load(self) -> Ledger:
         """The ledger, read anew each time."""
         ...
-
-
-@record
-class Problem:
-    """What broke, and in whose hands."""
-
-    phase: Phase
-    message: str
-    type: str = ""
 
 
 @record(kw_only=True)
@@ -77,6 +69,24 @@ class CaseResult:
     """The trajectory of a case that fell short, where no ledger was kept."""
     blamed: Blame | None = field(default=None, compare=False, repr=False)
     """Whose failure it is, where no ledger was kept."""
+
+    def __post_init__(self) -> None:
+        # Here, since every door comes through here: a run, a worker, a file, a store, a rescoring.
+        if not self.scores:
+            return
+        if self.broke:
+            problem = self.error or Problem("system", "")
+            fill(self, "scores", unscored(self.scores, problem.unmeasured))
+        elif self.status == "skipped":
+            fill(self, "scores", {**self.scores, **dict.fromkeys(self.measured, LEFT_OUT)})
+
+    @property
+    def broke(self) -> bool:
+        """Whether the trial itself broke: none of its metrics has a score then."""
+        if self.ended == "error":
+            return True
+        # An error of which nobody says in whose hands it was may have been anybody's.
+        return self.status == "error" if self.error is None else self.error.phase != "metric"
 
     @property
     def label(self) -> str:
@@ -177,12 +187,16 @@ def unmeasured(
     case: Case,
     ledger: Ledger,
     error: BaseException,
+    metrics: Iterable[str] = (),
     *,
     judging: Ledger | None = None,
     keep_ledger: bool = True,
 ) -> CaseResult:
     """The verdict on a finished run that could not be measured: what it took is known all the same."""
-    return _told(case, ledger, {}, _described(error, "metric"), judging, keep_ledger)
+    problem = _described(error, "metric")
+    why = Unmeasured(problem.headline, problem.phase)
+    scores = dict.fromkeys(metrics, why)
+    return _told(case, ledger, scores, problem, judging, keep_ledger)
 
 
 def _told(
@@ -203,13 +217,15 @@ def _told(
         took = questions.seconds(ledger)
     else:
         took = questions.span(first, last)
-    status, error = _verdict(end, error, scores)
+    reason = None if end is None else end.reason
+    # What broke while it was played comes first: nothing else follows from it.
+    status, error = _verdict(reason, breakage(ledger) or error, scores)
     # The rest is filled in later: past 15 names Python calls by way of a dict, at several times the price.
     made = CaseResult(
         case_id=case.id,
         status=status,
         scores={**scores},
-        ended=None if end is None else end.reason,
+        ended=reason,
         error=error,
         turns=len(trail.rounds),
         seconds=took,
@@ -250,14 +266,22 @@ def _kept_steps(ledger: Ledger) -> tuple[Step, ...]:
     return tuple(questions.trajectory(ledger, brief=True))
 
 
-def broken(case: Case, error: BaseException, phase: Phase = "system") -> CaseResult:
-    """The verdict on a case that could not even be played."""
+def broken(
+    case: Case,
+    error: BaseException,
+    phase: Phase = "system",
+    *,
+    metrics: Iterable[str] = (),
+) -> CaseResult:
+    """The verdict on a case that could not even be played; `metrics` would have measured it."""
+    problem = _described(error, phase)
     return CaseResult(
         case_id=case.id,
         name=case.name,
         tags=tuple(case.tags),
         status="error",
-        error=_described(error, phase),
+        scores=dict.fromkeys(metrics, problem.unmeasured),
+        error=problem,
         asked=case,
     )
 
@@ -281,10 +305,8 @@ def skipped(case: Case, why: str) -> CaseResult:
     )
 
 
-def _problem(end: RunEnded | None, scores: Mapping[str, Outcome]) -> Problem:
-    """What broke in a run that ended with an error, or that nothing measured to the end."""
-    if end is not None and end.reason == "error":
-        return Problem(end.phase or "system", end.error, end.error_type)
+def _problem(scores: Mapping[str, Outcome]) -> Problem:
+    """What broke in a run that nothing measured to the end."""
     if whys := _whys(scores, Unmeasured):
         return Problem(_whose(scores), whys, "Unmeasured")
     why = f" ({whys})" if (whys := _whys(scores, NotApplicable)) else ""
@@ -304,10 +326,9 @@ def _whys(scores: Mapping[str, Outcome], kind: type[Unmeasured] | type[NotApplic
 
 
 def _verdict(
-    end: RunEnded | None, error: Problem | None, scores: Mapping[str, Outcome]
+    reason: EndReason | None, error: Problem | None, scores: Mapping[str, Outcome]
 ) -> tuple[Status, Problem | None]:
     """The status of a run, and what broke in it if something did."""
-    reason = None if end is None else end.reason
     is_measured, is_met = False, True
     for outcome in scores.values():
         if isinstance(outcome, Score):
@@ -315,8 +336,8 @@ def _verdict(
         elif isinstance(outcome, Unmeasured):
             is_measured = False
             break
-    if error is None and (reason == "error" or not is_measured):
-        error = _problem(end, scores)
+    if error is None and not is_measured:
+        error = _problem(scores)
     # A run that broke proves nothing; a run that was cut short never passed, whatever it scored.
     if error is not None and (error.phase != "metric" or reason not in _LIMITS):
         return "error", error

@@ -44,6 +44,7 @@ from greenroom.errors import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics import as_metric
+from greenroom.results.breakage import breakage, unscored
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.checks import check_fence
@@ -172,7 +173,7 @@ class _Run:
                 served = ServedBackend(case.agent or self.agent, service.play, copy)
                 served.way_out = self.named.way_out
             except (GreenroomError, ValueError) as error:
-                return replace(broken(case, error), trial=trial)
+                return replace(broken(case, error, metrics=self.theirs.criteria), trial=trial)
             judging = _Judging(
                 metrics=ours,
                 seconds_per_metric=self.seconds_per_metric,
@@ -323,13 +324,17 @@ class _Judging(Measuring):
     service: _Service
     served: ServedBackend[InferenceResult]
 
+    def names(self, case: Case) -> list[str]:
+        """The names of all metrics, ours and google-adk's."""
+        return [*Measuring.names(self, _without_own(case)), *self.service.theirs.criteria]
+
     async def outcomes(
         self, case: Case, ledger: Ledger, judging: Ledger | None, on_event: OnEvent | None = None
     ) -> dict[str, Outcome]:
         """Every metric's outcome; no two have the same name."""
-        # All that is ours to measure is among `metrics`, the case's own and what it expects too.
-        asked = replace(case, metrics=(), implied=False)
-        own = await Measuring.outcomes(self, asked, ledger, judging, on_event)
+        own = await Measuring.outcomes(self, _without_own(case), ledger, judging, on_event)
+        if (broke := breakage(ledger)) is not None:
+            return own | unscored(self.service.theirs.criteria, broke.unmeasured)
         return own | await self._by_theirs()
 
     async def _by_theirs(self) -> dict[str, Outcome]:
@@ -347,3 +352,8 @@ class _Judging(Measuring):
 
     async def _judged(self) -> dict[str, Outcome]:
         return await self.service.judge(await self.served.over())
+
+
+def _without_own(case: Case) -> Case:
+    """All that is ours to measure is among the metrics of the run, the case's own too."""
+    return replace(case, metrics=(), implied=False)

@@ -9,11 +9,11 @@ from typing import TypeVar
 from greenroom.cases.case import Case
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome
-from greenroom.errors import FenceBreach, MetricRefused, MetricsHung
+from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, MetricsHung
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
-from greenroom.metrics.scoring import met, only_compares, score
+from greenroom.metrics.scoring import met, metrics_for, only_compares, score
 from greenroom.simulation.fence import enclose
 from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.watchdog import watched
@@ -42,6 +42,13 @@ class Measuring:
     def seconds_for(self, case: Case) -> float:
         """How long the metrics of a case may take, all together."""
         return self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
+
+    def names(self, case: Case) -> list[str]:
+        """The names of all that measures a run of `case`, as far as it can be used at all."""
+        try:
+            return list(metrics_for(case, self.metrics))
+        except GreenroomError:
+            return [metric.name for metric in self.metrics]
 
     def may_ask(self, case: Case) -> bool:
         """Whether measuring a run of `case` may ask models; what only compares does not."""

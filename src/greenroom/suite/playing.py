@@ -50,7 +50,15 @@ class Settings:
 
 async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
-    case = take.play.case
+    result = await _played(agent, take, settings)
+    if "on_metric_complete" in settings.hooks.ears:
+        for name, outcome in result.scores.items():
+            settings.hooks.metric_completed(take.play.case, name, outcome)
+    return result
+
+
+async def _played(agent: Any, take: Take, settings: Settings) -> CaseResult:
+    case, measuring = take.play.case, settings.measuring
     try:
         while True:
             if take.doubt:
@@ -67,9 +75,9 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
             if take.ledger is None or not went_back(take, ledger):
                 break
     except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
-        return broken(case, error)
+        return broken(case, error, metrics=measuring.names(case))
     failpoint("trial.played")
-    is_kept, measuring = settings.keep_ledgers, settings.measuring
+    is_kept = settings.keep_ledgers
     try:
         scores = measuring.at_once(case, ledger)
         if scores is None:
@@ -77,10 +85,8 @@ async def play_case(agent: Any, take: Take, settings: Settings) -> CaseResult:
             heard = heard_by(take.on_judging, take, settings)
             scores = await measuring.outcomes(case, ledger, judging, heard)
     except (Refusal, MetricsHung, BadInput) as error:
-        return unmeasured(case, ledger, error, judging=take.judged, keep_ledger=is_kept)
-    if "on_metric_complete" in settings.hooks.ears:
-        for name, outcome in scores.items():
-            settings.hooks.metric_completed(case, name, outcome)
+        names = measuring.names(case)
+        return unmeasured(case, ledger, error, names, judging=take.judged, keep_ledger=is_kept)
     return concluded(case, ledger, scores, judging=take.judged, keep_ledger=is_kept)
 
 

@@ -24,6 +24,7 @@ from greenroom.ledger.records import record
 from greenroom.ledger.redaction import clean_ids, is_redacted, redactor
 from greenroom.metrics import as_metric
 from greenroom.metrics.scoring import recorded_case
+from greenroom.results.breakage import breakage
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
 from greenroom.results.text import shown
@@ -185,13 +186,14 @@ class _Rescoring:
 
     async def _judged(self, before: CaseResult, ledger: Ledger) -> CaseResult:
         case, judging = self._case(before, ledger), Ledger()
-        if is_redacted(list(ledger)):
-            return unmeasured(case, ledger, _lost_secrets())
+        if breakage(ledger) is None and is_redacted(list(ledger)):
+            return unmeasured(case, ledger, _lost_secrets(), self.measuring.names(case))
         try:
             asked = judging if self.measuring.may_ask(case) else None
             scores = await self.measuring.outcomes(case, ledger, asked)
         except (Refusal, MetricsHung, BadInput) as error:
-            return unmeasured(case, ledger, error, judging=judging)
+            names = self.measuring.names(case)
+            return unmeasured(case, ledger, error, names, judging=judging)
         kept = self._kept(before, case, ledger)
         return concluded(case, ledger, {**kept, **scores}, judging=judging)
 

@@ -214,10 +214,13 @@ class Errand:
     def broke(self, error: GreenroomError) -> CaseResult:
         """The result of a trial that no worker could finish."""
         case = self.take.play.case
+        names = self.settings.measuring.names(case)
         if not len(self.ledger):
-            return broken(case, error)
+            return broken(case, error, metrics=names)
         if ended(self.ledger) is None:
             self.end(RunEnded(reason="error", phase=error.phase, **described(error)))
         keeps = self.settings.keep_ledgers
-        result = unmeasured(case, self.ledger, error, judging=self.judging, keep_ledger=keeps)
+        result = unmeasured(
+            case, self.ledger, error, names, judging=self.judging, keep_ledger=keeps
+        )
         return replace(result, notes=(*result.notes, *self.notes))

@@ -106,7 +106,8 @@ class Bench:
             result = await self._played(Play(position, case, order["trial"]), order, outbox)
             outbox.tell(DONE, position, _done(result, self.notes()))
         except (Exception, asyncio.CancelledError, Expired) as error:  # noqa: BLE001 - the trial's error
-            outbox.tell(DONE, position, _done(broken(case, error), []))
+            names = self.settings.measuring.names(case)
+            outbox.tell(DONE, position, _done(broken(case, error, metrics=names), []))
 
     async def _played(self, play: Play, order: dict[str, Any], outbox: Outbox) -> CaseResult:
         position = play.position

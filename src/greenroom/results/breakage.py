@@ -1,0 +1,57 @@
+"""What broke in a trial, and what that leaves of its scores.
+
+A trial that broke was not played to an end: that nothing forbidden was called, or that little was
+spent, says nothing of the agent. So every metric of it is `Unmeasured`, decided here and nowhere else.
+"""
+
+from collections.abc import Mapping
+
+from greenroom.cases.scores import Outcome, Unmeasured
+from greenroom.errors import Phase
+from greenroom.ledger import questions
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.records import record
+
+BROKE = "the trial broke: "
+"""How the reason begins that a metric of a broken trial has no score."""
+LEFT_OUT = Unmeasured("the trial was left out")
+"""What a metric of a skipped trial comes to, if something was measured before."""
+
+
+@record
+class Problem:
+    """What broke, and in whose hands."""
+
+    phase: Phase
+    message: str
+    type: str = ""
+
+    @property
+    def headline(self) -> str:
+        """What broke in one line."""
+        lines = [*self.message.strip().splitlines(), *self.type.strip().splitlines()]
+        return lines[0] if lines else f"an error of phase {self.phase}"
+
+    @property
+    def unmeasured(self) -> Unmeasured:
+        """What every metric of the trial comes to that broke by it."""
+        return Unmeasured(f"{BROKE}{self.headline}", self.phase)
+
+
+def breakage(ledger: Ledger) -> Problem | None:
+    """What broke while the trial was played; None if it came to an end, or is not over."""
+    end = questions.ended(ledger)
+    if end is None or end.reason != "error":
+        return None
+    return Problem(end.phase or "system", end.error, end.error_type)
+
+
+def unscored(outcomes: Mapping[str, object], why: Unmeasured) -> dict[str, Outcome]:
+    """These metrics without their scores, for this reason.
+
+    One that found out itself in whose hands the trial broke keeps its own words.
+    """
+    return {
+        name: found if isinstance(found, Unmeasured) and found.phase != "metric" else why
+        for name, found in outcomes.items()
+    }
