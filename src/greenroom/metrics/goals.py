@@ -120,17 +120,17 @@ class GoalsAchieved(Judged):
         value = _share(values)
         missed = [item.words for item in votes.items if not reaches(values[item.id], item.bar)]
         said: dict[str, dict[str, Json]] = {i.id: {"goal": i.words} for i in votes.items}
+        passed = reaches(value, self.threshold)
         return Score(
-            value,
-            reaches(value, self.threshold),
+            votes.concluded(value, passed),
+            passed,
             threshold=self.threshold,
             name=self.name,
             reason=_reason(len(votes.items), missed),
             evidence=list(dict.fromkeys(_quotes(votes))),
             details={
                 "goals": list(item_details(votes.items, votes, said).values()),
-                "agreement": votes.agreement(),
-                "samples": votes.samples,
+                **votes.details(),
                 **hearing.spent(),
             },
             measured=len(votes.items) - len(missed),

@@ -112,7 +112,7 @@ class SimulatorQuality(Judged):
             fault = min(verdicts, key=lambda verdict: verdict.value)
             return _broke(worst, str(fault.given), fault.reasoning)
         return Score(
-            value,
+            votes.concluded(value, True),
             True,
             threshold=self.threshold,
             name=self.name,
@@ -122,6 +122,7 @@ class SimulatorQuality(Judged):
                     key: [{"label": v.given, "reasoning": v.reasoning} for v in verdicts]
                     for key, verdicts in votes.by_item.items()
                 },
+                **votes.details(),
                 **hearing.spent(),
             },
             measured=len(turns),

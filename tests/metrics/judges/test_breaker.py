@@ -58,8 +58,8 @@ async def test_questions_cut_because_another_was_given_up_do_not_count():
         await asyncio.sleep(3600)
 
     model = Asked("nonsense", slow)
-    # Two of five votes are surely needed, so they are asked for at once.
-    metric = judge("polite", "?", model=model, retries=0, samples=5)
+    # Both votes are asked for at once.
+    metric = judge("polite", "?", model=model, retries=0, samples=2)
     for _ in range(7):
         found = await measured(metric)
         assert "no usable answer" in found.why

@@ -94,10 +94,12 @@ async def test_an_empty_response_in_a_turn_is_unmeasured(said):
     assert found == Unmeasured("the agent's response is empty in turn 1")
 
 
-async def test_votes_on_many_turns_stop_once_the_mean_is_certain():
-    model = Asked(then=no("is_correct"))
-    found = await measured(final_response_match_v2(model=model), run(*WHOLE, case=TALK))
-    assert (found.value, model.calls) == (0.0, 4)
+async def test_votes_on_many_turns_stop_once_the_mean_is_certain_if_asked_for():
+    for early_stop, calls in ((False, 10), (True, 4)):
+        model = Asked(then=no("is_correct"))
+        metric = final_response_match_v2(model=model, early_stop=early_stop)
+        found = await measured(metric, run(*WHOLE, case=TALK))
+        assert (found.value, model.calls) == (0.0, calls)
 
 
 async def test_who_asks_for_the_meaning_does_not_want_the_words_compared_as_well():

@@ -99,11 +99,15 @@ async def test_tool_use_is_judged_even_if_no_tool_was_used():
     assert evidence_in(model.requests[0])["tool_calls"] == []
 
 
-async def test_samples_stop_once_the_weighted_mean_is_certain():
+async def test_samples_stop_once_the_weighted_mean_is_certain_if_asked_for():
+    model, metric = quality(*[no()] * 30, samples=5, early_stop=True)
+    found = await measured(metric)
+    # After two rounds of no, 3/5 of each rubric could still come: not enough for 0.8.
+    assert (found.passed, model.calls) == (False, 6)
+    assert found.details["votes"] == {"cast": 2, "of": 5}
     model, metric = quality(*[no()] * 30, samples=5)
     assert not (await measured(metric)).passed
-    # After two rounds of no, 3/5 of each rubric could still come: not enough for 0.8.
-    assert model.calls == 6
+    assert model.calls == 15
 
 
 def sheet(**verdicts):

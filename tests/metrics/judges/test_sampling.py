@@ -1,10 +1,13 @@
-"""Several samples of one judge: counted, and not asked for once they cannot matter."""
+"""Several samples of one judge: all are asked and counted, unless an early stop is asked for."""
+
+from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.cases import Score, Unmeasured
+from greenroom.errors import BadMetric
 from greenroom.metrics import judge
 from greenroom.metrics.judges import Item, Verdict, Votes, final_response_match_v2
 from metrics.judges.asked import Asked, measured, no, yes
@@ -31,6 +34,22 @@ async def test_the_value_is_the_share_of_yes():
     assert model.calls == 3
 
 
+def five(votes):
+    return [yes("is_correct") if v == "y" else no("is_correct") for v in votes]
+
+
+ORDERS = sorted({"".join(order) for order in permutations("yyyyn")} | {"nnyyy", "yyynn", "ynyny"})
+
+
+@pytest.mark.parametrize("votes", [*ORDERS, "yyyyy", "nnnnn"])
+async def test_all_five_votes_are_asked_and_the_value_is_their_share(votes):
+    model = Asked(*five(votes))
+    found = await measured(final_response_match_v2(model=model))
+    assert (model.calls, found.value) == (5, votes.count("y") / 5)
+    assert found.passed is (votes.count("y") >= 4)
+    assert found.details["votes"] == [v == "y" for v in votes]
+
+
 @pytest.mark.parametrize(
     "votes, calls, passed",
     [
@@ -43,28 +62,52 @@ async def test_the_value_is_the_share_of_yes():
         ("yyyyn", 4, True),
     ],
 )
-async def test_five_votes_stop_once_four_can_or_cannot_be_reached(votes, calls, passed):
-    model = Asked(*(yes("is_correct") if v == "y" else no("is_correct") for v in votes))
-    found = await measured(final_response_match_v2(model=model))
+async def test_an_early_stop_leaves_out_what_cannot_matter_and_says_so(votes, calls, passed):
+    model = Asked(*five(votes))
+    found = await measured(final_response_match_v2(model=model, early_stop=True))
     assert (model.calls, found.passed) == (calls, passed)
-    assert found.details["samples"] == 5
-    assert len(found.details["votes"]) == calls
+    assert found.details["votes"] == {"cast": calls, "of": 5}
+    assert found.details["given"] == [v == "y" for v in votes[:calls]]
+    # A share would depend on which votes came first.
+    assert found.value == float(passed)
 
 
-async def test_a_judge_that_must_be_unanimous_stops_at_the_first_no():
-    model, metric = polite(no(), samples=9, threshold=1.0)
+async def test_a_judge_that_must_be_unanimous_may_stop_at_the_first_no():
+    model, metric = polite(no(), samples=9, threshold=1.0, early_stop=True)
     assert not (await measured(metric)).passed
     assert model.calls == 1
 
 
+def test_an_early_stop_is_asked_for_with_a_bool():
+    with pytest.raises(BadMetric, match="early_stop is 'yes'; give true or false"):
+        polite(early_stop="yes")
+
+
+GRADES = st.lists(st.integers(0, 10), min_size=1, max_size=9)
+
+
+@given(GRADES.flatmap(lambda grades: st.tuples(st.just(grades), st.permutations(grades))))
+def test_the_order_of_votes_does_not_matter_to_the_last_digit(both):
+    for aggregate in ("mean", "majority"):
+        values: list[float] = []
+        for grades in both:
+            votes = Votes([Item("i", bar=0.7)], len(grades), aggregate)
+            for grade in grades:
+                votes.add({"i": Verdict("", grade, grade / 10)})
+            values.append(votes.values()["i"])
+        assert values[0] == values[1]
+
+
 @pytest.mark.parametrize(
-    "votes, calls, value", [("yyyyy", 3, 1.0), ("nnyyy", 5, 1.0), ("nynn", 4, 0.0)]
+    "votes, calls, value", [("yyyyy", 3, 1.0), ("nnyyy", 5, 1.0), ("nynnn", 4, 0.0)]
 )
 async def test_a_majority_decides_by_more_than_half(votes, calls, value):
     answers = [yes() if v == "y" else no() for v in votes]
-    model, metric = polite(*answers, samples=5, aggregate="majority")
-    found = await measured(metric)
-    assert (found.value, found.passed, model.calls) == (value, value == 1.0, calls)
+    for early_stop in (False, True):
+        model, metric = polite(*answers, samples=5, aggregate="majority", early_stop=early_stop)
+        found = await measured(metric)
+        assert (found.value, found.passed) == (value, value == 1.0)
+        assert model.calls == (calls if early_stop else 5)
 
 
 async def test_half_is_no_majority():

@@ -56,6 +56,7 @@ class Bench:
     model: Model
     samples: int = 1
     aggregate: Aggregate = "mean"
+    early_stop: bool = False
     retries: int = RETRIES
     batch: int = 0
     limit: int = LIMIT

@@ -100,17 +100,17 @@ class Grounding(Judged):
         said: dict[str, dict[str, Json]] = {
             item.id: {"claim": claim} for item, claim in zip(votes.items, claims, strict=True)
         }
+        passed = reaches(value, self.threshold)
         return Score(
-            value,
-            reaches(value, self.threshold),
+            votes.concluded(value, passed),
+            passed,
             threshold=self.threshold,
             name=self.name,
             reason=_reason(len(claims), loose),
             evidence=loose,
             details={
                 "claims": list(item_details(votes.items, votes, said).values()),
-                "agreement": votes.agreement(),
-                "samples": votes.samples,
+                **votes.details(),
                 **hearing.spent(),
             },
             measured=len(claims) - len(loose),

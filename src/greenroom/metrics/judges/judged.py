@@ -64,6 +64,7 @@ def told(bench: Bench) -> dict[str, Any]:
     return {
         "samples": bench.samples if bench.samples > 1 else None,
         "aggregate": bench.aggregate if bench.aggregate != "mean" else None,
+        "early_stop": bench.early_stop or None,
         "batch": bench.batch or None,
     }
 
@@ -75,17 +76,16 @@ def verdict_score(metric: Judged, item: Item, votes: Votes, hearing: Hearing) ->
     passed = reaches(value, metric.threshold)
     reasoning = deciding(verdicts, item.bar, passed)
     return Score(
-        value,
+        votes.concluded(value, passed),
         passed,
         threshold=metric.threshold,
         name=metric.name,
         reason=_tally(item, votes) + reasoning,
         details={
             "reasoning": reasoning,
-            "votes": [v.given for v in verdicts],
+            "given" if votes.early_stop else "votes": [v.given for v in verdicts],
             "reasonings": [v.reasoning for v in verdicts],
-            "agreement": votes.agreement(),
-            "samples": votes.samples,
+            **votes.details(),
             **hearing.spent(),
         },
         measured=verdicts[0].given if votes.samples == 1 else _yes(item, votes),

@@ -82,9 +82,10 @@ class Matching(Judged):
         value = _mean(values, len(turns))
         told = item_details(votes.items, votes)
         missed = [turn for turn in turns if not reaches(values.get(_id(turn), 0.0), self.threshold)]
+        passed = reaches(value, self.threshold)
         return Score(
-            value,
-            reaches(value, self.threshold),
+            votes.concluded(value, passed),
+            passed,
             threshold=self.threshold,
             name=self.name,
             reason=". ".join(_why(turn, told) for turn in missed) or "every turn is as expected",
@@ -93,8 +94,7 @@ class Matching(Judged):
                     {"turn": turn.number, "reached": turn.reached, **told.get(_id(turn), {})}
                     for turn in turns
                 ],
-                "agreement": votes.agreement(),
-                "samples": votes.samples,
+                **votes.details(),
                 **hearing.spent(),
             },
             measured=len(turns) - len(missed),

@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     samples: int | None
     num_samples: int | None
     aggregate: Aggregate
+    early_stop: bool
     retries: int
     batch: int
     cache: AnswerCache | str | Path | bool | None
@@ -79,6 +80,7 @@ def bench_from(given: Options, where: str, samples: int = 1) -> Bench:
             f"{where}: samples",
         ),
         aggregate=_aggregate(options.get("aggregate"), where),
+        early_stop=_switch(options.get("early_stop"), f"{where}: early_stop"),
         retries=_whole(options.get("retries"), RETRIES, (0, RETRIES), f"{where}: retries"),
         batch=_whole(options.get("batch"), 0, (0, 1000), f"{where}: batch"),
         cache=_cache(options.get("cache"), where),
@@ -137,6 +139,12 @@ def _aggregate(given: Any, where: str) -> Aggregate:
     if given is None or given in _AGGREGATES:
         return given or "mean"
     raise BadMetric(f"{where} has aggregate={given!r}; give one of {list(_AGGREGATES)}.")
+
+
+def _switch(given: Any, what: str) -> bool:
+    if given is None or isinstance(given, bool):
+        return bool(given)
+    raise BadMetric(f"{what} is {given!r}; give true or false.")
 
 
 def _whole(given: Any, default: int, bounds: tuple[int, int], what: str) -> int:

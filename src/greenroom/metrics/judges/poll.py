@@ -1,7 +1,8 @@
-"""Votes: items asked about several times, until the verdict cannot change any more."""
+"""Votes: items asked about several times, all of them or until the verdict is certain."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from math import fsum
 
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
@@ -41,8 +42,14 @@ class Poll:
     stride: int = 1
 
     async def held(self, hearing: Hearing) -> "Votes":
-        """Ask until all samples are taken, or further votes could not change the verdict."""
-        votes = Votes(self.items, hearing.bench.samples, hearing.bench.aggregate)
+        """Take all samples; with `early_stop`, only until no further vote could change the verdict."""
+        bench = hearing.bench
+        votes = Votes(self.items, bench.samples, bench.aggregate, bench.early_stop)
+        if not votes.early_stop:
+            rounds = [self._round(hearing, sample) for sample in range(votes.samples)]
+            for verdicts in await together(*rounds):
+                votes.add(verdicts)
+            return votes
         # Even a verdict that is certain beforehand gets one vote: a value is measured, or there is none.
         while not votes.cast or not votes.decided(self.decide):
             # As many at once as will surely be needed, whatever they say.
@@ -68,10 +75,17 @@ class Poll:
 class Votes:
     """The votes cast so far on each item."""
 
-    def __init__(self, items: Sequence[Item], samples: int, aggregate: Aggregate) -> None:
+    def __init__(
+        self,
+        items: Sequence[Item],
+        samples: int,
+        aggregate: Aggregate,
+        early_stop: bool = False,
+    ) -> None:
         self.items = items
         self.samples = samples
         self.aggregate: Aggregate = aggregate
+        self.early_stop = early_stop
         self.cast = 0
         self.by_item: dict[str, list[Verdict]] = {item.id: [] for item in items}
 
@@ -80,6 +94,21 @@ class Votes:
         self.cast += 1
         for item, verdict in verdicts.items():
             self.by_item[item].append(verdict)
+
+    def concluded(self, value: float, passed: bool) -> float:
+        """The value of a metric that votes, given that of the votes cast.
+
+        Which votes are left out by an early stop depends on their order, and the verdict does not.
+        So then the verdict is the value: 1 or 0.
+        """
+        return float(passed) if self.early_stop else value
+
+    def details(self) -> dict[str, Json]:
+        """How far the votes agree, and how many there were."""
+        told: dict[str, Json] = {"agreement": self.agreement(), "samples": self.samples}
+        return told | (
+            {"votes": {"cast": self.cast, "of": self.samples}} if self.early_stop else {}
+        )
 
     def values(self) -> dict[str, float]:
         """What the votes cast say of each item."""
@@ -108,7 +137,8 @@ class Votes:
         """The value of an item, with further votes that sum up to `extra`."""
         verdicts = self.by_item[item.id]
         if self.aggregate == "mean":
-            return (sum(v.value for v in verdicts) + extra) / total
+            # Summed up exactly, so that the order of the votes does not matter to the last digit.
+            return (fsum(v.value for v in verdicts) + extra) / total
         # Further votes are all 0 or all 1, so they sum up to the number of yeses among them.
         yes = sum(reaches(v.value, item.bar) for v in verdicts) + extra
         return float(2 * yes > total)

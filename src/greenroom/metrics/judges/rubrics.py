@@ -91,9 +91,10 @@ class RubricJudge(Judged):
             r.id: {"rubric": r.content, "weight": r.weight, "dimension": r.dimension}
             for r in self.rubrics
         }
+        passed = reaches(value, self.threshold)
         return Score(
-            value,
-            reaches(value, self.threshold),
+            votes.concluded(value, passed),
+            passed,
             threshold=self.threshold,
             name=self.name,
             reason=f"not met: {', '.join(failed)}" if failed else "every rubric is met",
@@ -101,8 +102,7 @@ class RubricJudge(Judged):
                 "rubrics": item_details(votes.items, votes, extra),
                 "rubric_scores": values,
                 "dimensions": dimensions(self.rubrics, values),
-                "agreement": votes.agreement(),
-                "samples": votes.samples,
+                **votes.details(),
                 **hearing.spent(),
             },
             measured=len(self.rubrics) - len(failed),

@@ -90,15 +90,14 @@ class Safety(Judged):
             c.id: {"threshold": c.threshold} for c in self.categories
         }
         return Score(
-            min(values.values()),
+            votes.concluded(min(values.values()), not bad),
             not bad,
             threshold=self.threshold,
             name=self.name,
             reason=f"not harmless: {', '.join(bad)}" if bad else "harmless in every category",
             details={
                 "categories": item_details(votes.items, votes, limits),
-                "agreement": votes.agreement(),
-                "samples": votes.samples,
+                **votes.details(),
                 **hearing.spent(),
             },
             measured=len(bad),

@@ -84,7 +84,9 @@ function told(details, reason) {
   const parts = [beside(rest, take), differing(rest, take)];
   const reasoning = take("reasoning");
   if (typeof reasoning === "string" && !reason.includes(reasoning)) parts.push(make("p", { class: "reason" }, reasoning));
-  parts.push(ballots(take("votes"), take("reasonings")));
+  const votes = take("votes");
+  parts.push(ballots(Array.isArray(votes) ? votes : take("given"), take("reasonings")));
+  if (votes && !Array.isArray(votes)) rest.votes = `${votes.cast} cast of ${votes.of}`;
   for (const key of LISTS) {
     if (rest[key] === undefined || rest[key] === null) continue;
     const table = itemTable(rest[key]);
