@@ -3,6 +3,7 @@
 import json
 import socket
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from greenroom.models import ModelReply
 from greenroom.suite.measuring import Measuring
 from greenroom.suite.playing import Settings, play_case
 from greenroom.suite.plays import Play, Take
+from greenroom.suite.rescoring import rescore
 from greenroom.world.answers import AnswerCache
 
 HELLO = Agent("greeter", model=Scripted("Hello."))
@@ -193,3 +195,46 @@ async def test_a_metric_that_swallows_the_refusal_of_a_tool_measured_nothing():
     assert (result.status, result.measured, paid) == ("error", {}, [])
     assert result.error
     assert "a metric called the tool 'pay'" in result.error.message
+
+
+class Moody:
+    """A judge's model that changes its mind each time it is asked."""
+
+    name = "moody"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def respond(self, request, on_delta=None):
+        self.asked += 1
+        return ModelReply(json.dumps({"reasoning": "Hm.", "verdict": self.asked % 2 == 1}))
+
+
+def verdicts(report) -> list[bool]:
+    return [result.scores["kind"].passed for result in report.results]
+
+
+@pytest.mark.parametrize("kept_by", ["run", "judge"])
+async def test_a_kept_answer_belongs_to_its_trial(tmp_path, kept_by):
+    moody, cache = Moody(), AnswerCache(tmp_path)
+    own: dict[str, Any] = {"cache": cache} if kept_by == "judge" else {}
+    kind = judge("kind", "Was it kind?", model=moody, **own)
+    options: dict[str, Any] = {"metrics": [kind], "concurrency": 1}
+    options["cache"] = cache if kept_by == "run" else None
+    first = await evaluate(HELLO, [CASE], trials=2, **options)
+    assert (verdicts(first), moody.asked) == ([True, False], 2)
+    # The same trials again ask nobody, a third one does, and so does another case that says the same.
+    again = await evaluate(HELLO, [CASE], trials=2, **options)
+    assert (verdicts(again), moody.asked) == ([True, False], 2)
+    third = await evaluate(HELLO, [CASE], trials=3, **options)
+    assert (verdicts(third), moody.asked) == ([True, False, True], 3)
+    other = await evaluate(HELLO, [Case("other", says="Hi")], **options)
+    assert (verdicts(other), moody.asked) == ([False], 4)
+
+
+async def test_measured_anew_a_trial_finds_its_own_answer(tmp_path):
+    moody, cache = Moody(), AnswerCache(tmp_path)
+    kind = judge("kind", "Was it kind?", model=moody)
+    report = await evaluate(HELLO, [CASE], trials=2, metrics=[kind], concurrency=1, cache=cache)
+    again = await rescore(report, metrics=[kind], cache=cache)
+    assert (verdicts(again.report), moody.asked) == ([True, False], 2)

@@ -329,10 +329,15 @@ class _Judging(Measuring):
         return [*Measuring.names(self, _without_own(case)), *self.service.theirs.criteria]
 
     async def outcomes(
-        self, case: Case, ledger: Ledger, judging: Ledger | None, on_event: OnEvent | None = None
+        self,
+        case: Case,
+        ledger: Ledger,
+        judging: Ledger | None,
+        on_event: OnEvent | None = None,
+        trial: int = 1,
     ) -> dict[str, Outcome]:
         """Every metric's outcome; no two have the same name."""
-        own = await Measuring.outcomes(self, _without_own(case), ledger, judging, on_event)
+        own = await Measuring.outcomes(self, _without_own(case), ledger, judging, on_event, trial)
         if (broke := breakage(ledger)) is not None:
             return own | unscored(self.service.theirs.criteria, broke.unmeasured)
         return own | await self._by_theirs()

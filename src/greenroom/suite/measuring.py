@@ -66,6 +66,7 @@ class Measuring:
         ledger: Ledger,
         judging: Ledger | None,
         on_event: OnEvent | None = None,
+        trial: int = 1,
     ) -> Awaitable[dict[str, Outcome]]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
@@ -74,17 +75,21 @@ class Measuring:
         """
         if judging is None:
             return score(ledger, self.metrics, case, world=_NOWHERE)
-        return self._in_time(case, ledger, FencedWorld(judging, Latch(), on_event=on_event))
+        world = FencedWorld(judging, Latch(), on_event=on_event)
+        return self._in_time(case, ledger, world, f"{case.id}#{trial}")
 
-    async def _in_time(self, case: Case, ledger: Ledger, world: FencedWorld) -> dict[str, Outcome]:
+    async def _in_time(
+        self, case: Case, ledger: Ledger, world: FencedWorld, trial: str
+    ) -> dict[str, Outcome]:
         """Score, but not forever."""
         seconds = self.seconds_for(case)
         world.deadline = monotonic() + seconds
-        return await in_time(lambda: self._fenced(case, ledger, self._asked(world)), seconds)
+        asked = self._asked(world, trial)
+        return await in_time(lambda: self._fenced(case, ledger, asked), seconds)
 
-    def _asked(self, world: FencedWorld) -> World:
+    def _asked(self, world: FencedWorld, trial: str) -> World:
         """The world as metrics see it: with a memory, and with the cache if there is one."""
-        remembering = RememberingWorld(world)
+        remembering = RememberingWorld(world, trial)
         return remembering if self.cache is None else CachedWorld(remembering, self.cache)
 
     async def _fenced(self, case: Case, ledger: Ledger, world: World) -> dict[str, Outcome]:

@@ -83,7 +83,7 @@ async def _played(agent: Any, take: Take, settings: Settings) -> CaseResult:
         if scores is None:
             judging = take.judging if measuring.may_ask(case) else None
             heard = heard_by(take.on_judging, take, settings)
-            scores = await measuring.outcomes(case, ledger, judging, heard)
+            scores = await measuring.outcomes(case, ledger, judging, heard, take.play.trial)
     except (Refusal, MetricsHung, BadInput) as error:
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=take.judged, keep_ledger=is_kept)

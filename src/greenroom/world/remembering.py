@@ -14,13 +14,15 @@ from greenroom.world.world import World
 class RememberingWorld(Around):
     """Answers from its own ledger first, the same question as often as it was answered there.
 
-    It writes the digest of each question down, which is how an answer is found again.
+    It writes the digest of each question down, which is how an answer is found again. `trial` names
+    the trial that is asked about.
     """
 
-    __slots__ = ("_answers",)
+    __slots__ = ("_answers", "trial")
 
-    def __init__(self, inner: World) -> None:
+    def __init__(self, inner: World, trial: str = "") -> None:
         super().__init__(inner)
+        self.trial = trial
         self._answers = _answers_in(inner.ledger)
 
     async def call_model(
@@ -36,6 +38,15 @@ class RememberingWorld(Around):
         return ModelReply(
             known.text, known.calls, known.usage, known.cost, known.prices, known.model
         )
+
+
+def trial_of(world: World) -> str:
+    """The name of the trial that is asked about in a world; "" if nobody said."""
+    while isinstance(world, Around):
+        if isinstance(world, RememberingWorld):
+            return world.trial
+        world = world.inner
+    return ""
 
 
 def _answers_in(ledger: Ledger) -> dict[str, deque[ModelReplied]]:

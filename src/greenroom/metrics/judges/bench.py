@@ -27,6 +27,7 @@ from greenroom.metrics.judges.sealing import Seal, sealed
 from greenroom.models.model import Model, ModelReply, ModelRequest, model_name
 from greenroom.models.scripted import Scripted
 from greenroom.world.answers import AnswerCache, CachedWorld, answers_of, key_of, uncached
+from greenroom.world.remembering import trial_of
 from greenroom.world.world import World
 
 Aggregate = Literal["mean", "majority"]
@@ -152,7 +153,8 @@ class Hearing:
         if self._cache is None:
             return uncached(self._world)
         # An answer that needed a second asking is still the answer to the first.
-        key = key_of(request, sample, options_of(self.bench.model))
+        # An answer belongs to its trial: copied to another, it would be no evidence about that one.
+        key = key_of(request, sample, f"{trial_of(self._world)}\n{options_of(self.bench.model)}")
         return CachedWorld(self._world, self._cache, key=key, accepts=reading.accepts)
 
     def _request(
