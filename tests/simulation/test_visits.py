@@ -286,3 +286,33 @@ async def test_a_mock_of_a_tool_whose_bringer_never_ran_is_not_judged() -> None:
     desk = Agent("desk", model=Scripted("no need"), tools=[consult])
     ledger = await simulate(Case("c", "Hi", allow_tools=["consult"], mocks={"pay": 1}), desk)
     assert ended(ledger).reason == "completed"  # pyright: ignore[reportOptionalMemberAccess]
+
+
+async def test_a_tool_that_only_runs_another_agent_needs_no_name_and_can_be_mocked() -> None:
+    async def delegating(message: str) -> str:
+        host = tool_host(None, "helper")
+        assert host is not None
+        request = ToolRequest("", "helper", {}, "boss", delegates=True)
+        outcome = await host.call_tool(request, SealedBody(lambda _: seam()))
+        return str(outcome.value)
+
+    ledger = await simulate(Case("c", "Hi", mocks={"pay": "ok"}), delegating)
+    helper, pay_call = ledger.of(ToolCalled)
+    assert (helper.tool, helper.path) == ("helper", "@1/delegating/boss")
+    assert (pay_call.tool, pay_call.path) == ("pay", f"{helper.path}/call:{helper.call_id}")
+    refused = await simulate(Case("c", "Hi"), delegating)
+    assert ended(refused).error_type == "ToolRefused"  # pyright: ignore[reportOptionalMemberAccess]
+    mocked = await simulate(Case("c", "Hi", mocks={"helper": "ok"}), delegating)
+    assert [c.tool for c in mocked.of(ToolCalled)] == ["helper"]
+    assert ACTED == []
+
+
+async def test_what_a_host_refuses_ends_the_trial_though_the_code_around_swallows_it() -> None:
+    async def swallowing(message: str) -> str:
+        host = tool_host(None, "search")
+        assert host is not None
+        host.refuse(ToolRefused("it runs at the provider"))
+        return "fine"
+
+    ledger = await simulate(Case("c", "Hi"), swallowing)
+    assert ended(ledger).error == "it runs at the provider"  # pyright: ignore[reportOptionalMemberAccess]

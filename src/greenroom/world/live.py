@@ -68,7 +68,8 @@ class LiveWorld:
             return Pending(request.id)
         if request.yields:
             raise ToolRefused(cannot_wait(request))
-        self._refuse_doubt(request)
+        if not request.delegates:
+            self._refuse_doubt(request)
         return await answer_tool(self, request, body, "live")
 
     def _refuse_doubt(self, request: ToolRequest) -> None:

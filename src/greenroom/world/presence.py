@@ -8,6 +8,7 @@ Lower rooms only ask; whoever opens rehearsals says how the host is found.
 from collections.abc import Callable
 from typing import Protocol
 
+from greenroom.errors import GreenroomError
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import Returned, ToolBody, ToolRequest
 
@@ -22,7 +23,18 @@ class Host(Protocol):
         ...
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned:
-        """The tool's answer; path, number and, if it must, the id are the host's to fill in."""
+        """The tool's answer; number and, if it must, the id are the host's to fill in.
+
+        The request's path is the calling agent's name, or "": the host says where that stands.
+        """
+        ...
+
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Let this error end the trial, whoever swallows it; given back to be raised."""
+        ...
+
+    def new_id(self, *parts: object) -> str:
+        """An id that is the same whenever the same run comes to the same place."""
         ...
 
     def begin(self, place: str) -> None:

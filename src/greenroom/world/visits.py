@@ -67,13 +67,13 @@ class Visits:
         try:
             return await self.world.call_model(asked, body, on_delta)
         except GreenroomError as error:
-            self._keep(error)
+            self.refuse(error)
             raise
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned:
         """The recorded answer to this call at this place, else the World's."""
         self._go_on()
-        path = self._path()
+        path = self._path(request.path)
         args: dict[str, Json] = plain(dict(request.args), f"arguments of {request.tool!r}")
         with self._lock:
             call_id = self._call_id(path, request, args)
@@ -85,19 +85,24 @@ class Visits:
         try:
             outcome = await self.world.call_tool(asked, body)
         except GreenroomError as error:
-            self._keep(error)
+            self.refuse(error)
             raise
         assert isinstance(outcome, Returned), "the World never lets a visit wait"
         return outcome
+
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Let this error end the trial, whoever swallows it; given back to be raised."""
+        self.broke = self.broke or error
+        return error
+
+    def new_id(self, *parts: object) -> str:
+        """An id that is the same whenever the same run comes to the same place."""
+        return self.world.new_id(*parts)
 
     def _go_on(self) -> None:
         """After an error of ours nothing is asked any more: it would only go on in vain."""
         if self.broke is not None:
             raise self.broke
-
-    def _keep(self, error: GreenroomError) -> GreenroomError:
-        self.broke = self.broke or error
-        return error
 
     def _path(self, node: str = "") -> str:
         place = place_here() or self._place
@@ -132,7 +137,7 @@ class Visits:
             case ModelFailed(error=error, error_type=error_type):
                 kind: Any = getattr(errors, error_type, None)
                 if isinstance(kind, type) and issubclass(kind, GreenroomError):
-                    raise self._keep(errors.FailedBefore(error, error_type, kind.phase))
+                    raise self.refuse(errors.FailedBefore(error, error_type, kind.phase))
                 raise RecordedFailure(error, error_type)
             case _:
                 return None

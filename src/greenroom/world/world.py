@@ -33,6 +33,8 @@ class ToolRequest:
     """How many calls of this tool came before; the World fills it in."""
     visits: bool = False
     """Whether the caller runs inside something else, where no user can be asked."""
+    delegates: bool = False
+    """Whether the tool only runs another agent, whose own calls are asked for one by one."""
 
 
 @record
