@@ -601,7 +601,10 @@ def test_an_agent_that_broke_then_is_no_failure_to_measure_now(greenroom, shop, 
     author(
         """
     agent = clerk(RuntimeError("out of order"))
-    cases = [Case("a", "Hi", metrics=[contains("Hello")])]
+    cases = [
+        Case("a", "Hi", metrics=[contains("Hello")]),
+        Case("b", "Hi", metrics=[contains("Hello")], agent=clerk("Hello.")),
+    ]
     """,
         "odd.py",
     )

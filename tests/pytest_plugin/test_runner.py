@@ -1,11 +1,21 @@
 """The runner: rehearsals one call at a time, and results by the names its users know."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from greenroom import Agent, Case, Expect, Scripted, SimulatedUser, call, step, tool
+from greenroom import (
+    Agent,
+    Case,
+    Expect,
+    Scripted,
+    SimulatedUser,
+    call,
+    step,
+    tool,
+)
 from greenroom.apps.pytest_plugin import EvalRunner, load_test_file
 from greenroom.errors import BadFile, GreenroomError
 
@@ -86,6 +96,70 @@ def test_a_score_that_nobody_measured_is_no_number(eval_runner: EvalRunner) -> N
     result = eval_runner.run_single("Tokyo?", contains="sunny")
     with pytest.raises(GreenroomError, match="has no trajectory score"):
         _ = result.trajectory_score
+
+
+def down() -> Agent:
+    model = Scripted(then=ConnectionError("no route to the provider"))
+    return Agent("weather", model=model, tools=[get_weather])
+
+
+SILENT = SimulatedUser("Terse", model=Scripted(then=ValueError("the line is dead")))
+
+
+@pytest.mark.parametrize(
+    "runner, case, why",
+    [
+        (EvalRunner(down()), Case("a", "Tokyo?"), "no route to the provider"),
+        (EvalRunner(weather()), Case("a", "Tokyo?"), "'get_weather' was called"),
+        (
+            EvalRunner(weather(), mocks={"get_weather": "sunny"}),
+            Case("a", "Tokyo?", user=SILENT),
+            "the line is dead",
+        ),
+        (EvalRunner(weather()), Case("a", "Tokyo?", mocks={"no_such_tool": 1}), "no_such_tool"),
+    ],
+    ids=["agent", "system", "user_agent", "not played"],
+)
+def test_a_trial_that_broke_has_no_score_and_says_why(
+    runner: EvalRunner, case: Case, why: str
+) -> None:
+    result = runner.run_single(replace(case, expect=Expect(tools=[])))
+    assert (result.passed, result.status) == (False, "error"), result
+    assert (result.trajectory_score, result.score, result.scores) == (None, None, {})
+    assert why in repr(result)
+
+
+def test_a_test_that_asserts_on_a_broken_trial_shows_what_broke(pytester) -> None:
+    pytester.makepyfile(
+        """
+        from greenroom import Agent, Scripted
+        from greenroom.apps.pytest_plugin import EvalRunner
+
+        def ask():
+            model = Scripted(then=ConnectionError("no route to the provider"))
+            return EvalRunner(Agent("a", model=model)).run_single("Hi", expected_tools=[])
+
+        def test_passed():
+            assert ask().passed
+
+        def test_equal():
+            assert ask().trajectory_score == 1.0
+
+        def test_greater():
+            assert ask().trajectory_score >= 0.8
+
+        def test_mean():
+            assert ask().score > 0.5
+        """
+    )
+    result = pytester.runpytest("-q", "--tb=short")
+    result.assert_outcomes(failed=4)
+    assert result.stdout.str().count("agent: ") >= 4
+    result.stdout.fnmatch_lines(["*assert None == 1.0*", "*where None = <EvalResult of 'single'*"])
+    told = result.stdout.str().split("short test summary")[0]
+    parts = told.split("____ test_")[1:]
+    assert len(parts) == 4
+    assert all("no route to the provider" in part for part in parts)
 
 
 class ToneEvaluator:

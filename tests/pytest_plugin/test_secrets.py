@@ -68,7 +68,7 @@ def test_runner():
     assert [repr(result) for result in results] == [str(result) for result in results]
 
 def test_score():
-    EvalRunner("agent.py").run("secret.eval.yaml")[1].trajectory_score
+    assert EvalRunner("agent.py").run("secret.eval.yaml")[1].trajectory_score == 1.0
 """
 
 

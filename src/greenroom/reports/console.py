@@ -1,7 +1,7 @@
 """A report for a terminal: the table, each metric, why cases did not pass, and the counts."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import ClassVar, Literal
@@ -108,11 +108,15 @@ class ConsoleReport:
             self.terminal.say(note, indent=2)
 
     def _scores(self, result: CaseResult) -> None:
-        for name, outcome in result.scores.items():
-            if self.detail == "all" or not _is_fine(outcome):
-                label = shown_outcome(outcome, self.terminal)
-                reason = plain(styled(name, "bold"), ": ", _why(outcome))
-                self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
+        told = {
+            name: outcome
+            for name, outcome in result.scores.items()
+            if self.detail == "all" or not _is_fine(outcome)
+        }
+        for outcome, names in _together(told):
+            label = shown_outcome(outcome, self.terminal)
+            reason = plain(styled(", ".join(names), "bold"), ": ", _why(outcome))
+            self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
 
     def _differences(self, result: CaseResult) -> None:
         """What was expected beside what came."""
@@ -150,6 +154,19 @@ class ConsoleText:
         page = StringIO()
         ConsoleReport(Terminal(page, width=_PAGE)).show(report, baseline=baseline)
         return page.getvalue()
+
+
+def _together(told: Mapping[str, Outcome]) -> Iterator[tuple[Outcome, list[str]]]:
+    """The outcomes with their metrics; what one event kept several from measuring is said once."""
+    unmeasured: dict[Outcome, list[str]] = {}
+    for name, outcome in told.items():
+        if isinstance(outcome, Unmeasured):
+            unmeasured.setdefault(outcome, []).append(name)
+    for name, outcome in told.items():
+        if not isinstance(outcome, Unmeasured):
+            yield outcome, [name]
+        elif names := unmeasured.pop(outcome, []):
+            yield outcome, names
 
 
 def _is_fine(outcome: Outcome) -> bool:

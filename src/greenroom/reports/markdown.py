@@ -12,7 +12,7 @@ from greenroom.results.comparison_text import TOLD, certainty
 from greenroom.results.redaction import redacted
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import how_many, reasons, repeats
+from greenroom.results.text import how_many, number_of, reasons, repeats
 
 LIMIT = 65_536
 """GitHub takes no longer comment. It is kept in bytes, which are never fewer than characters."""
@@ -179,7 +179,9 @@ def _tags(report: Report) -> str:
     for tag in found:
         rate = "–" if tag.pass_rate is None else rate_text(tag.pass_rate, tag.interval)
         cost = [] if not report.models else ["unknown" if tag.cost is None else dollars(tag.cost)]
-        rows.append([inline(tag.tag), f"{tag.passed} of {tag.total}", rate, *cost])
+        errors = f", {number_of(tag.counts.errors, 'error')}" if tag.counts.errors else ""
+        of = f"{tag.passed} of {tag.counts.evaluated}{errors}"
+        rows.append([inline(tag.tag), of, rate, *cost])
     columns = ["tag", "passed", "pass rate", *(["cost"] if report.models else [])]
     return _folded("By tag", _table(columns, rows, "tags")) if rows else ""
 

@@ -93,8 +93,10 @@ def shown_outcome(outcome: Outcome, terminal: Terminal) -> Text:
 def _counted(result: CaseResult, terminal: Terminal) -> Text:
     measured = result.measured.values()
     good = sum(score.passed for score in measured)
-    words = Text(f"{good} of {len(measured)} {_mark(True, terminal)}")
     unmeasured = sum(isinstance(outcome, Unmeasured) for outcome in result.scores.values())
+    if unmeasured and not measured:
+        return Text(f"{unmeasured} unmeasured", "yellow")
+    words = Text(f"{good} of {len(measured)} {_mark(True, terminal)}")
     return words.append(f", {unmeasured} unmeasured", "yellow") if unmeasured else words
 
 

@@ -38,6 +38,9 @@ def rescore_run(
     broke = _unmeasured(found.report)
     if broke:
         raise Stopped(f"could not be measured anew: {', '.join(broke)}", RUN_ERRORS)
+    if not found.report.summary.evaluated:
+        why = "no trial of this run can be measured: each of them broke or was left out."
+        raise Stopped(why, RUN_ERRORS)
     return PASSED
 
 
@@ -46,7 +49,10 @@ def _unmeasured(report: Report) -> list[str]:
     return [
         result.label
         for result in report
-        if result.status == "error" and result.error and result.error.phase in _MEASURING
+        if result.status == "error"
+        and result.ended != "error"
+        and result.error
+        and result.error.phase in _MEASURING
     ]
 
 

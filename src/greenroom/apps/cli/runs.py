@@ -64,6 +64,7 @@ def _data(run: Run, cost: float | None) -> dict[str, Json]:
         "done": run.done,
         "total": run.total,
         "counts": dict(run.counts),
+        "errors": _counts(run).errors,
         "pass_rate": _counts(run).pass_rate,
         "cost": cost,
     }
@@ -75,10 +76,11 @@ def _table(found: Sequence[Run], spent: Mapping[str, float | None]) -> Table:
     )
     for name in ("run", "began", "set", "agent", "status"):
         table.add_column(name, overflow="fold", no_wrap=name in ("run", "began"))
-    for name in ("done", "passing", "cost"):
+    for name in ("done", "errors", "passing", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for run in found:
-        rate, cost = _counts(run).pass_rate, spent[run.id]
+        counts, cost = _counts(run), spent[run.id]
+        rate, errors = counts.pass_rate, counts.errors
         told = redactor().value([run.plan.name, run.plan.agent])
         table.add_row(
             run.id,
@@ -86,6 +88,7 @@ def _table(found: Sequence[Run], spent: Mapping[str, float | None]) -> Table:
             *(styled(str(word) or "–", "") for word in told),
             styled(run.status, _STYLES[run.status]),
             f"{run.done}/{run.total}",
+            styled(str(errors), "bold red" if errors else "dim"),
             "–" if rate is None else percent(rate),
             _price(cost),
         )

@@ -1,6 +1,6 @@
 """`EvalRunner`: rehearsals one call at a time, for tests written in that style."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,14 @@ from greenroom.cases.case import Case, Expect, Stop
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.loading import read_evalset
 from greenroom.cases.parts import MetricLike
-from greenroom.cases.scores import Outcome, Score
+from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.cases.users import SimulatedUser
 from greenroom.errors import GreenroomError
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import without_secrets
 from greenroom.reports.failure import failure_text
+from greenroom.reports.words import printable
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.users import with_user_model
@@ -69,21 +70,33 @@ class EvalResult:
         return {name: score.value for name, score in self.result.measured.items()}
 
     @property
-    def score(self) -> float:
-        """The mean of all metrics; an error if none of them could measure."""
-        values = list(self.scores.values())
-        if not values:
-            raise self._unknown("score")
-        return sum(values) / len(values)
+    def score(self) -> float | None:
+        """The mean of all metrics; None if something broke before any of them could measure.
+
+        An error if no metric was asked.
+        """
+        if values := list(self.scores.values()):
+            return sum(values) / len(values)
+        return self._unmeasured("score", self.result.scores)
 
     @property
-    def trajectory_score(self) -> float:
-        """How far the tool calls were the expected ones; an error if nobody measured that."""
-        for name in _TRAJECTORY:
-            found: Outcome | None = self.result.scores.get(name)
+    def trajectory_score(self) -> float | None:
+        """How far the tool calls were the expected ones; None if what would have told broke.
+
+        An error if no metric was asked.
+        """
+        known = self.result.scores
+        outcomes = {name: known[name] for name in _TRAJECTORY if name in known}
+        for found in outcomes.values():
             if isinstance(found, Score):
                 return found.value
-        raise self._unknown("trajectory score")
+        return self._unmeasured("trajectory score", outcomes)
+
+    def _unmeasured(self, what: str, outcomes: Mapping[str, Outcome]) -> None:
+        """None stands for what broke; a number that nobody asked for is a mistake of the test."""
+        has_broken = any(isinstance(found, Unmeasured) for found in outcomes.values())
+        if not self.result.broke and not has_broken:
+            raise self._unknown(what)
 
     def _unknown(self, what: str) -> GreenroomError:
         return GreenroomError(f"case {self._case_id!r} has no {what}:\n{self}")
@@ -92,7 +105,10 @@ class EvalResult:
         return failure_text(self.result)
 
     def __repr__(self) -> str:
-        return f"<EvalResult of {self._case_id!r}: {self.result.status}>"
+        # What pytest shows where a test asserts on this result: a number that is None says no reason.
+        error = self.result.error
+        why = "" if error is None else printable(f", {error.phase}: {error.headline}")
+        return f"<EvalResult of {self._case_id!r}: {self.result.status}{why}>"
 
     @property
     def _case_id(self) -> str:
