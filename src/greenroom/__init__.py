@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     )
     from greenroom.errors import GreenroomError
     from greenroom.ledger import Ledger, call, with_state_change
-    from greenroom.metrics import metric, score
+    from greenroom.metrics import metric
     from greenroom.models import Scripted
     from greenroom.results import Report
     from greenroom.simulation import Bridge, UserAgents, simulate
-    from greenroom.suite import evaluate, rehearse
+    from greenroom.suite import evaluate, rehearse, score
 
 __version__ = "0.1.0"
 
@@ -50,11 +50,11 @@ _ROOMS = {
     ),
     "greenroom.errors": ("GreenroomError",),
     "greenroom.ledger": ("Ledger", "call", "with_state_change"),
-    "greenroom.metrics": ("metric", "score"),
+    "greenroom.metrics": ("metric",),
     "greenroom.models": ("Scripted",),
     "greenroom.results": ("Report",),
     "greenroom.simulation": ("Bridge", "UserAgents", "simulate"),
-    "greenroom.suite": ("evaluate", "rehearse"),
+    "greenroom.suite": ("evaluate", "rehearse", "score"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -14,6 +14,7 @@ GreenroomError
 ├── Refusal                     safety said no; latches, and ends the case
 │   ├── ToolRefused             a tool without a mock (the gate)
 │   ├── MetricRefused           a metric that tried to act instead of look
+│   ├── HookRefused             a hook that called a tool
 │   ├── FenceBreach             a connection, look-up or process (the fence)
 │   └── FenceNotHeld            the fence cannot stand here, and nobody allowed that
 ├── StoreFailed                 the store of runs cannot be read or written
@@ -104,6 +105,10 @@ class MetricRefused(Refusal):
     """A metric tried to act instead of look."""
 
     phase: ClassVar[Phase] = "metric"
+
+
+class HookRefused(Refusal):
+    """A hook called a tool instead of looking on."""
 
 
 class FenceBreach(Refusal, PermissionError):

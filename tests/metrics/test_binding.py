@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger, Usage, call
 from greenroom.ledger.records import fill
-from greenroom.metrics import as_metric, metric, score
+from greenroom.metrics import as_metric, metric
 from greenroom.metrics import binding as table
 from metrics.runs import agent, changed, replied, run, tool, user, weather
 

@@ -5,14 +5,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger import Ledger, ToolCalled
-from greenroom.metrics import (
-    called,
-    forbidden_calls,
-    score,
-)
+from greenroom.metrics import called, forbidden_calls
 from metrics.runs import (
     run,
     tool,

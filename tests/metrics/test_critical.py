@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Scripted, evaluate, simulate, step
+from greenroom import Agent, Case, Scripted, evaluate, score, simulate, step
 from greenroom.cases import Criterion
 from greenroom.cases.config import read_config
 from greenroom.cases.criteria import criterion_data, criterion_from
 from greenroom.cases.scores import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadMetric
-from greenroom.metrics import as_metric, metric, score
+from greenroom.metrics import as_metric, metric
 from greenroom.metrics.critical import is_critical
 
 AGENT = step(lambda: "Done.")

@@ -4,14 +4,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case
 from greenroom.errors import BadMetric
 from greenroom.ledger import AgentSaid, Ledger, Noted, ToolCalled
-from greenroom.metrics import (
-    event_count,
-    score,
-    turns_within,
-)
+from greenroom.metrics import event_count, turns_within
 from metrics.runs import (
     agent,
     answered,

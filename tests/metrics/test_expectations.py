@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.ledger import AgentSaid, Event, Ledger, ToolCalled, call
-from greenroom.metrics import metric, score
+from greenroom.metrics import metric
 from greenroom.metrics.expectations import ExpectedTools
 from metrics.runs import agent, answered, answered_tool, changed, run, tool, user
 

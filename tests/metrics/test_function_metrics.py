@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadMetric
-from greenroom.metrics import as_metric, called, metric, score
+from greenroom.metrics import as_metric, called, metric
 from metrics.runs import weather
 
 

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Turn, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import AgentSaid, Event, Ledger, ModelReplied
-from greenroom.metrics import intermediate_responses, score
+from greenroom.metrics import intermediate_responses
 from metrics.runs import agent, run, tool, user
 
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
-from greenroom.metrics import reference_recall, response_match_score, rouge, score
+from greenroom.metrics import reference_recall, response_match_score, rouge
 from metrics.runs import agent, run, user
 
 REFERENCE = "The refund was sent to your card"

@@ -5,16 +5,12 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
 from greenroom.ledger.records import fill
-from greenroom.metrics import (
-    completed_within,
-    cost_within,
-    score,
-    tokens_within,
-)
+from greenroom.metrics import completed_within, cost_within, tokens_within
 from metrics.runs import (
     agent,
     replied,

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Score
 from greenroom.ledger import ToolCalled
 from greenroom.metrics import (
@@ -14,7 +15,6 @@ from greenroom.metrics import (
     event_count,
     exact,
     matches,
-    score,
     state_is,
 )
 from metrics.runs import (

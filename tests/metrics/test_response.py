@@ -5,15 +5,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
-from greenroom.metrics import (
-    contains,
-    exact,
-    matches,
-    score,
-)
+from greenroom.metrics import contains, exact, matches
 from metrics.runs import (
     agent,
     run,

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
+from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadMetric
-from greenroom.metrics import json_schema, score
+from greenroom.metrics import json_schema
 from greenroom.metrics.schema import read_schema
 from metrics.runs import agent, run, user
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
-from greenroom.errors import BadLedger, BadMetric, FenceBreach, ToolRefused
+from greenroom.errors import BadLedger, BadMetric, FenceBreach, Refusal, ToolRefused
 from greenroom.ledger import Ledger, RunStarted, call
-from greenroom.metrics import called, contains, metric, score
+from greenroom.metrics import called, contains, metric
 from greenroom.world import LiveWorld
 from metrics.runs import agent, changed, run, tool, user, weather
 
@@ -63,7 +64,7 @@ async def test_an_error_without_a_message_is_called_by_its_name():
 
 @pytest.mark.parametrize("refusal", [FenceBreach("no network"), ToolRefused("no mock")])
 async def test_a_refusal_is_never_swallowed(refusal):
-    with pytest.raises(type(refusal)):
+    with pytest.raises(Refusal, match=str(refusal)):
         await score(weather(), [broken(refusal)])
 
 

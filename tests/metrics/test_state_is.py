@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger import Ledger
-from greenroom.metrics import (
-    score,
-    state_is,
-)
+from greenroom.metrics import state_is
 from metrics.runs import (
     changed,
     run,

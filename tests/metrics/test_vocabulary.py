@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
-from greenroom.metrics import contains, keywords, score, tone
+from greenroom.metrics import contains, keywords, tone
 from metrics.runs import agent, run, user
 
 REFUND = run(

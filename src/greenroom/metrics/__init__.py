@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from greenroom.metrics.nodes import node_sequence
     from greenroom.metrics.registry import criterion_names
     from greenroom.metrics.response import contains, exact, matches
-    from greenroom.metrics.scoring import score
     from greenroom.metrics.simulator import simulator_quality
     from greenroom.metrics.state import state_is, state_matches
     from greenroom.metrics.structured import json_schema
@@ -68,7 +67,6 @@ _FILES = {
     "nodes": ("node_sequence",),
     "registry": ("criterion_names",),
     "response": ("contains", "exact", "matches"),
-    "scoring": ("score",),
     "simulator": ("simulator_quality",),
     "state": ("state_is", "state_matches"),
     "structured": ("json_schema",),
@@ -113,7 +111,6 @@ __all__ = [
     "rubric_based_final_response_quality_v1",
     "rubric_based_tool_use_quality_v1",
     "safety_v1",
-    "score",
     "simulator_quality",
     "state_is",
     "state_matches",

@@ -16,7 +16,7 @@ from greenroom.reports.transcript import LONGEST, LeftOut, Line, abridged, trans
 from greenroom.reports.words import duration, shortened
 from greenroom.results.comparison import compare
 from greenroom.results.redaction import redacted
-from greenroom.results.report import Report
+from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import counted, how_many, repeats
 
@@ -55,7 +55,8 @@ class ConsoleReport:
             self._skipped(report)
         self.terminal.say(totals(report))
         for note in report.notes:
-            self.terminal.say(styled("note: ", "yellow"), note)
+            is_fault = note.startswith(FAULT)
+            self.terminal.say(styled("" if is_fault else "note: ", "yellow"), note)
         if baseline is not None:
             self.terminal.say(str(compare(baseline, report)))
 

@@ -84,6 +84,8 @@ class Gate:
 
     def _missed(self, report: Report, baseline: Report | None) -> Iterator[Missed]:
         summary = report.summary
+        if faults := report.faults:
+            yield Missed("errors", "; ".join(faults))
         if summary.errors > self.max_errors:
             yield Missed("errors", _errors(report, self.max_errors))
         elif why := self._too_low(report):

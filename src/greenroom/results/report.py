@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 REPORT_FILE = "eval_report.json"
 UNFINISHED = "the run is not finished"
 """How the note begins that a run in the store has trials left to play."""
+FAULT = "fault of the run: "
+"""How the note begins that something was refused which no trial answers for."""
 
 
 def new_report_id() -> str:
@@ -90,8 +92,13 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every case passed, and there was at least one."""
-        return bool(self.results) and all(result.passed for result in self.results)
+        """Whether every case passed, there was at least one, and nothing else was refused."""
+        return bool(self.results) and all(r.passed for r in self.results) and not self.faults
+
+    @property
+    def faults(self) -> list[str]:
+        """What was refused and belongs to no trial: with one, the run proves nothing."""
+        return [note for note in self.notes if note.startswith(FAULT)]
 
     @property
     def summary(self) -> Summary:

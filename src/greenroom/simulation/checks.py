@@ -3,8 +3,8 @@
 import asyncio
 
 from greenroom.backends.backend import Backend
-from greenroom.errors import BadAgent, FenceNotHeld
-from greenroom.simulation.fence import not_held
+from greenroom.errors import BadAgent, BadCase, FenceNotHeld
+from greenroom.simulation.fence import answerable, not_held
 
 
 def check_fence() -> None:
@@ -14,6 +14,16 @@ def check_fence() -> None:
         raise FenceNotHeld(
             f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
             f"allow_unfenced=True to go on with the gate alone."
+        )
+
+
+def check_outermost() -> None:
+    """Refuse a rehearsal inside another: its cases would answer to two gates at once."""
+    around = answerable()
+    if around is not None:
+        raise BadCase(
+            f"a rehearsal was begun inside case {around.name!r}. Rehearse from outside, and hand over "
+            f"the agent that the case is about."
         )
 
 

@@ -44,7 +44,7 @@ from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, started, turns
 from greenroom.ledger.records import record
 from greenroom.simulation.answering import Audience, Reply
-from greenroom.simulation.checks import check_fence, check_opaque
+from greenroom.simulation.checks import check_fence, check_opaque, check_outermost
 from greenroom.simulation.fence import Breach, Enclosure, passage, put_up
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld
 from greenroom.simulation.mock_names import check_names, check_names_after
@@ -114,6 +114,7 @@ async def simulate(
     and with the error if it broke. `allow_unfenced` plays where the fence cannot hold, and
     `allow_opaque` an agent whose tools run where no gate can see them.
     """
+    check_outermost()
     if not allow_unfenced:
         check_fence()
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)

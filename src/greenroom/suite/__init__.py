@@ -5,6 +5,7 @@ from greenroom.suite.cancelling import Cancel
 from greenroom.suite.evaluation import evaluate, rehearse, stream
 from greenroom.suite.options import Options
 from greenroom.suite.references import load_agent, load_cases
+from greenroom.suite.scoring import score
 
 __all__ = [
     "Batch",
@@ -14,6 +15,7 @@ __all__ = [
     "load_agent",
     "load_cases",
     "rehearse",
+    "score",
     "simulate_all",
     "stream",
 ]

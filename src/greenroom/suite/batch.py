@@ -10,11 +10,13 @@ from greenroom.cases.case import Case
 from greenroom.errors import BadInput
 from greenroom.ledger.records import record
 from greenroom.simulation.checks import check_fence, check_opaque
+from greenroom.simulation.fence import strays
 from greenroom.simulation.stage import simulate
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
 from greenroom.simulation.watchdog import vigil
 from greenroom.suite.collecting import Collecting
+from greenroom.suite.fencing import refused
 from greenroom.suite.playing import CONCURRENCY
 from greenroom.suite.preparing import Cases
 from greenroom.suite.references import as_evalset, load_agent
@@ -28,6 +30,8 @@ class Batch:
 
     simulations: Sequence[Simulation]
     notes: Sequence[str] = field(default=())
+    faults: Sequence[str] = field(default=())
+    """What was refused and belongs to no conversation."""
 
     @property
     def played(self) -> Sequence[Simulation]:
@@ -89,14 +93,15 @@ async def simulate_all(
     if backend is not None:
         check_opaque(backend, allow_opaque)
     stage = _Stage(backend, allow_tools, allow_opaque, on_complete)
-    gate = asyncio.Semaphore(concurrency)
+    gate, before = asyncio.Semaphore(concurrency), len(strays())
     with Collecting(), vigil():
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(stage.play(with_user_model(case, user_model), gate))
                 for case in evalset
             ]
-    return Batch([task.result() for task in tasks], tuple(stage.notes))
+    faults = refused(before)
+    return Batch([task.result() for task in tasks], (*stage.notes, *faults), tuple(faults))
 
 
 class _Stage:

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from greenroom.simulation.fence import blind_spots, not_held, strays
+from greenroom.results.report import FAULT
+from greenroom.simulation.fence import Breach, blind_spots, not_held, strays
 
 
 def unheld() -> list[str]:
@@ -15,5 +16,10 @@ def unheld() -> list[str]:
 
 
 def refused(since: int) -> list[str]:
-    """What it has refused outside any case, after the first `since` times."""
-    return [f"the fence refused a thread outside any case: {one}" for one in strays()[since:]]
+    """What no open trial answers for and was refused, after the first `since` times: faults."""
+    return list(dict.fromkeys(_fault(breach) for breach in strays()[since:]))
+
+
+def _fault(breach: Breach) -> str:
+    whose = f"work that case {breach.of!r} left behind" if breach.of else "work of no case"
+    return f"{FAULT}{whose} tried {breach} while cases were open; it was refused"

@@ -8,18 +8,20 @@ import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome
-from greenroom.errors import BadInput
+from greenroom.errors import BadInput, HookRefused
 from greenroom.ledger.events import Event
 from greenroom.ledger.records import record
-from greenroom.results.report import Report
+from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
-from greenroom.simulation.fence import passage
+from greenroom.simulation.fence import Apart, Enclosure, LastingPassage, put_up
 from greenroom.simulation.watchdog import watched
 from greenroom.store.runs import Plan
+from greenroom.world.bodies import answered_by, guarded
 from greenroom.world.threads import Expired
 
 OnCase = Callable[[Case], None]
@@ -50,7 +52,8 @@ class _Hung(Exception):
 class Hooks:
     """Who is told of what. A hook that raises, hangs or is async is noted and changes nothing.
 
-    They all work outside the fence: the author of the run listens, not the agent.
+    They all work outside the fence: the author of the run listens, not the agent. But a tool is never
+    theirs to call.
     """
 
     on_case_start: OnCase | None = None
@@ -118,8 +121,16 @@ class Hooks:
 
     def _tell(self, moment: str, *what: Any) -> None:
         for ear in self.ears.get(moment, ()):
-            with passage(processes=True):
+            refuse = partial(self._refuse, ear)
+            put_up()
+            apart = Apart(Enclosure(f"hook {ear.name}", body_guard=refuse))
+            with apart, LastingPassage(), guarded(refuse), answered_by(None):
                 self._tell_one(ear, *what)
+
+    def _refuse(self, ear: _Ear, _: object, tool: str) -> None:
+        why = f"the hook {ear.name!r} called the tool {tool!r}; hooks look and never act"
+        self.note(f"{FAULT}{why}, so it was not run")
+        raise HookRefused(f"{why}. Do it in a tool of the agent, or after the run.")
 
     def _tell_one(self, ear: _Ear, *what: Any) -> None:
         try:

@@ -18,6 +18,7 @@ from greenroom.simulation.fence import enclose
 from greenroom.simulation.gate import FencedWorld, Latch
 from greenroom.simulation.watchdog import watched
 from greenroom.world.answers import AnswerCache, CachedWorld
+from greenroom.world.bodies import answered_by, guarded
 from greenroom.world.live import LiveWorld
 from greenroom.world.remembering import RememberingWorld
 from greenroom.world.threads import Expired
@@ -126,8 +127,13 @@ def only_looking(name: str) -> Generator[None]:
         words = f"a metric called the tool {tool!r}; metrics only read the ledger."
         raise latch.set(MetricRefused(words))
 
-    with enclose(name) as enclosure:
+    def not_cleared(breach: object) -> None:
+        words = f"while metrics were at work, work of no case tried {breach}; it was refused."
+        latch.set(MetricRefused(words))
+
+    with enclose(name) as enclosure, guarded(no_tools), answered_by(None):
         enclosure.body_guard = no_tools
+        enclosure.on_stray = not_cleared
         try:
             yield
         except FenceBreach as breach:

@@ -4,9 +4,9 @@ import json
 import re
 from typing import Any
 
+from greenroom import score
 from greenroom.cases import Case, Expect
 from greenroom.ledger import Ledger
-from greenroom.metrics import score
 from greenroom.models import ModelRequest, Scripted
 from metrics.runs import agent, run, tool, user
 

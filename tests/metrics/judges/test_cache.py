@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom import score
 from greenroom.cases import Score
 from greenroom.ledger import Ledger, Message, ModelReplied, Usage
-from greenroom.metrics import judge, score
+from greenroom.metrics import judge
 from greenroom.metrics.judges import jury
 from greenroom.models import ModelReply, ModelRequest
 from greenroom.world import LiveWorld

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import NotApplicable, Score, Unmeasured
-from greenroom.metrics import judge, score
+from greenroom.metrics import judge
 from greenroom.metrics.judges import (
     factual_accuracy,
     final_response_match_v2,

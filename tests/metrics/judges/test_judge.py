@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Score, Unmeasured
-from greenroom.errors import BadMetric, FenceBreach
+from greenroom.errors import BadMetric, FenceBreach, MetricRefused
 from greenroom.ledger import Ledger, ModelReplied, Usage
-from greenroom.metrics import cost_within, judge, score
+from greenroom.metrics import cost_within, judge
 from greenroom.models import ModelReply, ModelRequest, Scripted
 from greenroom.world import LiveWorld
 from metrics.runs import agent, changed, run, tool, user, weather
@@ -94,7 +95,7 @@ async def test_a_judge_without_a_script_for_the_second_question_is_unmeasured():
 
 
 async def test_a_refusal_of_the_fence_is_raised():
-    with pytest.raises(FenceBreach):
+    with pytest.raises(MetricRefused, match="no network"):
         await judged(FenceBreach("no network"))
 
 

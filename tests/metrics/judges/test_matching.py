@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Expect, Turn, Unmeasured
-from greenroom.metrics import judge, score
+from greenroom.metrics import judge
 from greenroom.metrics.judges import final_response_match_v2, jury
 from greenroom.models import Scripted
 from metrics.judges.asked import Asked, evidence_in, measured, no, yes

@@ -135,6 +135,8 @@ def run_many(
 
 
 def _exit_code(batch: Batch) -> int:
+    if batch.faults:
+        raise Stopped("; ".join(batch.faults), RUN_ERRORS)
     if batch.errors:
         raise Stopped(f"{len(batch.errors)} of {_count(batch)} broke", RUN_ERRORS)
     cut = [one for one in batch.simulations if not one.completed]

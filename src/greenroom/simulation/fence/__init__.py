@@ -40,8 +40,10 @@ from contextlib import AbstractContextManager
 from greenroom.simulation.fence.executor import EnclosedExecutor, enclosed_executor
 from greenroom.simulation.fence.footing import blind_spots, not_held, put_up
 from greenroom.simulation.fence.standing import (
+    Apart,
     Breach,
     Enclosure,
+    LastingPassage,
     LimitedPassage,
     Passage,
     answerable,
@@ -50,9 +52,11 @@ from greenroom.simulation.fence.standing import (
 )
 
 __all__ = [
+    "Apart",
     "Breach",
     "EnclosedExecutor",
     "Enclosure",
+    "LastingPassage",
     "Passage",
     "answerable",
     "blind_spots",

@@ -87,6 +87,24 @@ class Enclosure:
         return self._stage == stage
 
 
+class Apart:
+    """Work that belongs to no case and must not act, such as a hook: its enclosure answers for it.
+
+    Unlike a case it fences nobody else.
+    """
+
+    __slots__ = ("_enclosure", "_token")
+
+    def __init__(self, enclosure: Enclosure) -> None:
+        self._enclosure = enclosure
+
+    def __enter__(self) -> None:
+        self._token = standing.set(self._enclosure)
+
+    def __exit__(self, *_: object) -> None:
+        _put_back(self._token)
+
+
 class Passage:
     """An opening in the fence for the work in this context, for as long as it lasts.
 
@@ -140,6 +158,16 @@ class LimitedPassage(Passage):
         self.hosts = None if hosts is None else frozenset(plain_host(host) for host in hosts)
         self._places = _places(self.hosts) if self.hosts else ()
         self.processes = processes
+
+
+class LastingPassage(LimitedPassage):
+    """A passage that stays open to what is born inside it: the author's own errands."""
+
+    def __init__(self) -> None:
+        super().__init__(None, processes=True)
+
+    def __exit__(self, *_: object) -> None:
+        _put_back(self._token)
 
 
 Standing = Enclosure | Passage | None

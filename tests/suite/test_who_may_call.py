@@ -1,0 +1,286 @@
+"""Who may call a tool: metrics, hooks and rescoring never; work of no case is a fault of the run."""
+
+import asyncio
+import contextlib
+import contextvars
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Case, Scripted, evaluate, rehearse, score, simulate, tool
+from greenroom.errors import BadCase, MetricRefused, Refusal
+from greenroom.ledger.events import Event
+from greenroom.results.gate import Gate
+from greenroom.suite import simulate_all
+from greenroom.suite.rescoring import rescore
+
+ACTED: list[str] = []
+
+
+@tool
+def delete() -> str:
+    """Delete everything."""
+    ACTED.append("deleted")
+    return "gone"
+
+
+@pytest.fixture(autouse=True)
+def nothing_acted():
+    ACTED.clear()
+    yield
+    ACTED.clear()
+
+
+def quiet() -> Agent:
+    return Agent("desk", model=Scripted("Hello."), tools=[delete])
+
+
+def acts(response: str) -> bool:
+    try:
+        delete()
+    except Exception:
+        return True
+    return True
+
+
+def test_outside_a_rehearsal_the_tool_acts() -> None:
+    delete()
+    assert ACTED == ["deleted"]
+
+
+async def test_a_metric_never_acts_when_a_run_is_measured_anew() -> None:
+    report = await evaluate(quiet(), Case("c", "Hi"))
+    assert (await rescore(report, metrics=[acts])).report.results[0].status == "error"
+    assert ACTED == []
+
+
+async def test_a_metric_never_acts_on_a_ledger_by_itself() -> None:
+    ledger = await simulate(Case("c", "Hi"), quiet())
+    with pytest.raises(MetricRefused, match="called the tool 'delete'"):
+        await score(ledger, [acts])
+    assert ACTED == []
+
+
+def test_a_metric_never_acts_in_a_process_that_never_rehearsed(tmp_path: Path) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(
+        "import asyncio\n"
+        "from greenroom import Ledger, score, tool\n"
+        "from greenroom.errors import Refusal\n"
+        "from greenroom.ledger.events import AgentSaid, UserSaid\n"
+        "acted = []\n"
+        "@tool\n"
+        "def delete() -> str:\n"
+        "    acted.append(1)\n"
+        "    return 'gone'\n"
+        "def acts(response: str) -> bool:\n"
+        "    delete()\n"
+        "    return True\n"
+        "ledger = Ledger([UserSaid(text='Hi'), AgentSaid(text='Hello')])\n"
+        "try:\n"
+        "    asyncio.run(score(ledger, [acts]))\n"
+        "except Refusal as refusal:\n"
+        "    print(type(refusal).__name__, acted)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout == "MetricRefused []\n", done.stderr
+
+
+def polite(response: str) -> bool:
+    return True
+
+
+def on_start(_: Case) -> None:
+    delete()
+
+
+def on_complete(_: Any) -> None:
+    delete()
+
+
+def on_each(_: Case, __: Event) -> None:
+    delete()
+
+
+def on_metric(*_: Any) -> None:
+    delete()
+
+
+@pytest.mark.parametrize(
+    "moment, hook",
+    [
+        ("on_case_start", on_start),
+        ("on_case_complete", on_complete),
+        ("on_event", on_each),
+        ("on_metric_complete", on_metric),
+    ],
+)
+async def test_a_hook_never_acts_and_is_a_fault_of_the_run(moment: str, hook: Any) -> None:
+    given: dict[str, Any] = {moment: hook}
+    case = Case("c", "Hi", allow_tools=["delete"], metrics=[polite])
+    report = await evaluate(quiet(), case, **given)
+    assert ACTED == []
+    assert len(report.faults) == 1, report.notes
+    assert "called the tool 'delete'" in report.faults[0]
+    assert not report.passed
+    assert Gate(max_errors=99).decide(report).missed[0].kind == "errors"
+
+
+async def test_a_hook_inside_a_function_does_not_reach_its_tools() -> None:
+    async def clerk(message: str) -> str:
+        await asyncio.sleep(0)
+        return "Hello."
+
+    case = Case("c", "Hi", mocks={"delete": "ok"})
+    report = await evaluate(clerk, case, on_event=on_each)
+    assert ACTED == []
+    assert report.faults
+
+
+async def test_a_hook_may_connect() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+
+        def upload(_: Any) -> None:
+            socket.create_connection(server.getsockname(), 1).close()
+
+        report = await evaluate(quiet(), Case("c", "Hi"), on_case_complete=upload)
+    assert not report.notes
+
+
+def stray_call() -> None:
+    with contextlib.suppress(Refusal):
+        contextvars.Context().run(delete)
+
+
+def stray_connection() -> None:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", 9), 1)
+
+
+@pytest.mark.parametrize("stray", [stray_call, stray_connection])
+async def test_what_belongs_to_no_case_is_a_fault_and_ends_all_that_are_open(stray: Any) -> None:
+    go, gone = threading.Event(), threading.Event()
+
+    def older() -> None:
+        go.wait(5)
+        stray()
+        gone.set()
+
+    thread = threading.Thread(target=older)
+    thread.start()
+
+    async def patient(message: str) -> str:
+        if message == "go":
+            go.set()
+        while not gone.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(0.005)
+        return "fine"
+
+    cases = [Case(str(n), "go" if n else "wait") for n in range(3)]
+    report = await evaluate(patient, cases, concurrency=3)
+    thread.join()
+    assert ACTED == []
+    assert [result.status for result in report.results] == ["error"] * 3
+    assert "work of no case" in report.faults[0]
+    assert Gate(max_errors=99, min_pass_rate=0).decide(report).missed[0].kind == "errors"
+    assert report.faults[0] in str(report)
+
+
+async def test_a_fault_stands_in_a_batch_of_simulations() -> None:
+    def older() -> None:
+        go.wait(5)
+        stray_call()
+        gone.set()
+
+    go, gone = threading.Event(), threading.Event()
+    thread = threading.Thread(target=older)
+    thread.start()
+
+    async def patient(message: str) -> str:
+        go.set()
+        while not gone.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(0.005)
+        return "fine"
+
+    batch = await simulate_all(patient, Case("c", "Hi"))
+    thread.join()
+    assert batch.faults
+    assert batch.errors
+
+
+async def test_a_signal_handler_does_not_act() -> None:
+    def handler(*_: Any) -> None:
+        with contextlib.suppress(Refusal):
+            delete()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+
+        async def poked(message: str) -> str:
+            signal.raise_signal(signal.SIGUSR1)
+            return "fine"
+
+        report = await evaluate(poked, Case("c", "Hi"))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert ACTED == []
+    assert report.results[0].status == "error"
+
+
+async def test_a_rehearsal_inside_a_case_is_refused() -> None:
+    async def nested(message: str) -> str:
+        try:
+            report = await evaluate(quiet(), Case("inner", "Hi", allow_tools=["delete"]))
+        except BadCase as refused:
+            return str(refused)
+        return str(report.results[0].error)
+
+    ledger = await simulate(Case("c", "Hi"), nested)
+    said = ledger.trail().spoken["@1"].text
+    assert "inside case 'c'" in said
+
+
+def test_the_command_line_exits_with_two_whatever_errors_are_allowed(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import contextvars\n"
+        "import threading\n"
+        "from greenroom import tool\n"
+        "@tool\n"
+        "def delete() -> str:\n"
+        "    return 'gone'\n"
+        "go, gone = threading.Event(), threading.Event()\n"
+        "def older():\n"
+        "    go.wait(10)\n"
+        "    try:\n"
+        "        delete()\n"
+        "    except Exception:\n"
+        "        pass\n"
+        "    gone.set()\n"
+        "threading.Thread(target=older, daemon=True).start()\n"
+        "def agent(message):\n"
+        "    go.set()\n"
+        "    gone.wait(10)\n"
+        "    return 'Hello.'\n"
+    )
+    (tmp_path / "cases.yaml").write_text(
+        "version: 1\ncases:\n- id: a\n  says: Hi\n  expect: {response: Hello.}\n"
+    )
+    command = [sys.executable, "-m", "greenroom.apps.cli", "eval", "run", "agent.py:agent"]
+    options = ["cases.yaml", "--max-errors", "5", "--min-pass-rate", "0"]
+    done = subprocess.run(
+        [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "fault of the run: work of no case" in done.stdout + done.stderr
+
+
+def test_rehearse_is_silent_about_faults_when_there_are_none() -> None:
+    assert rehearse(quiet(), Case("c", "Hi")).faults == []
