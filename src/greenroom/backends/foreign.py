@@ -38,6 +38,7 @@ from greenroom.ledger.plain import Json, Made, plain
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelReply
+from greenroom.world.presence import Host
 from greenroom.world.recording import described
 from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest, World
 
@@ -356,7 +357,25 @@ async def call_tool(
 ) -> tuple[Returned | Pending, Kept]:
     """The World's answer to a tool call, and what the real tool gave or raised if it ran."""
     kept = Kept()
+    body = _sealed(run, kept, told)
+    outcome = await invocation.routed(invocation.world.call_tool(request, body))
+    return outcome if isinstance(outcome, Pending) else _copied(outcome), kept
 
+
+async def visit_tool(
+    host: Host,
+    request: ToolRequest,
+    run: Callable[[], Awaitable[Any]],
+    told: Callable[[Any], Json] | None = None,
+) -> tuple[Returned, Kept]:
+    """The host's answer to a call of an agent inside something else, as `call_tool` gives it."""
+    kept = Kept()
+    return _copied(await host.call_tool(request, _sealed(run, kept, told))), kept
+
+
+def _sealed(
+    run: Callable[[], Awaitable[Any]], kept: Kept, told: Callable[[Any], Json] | None
+) -> SealedBody:
     async def body(_context: Context) -> Json:
         try:
             value = await run()
@@ -365,11 +384,14 @@ async def call_tool(
             raise
         return kept.tell(value, (told or jsonable)(value))
 
-    outcome = await invocation.routed(invocation.world.call_tool(request, SealedBody(body)))
-    if isinstance(outcome, Returned) and type(outcome.value) in (dict, list):
-        # A copy: the framework's hooks may edit what they are shown, but not what happened.
-        outcome = Returned(plain(outcome.value), outcome.error, outcome.source)
-    return outcome, kept
+    return SealedBody(body)
+
+
+def _copied(outcome: Returned) -> Returned:
+    """A copy: the framework's hooks may edit what they are shown, but not what happened."""
+    if type(outcome.value) in (dict, list):
+        return Returned(plain(outcome.value), outcome.error, outcome.source)
+    return outcome
 
 
 def checked_approval(value: Json, strict: bool) -> Json:

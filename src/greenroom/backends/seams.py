@@ -29,7 +29,9 @@ class Seam:
     """Modules the framework loads last: before that, what the seam wraps is half made."""
 
 
-SEAMS: Final[list[Seam]] = []
+SEAMS: Final[list[Seam]] = [
+    Seam("greenroom.backends.adk.seam", ("google.adk.runners",)),
+]
 """Of our own backends; `add_seam` takes those of others."""
 
 _put_in: Final[set[str]] = set()

@@ -31,7 +31,7 @@ _UNFIT = re.compile(r"[^\w-]+")
 class Visits:
     """Hosts every agent of one case that runs inside something else."""
 
-    __slots__ = ("_asked", "_lock", "_place", "_seen", "_used", "broke", "world")
+    __slots__ = ("__weakref__", "_asked", "_lock", "_place", "_seen", "_used", "broke", "world")
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App
+from google.adk.tools import agent_tool
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
@@ -15,6 +16,8 @@ from google.adk.tools.example_tool import ExampleTool
 from google.adk.tools.exit_loop_tool import exit_loop
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
+from google.adk.tools.set_model_response_tool import SetModelResponseTool
+from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool, transfer_to_agent
 
 from greenroom.backends.adk.nodes import (
     check_node,
@@ -23,6 +26,7 @@ from greenroom.backends.adk.nodes import (
     function_of,
     parameters_of,
 )
+from greenroom.backends.adk.passing import real_of
 from greenroom.backends.adk.versions import (
     BaseNode,
     FinishTaskTool,
@@ -59,6 +63,16 @@ _GOOD: "WeakKeyDictionary[type[BaseAgent], tuple[Any, ...]]" = WeakKeyDictionary
 """Classes whose ways to run were found to be the framework's own, with those ways."""
 # Tools that only steer the framework or add to the prompt: they act on nothing outside.
 _CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool)
+
+
+_DELEGATING = frozenset(
+    run.__code__
+    for kind in vars(agent_tool).values()
+    if isinstance(kind, type)
+    and isinstance(run := real_of(vars(kind).get("run_async")), FunctionType)
+    and run.__code__.co_filename == agent_tool.__file__
+)
+"""The code by which the framework runs an agent as a tool."""
 
 
 def root_of(given: Any) -> BaseNode:
@@ -139,11 +153,22 @@ def is_control(tool: BaseTool) -> bool:
     return type(tool) in _CONTROL or (type(tool) is FunctionTool and tool.func is exit_loop)
 
 
+def is_steering(tool: Any) -> bool:
+    """Whether the framework's own code, and nothing else, runs when this tool is called."""
+    if "run_async" in getattr(tool, "__dict__", ()):
+        return False
+    if type(tool) in (FunctionTool, TransferToAgentTool):
+        return tool.func is exit_loop or tool.func is transfer_to_agent
+    return type(tool) is SetModelResponseTool or type(tool) in _CONTROL
+
+
 def is_delegation(tool: Any) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
     # By type first: most tools are functions, and the framework takes long to tell who is what.
-    is_agent = type(tool) is not FunctionTool and isinstance(tool, AgentTool)
-    return is_agent and _module_of_run(tool) == AgentTool.__module__
+    if type(tool) is FunctionTool or not isinstance(tool, AgentTool) or "run_async" in vars(tool):
+        return False
+    # By the code itself: everything else that tells whose it is can be copied onto a wrapper.
+    return getattr(real_of(type(tool).run_async), "__code__", None) in _DELEGATING
 
 
 def origin_of(given: Any) -> Any:

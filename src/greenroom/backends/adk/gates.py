@@ -1,8 +1,8 @@
 """The innermost wrapping: where the framework would ask a model or run a tool, the World is asked."""
 
 import copy
-from collections.abc import AsyncGenerator
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeVar, cast
 
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -12,9 +12,8 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
-from greenroom.backends.adk.nodes import node_call_id
-from greenroom.backends.adk.stage import Stage
-from greenroom.backends.adk.state import name_of
+from greenroom.backends.adk.asking import Asker
+from greenroom.backends.adk.passing import IN_MODEL, PASSED, run_passed
 from greenroom.backends.adk.translation import (
     reply_of,
     request_of,
@@ -23,24 +22,24 @@ from greenroom.backends.adk.translation import (
     with_call_ids,
 )
 from greenroom.backends.adk.versions import signed_like
-from greenroom.backends.foreign import Kept, call_tool, jsonable
+from greenroom.backends.foreign import Kept, held, jsonable
 from greenroom.errors import ToolRefused
-from greenroom.ledger.events import ToolReturned
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
-from greenroom.world.recording import answer_tool
-from greenroom.world.world import Context, Pending, ToolRequest
+from greenroom.world.world import Pending, ToolRequest
 
 Tool = TypeVar("Tool", bound=BaseTool)
+RunTool = Callable[[Any, dict[str, Any], Any], Awaitable[Any]]
+"""Runs a tool, or a stand-in for it, with these arguments in this context."""
 
 
 class ModelGate:
     """Stands where a model's `generate_content_async` stood."""
 
-    __slots__ = ("_agent", "_model", "_stage")
+    __slots__ = ("_agent", "_asker", "_model")
 
-    def __init__(self, stage: Stage, agent: str, model: BaseLlm) -> None:
-        self._stage = stage
+    def __init__(self, asker: Asker, agent: str, model: BaseLlm) -> None:
+        self._asker = asker
         self._agent = agent
         self._model = model
 
@@ -48,23 +47,21 @@ class ModelGate:
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         """The World's reply; the real model's own response wherever that is what was replied."""
-        invocation, kept = self._stage.invocation, Kept()
+        asker, kept = self._asker, Kept()
         if found := server_side_tools(llm_request):
-            raise invocation.keep(_refused_tools(self._agent, found))
+            raise asker.refuse(_refused_tools(self._agent, found))
         request = request_of(
-            llm_request,
-            agent=self._agent,
-            path=self._stage.place,
-            n=invocation.replies(self._agent),
+            llm_request, agent=self._agent, path=asker.place, n=asker.replies(self._agent)
         )
 
         async def body(request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
-            asked = self._model.generate_content_async(llm_request, stream)
-            given = [response async for response in asked if not response.partial]
-            final = with_call_ids(given[-1], invocation.world, request)
+            with held(IN_MODEL, True):
+                asked = self._model.generate_content_async(llm_request, stream)
+                given = [response async for response in asked if not response.partial]
+            final = with_call_ids(given[-1], asker.new_id, request)
             return kept.tell([*given[:-1], final], reply_of(final, request.model))
 
-        reply = await invocation.routed(invocation.world.call_model(request, body))
+        reply = await asker.ask_model(request, body)
         for response in kept.real if kept.matches(reply) else [response_of(reply)]:
             yield response
 
@@ -72,15 +69,15 @@ class ModelGate:
 class NoLine:
     """Stands where a model's `connect` stood: what is said live goes past every turn."""
 
-    __slots__ = ("_agent", "_stage")
+    __slots__ = ("_agent", "_asker")
 
-    def __init__(self, stage: Stage, agent: str) -> None:
-        self._stage = stage
+    def __init__(self, asker: Asker, agent: str) -> None:
+        self._asker = asker
         self._agent = agent
 
     def __call__(self, llm_request: LlmRequest) -> Any:  # noqa: ARG002
         """Nobody is connected."""
-        raise self._stage.invocation.keep(
+        raise self._asker.refuse(
             ToolRefused(
                 f"agent {self._agent!r} was to talk to its model live, where no gate can hold what "
                 f"is said. Rehearse it in turns, without run_live."
@@ -88,50 +85,70 @@ class NoLine:
         )
 
 
+async def run_tool(tool: BaseTool, args: dict[str, Any], context: ToolContext) -> Any:
+    """Run a tool as the framework does."""
+    return await tool.run_async(args=args, tool_context=context)
+
+
 class Delegation:
     """Stands where an agent used as a tool is run: the call is written down, what is in it gated."""
 
-    __slots__ = ("_stage", "_tool")
+    __slots__ = ("_asker", "_run", "_tool")
 
-    def __init__(self, stage: Stage, tool: AgentTool) -> None:
-        self._stage = stage
+    def __init__(self, asker: Asker, tool: AgentTool, run: RunTool = run_tool) -> None:
+        self._asker = asker
         self._tool = tool
+        self._run = run
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
-        """What the agent answered."""
-        invocation, kept = self._stage.invocation, Kept()
-        request = tool_request(self._stage, self._tool, args, tool_context)
+        """What the agent answered, or a mock in its place."""
+        asker, tool, call_id = self._asker, self._tool, tool_context.function_call_id or ""
+        request = ToolRequest(
+            id=call_id,
+            tool=tool.name,
+            args=plain(jsonable(args), f"arguments of {tool.name!r}"),
+            path=asker.place,
+            n=asker.number(tool.name, call_id),
+            delegates=True,
+        )
 
-        async def body(_context: Context) -> Json:
-            try:
-                value = await self._tool.run_async(args=args, tool_context=tool_context)
-            except Exception as error:
-                kept.error = error
-                raise
-            return kept.tell(value, jsonable(value))
+        async def run() -> Any:
+            return await run_passed(tool, tool_context, lambda: self._run(tool, args, tool_context))
 
-        await invocation.routed(answer_tool(invocation.world, request, body, "live"))
+        outcome, kept = await asker.ask_tool(request, run)
+        assert not isinstance(outcome, Pending), "an agent that is run as a tool never waits"
         if kept.error is not None:
             raise kept.error
-        return kept.real
+        if outcome.error:
+            return {"error": outcome.error}
+        return kept.real if kept.matches(outcome.value) else outcome.value
 
 
 class ToolGate:
     """Stands where a tool's `run_async` stood."""
 
-    __slots__ = ("_in_graph", "_origin", "_stage", "_tool")
+    __slots__ = ("_asker", "_checks", "_in_graph", "_origin", "_run", "_tool")
 
-    def __init__(self, stage: Stage, tool: BaseTool, origin: Any, in_graph: bool = False) -> None:
-        self._stage = stage
+    def __init__(
+        self,
+        asker: Asker,
+        tool: Any,
+        origin: Any,
+        in_graph: bool = False,
+        run: RunTool = run_tool,
+        checks: bool | None = None,
+    ) -> None:
+        self._asker = asker
         self._tool = tool
         self._in_graph = in_graph
         self._origin = origin
+        self._run = run
+        self._checks = checks_arguments(tool) if checks is None else checks
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         """The World's answer, after the framework has checked the arguments where it does so."""
-        if type(self._tool).run_async is not FunctionTool.run_async:
+        if not self._checks:
             return await self._ask(args, args, tool_context)
-        assert isinstance(self._tool, FunctionTool)
 
         async def gate(**checked: Any) -> Any:
             given = {key: value for key, value in checked.items() if value is not tool_context}
@@ -139,37 +156,50 @@ class ToolGate:
 
         stand_in = twin_of(self._tool)
         stand_in.func = signed_like(gate, self._tool.func)
-        return await stand_in.run_async(args=args, tool_context=tool_context)
+        with held(PASSED, (stand_in, tool_context)):
+            return await self._run(stand_in, args, tool_context)
 
     async def _ask(self, told: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:
-        invocation = self._stage.invocation
+        asker, tool = self._asker, self._tool
+        name = name_of_tool(tool)
         if self._in_graph:
             # The framework makes one up anew each time.
-            context.function_call_id = node_call_id(self._stage, self._tool.name)
-        request = tool_request(self._stage, self._tool, told, context, self._origin)
-        outcome, kept = await call_tool(
-            invocation,
-            request,
-            lambda: self._tool.run_async(args=args, tool_context=context),
+            context.function_call_id = asker.node_call_id(name)
+        call_id = getattr(context, "function_call_id", None) or ""
+        request = ToolRequest(
+            id=call_id,
+            tool=name,
+            args=plain(jsonable(told), f"arguments of {name!r}"),
+            path=asker.place,
+            yields=bool(getattr(tool, "is_long_running", False)),
+            origin=self._origin,
+            n=asker.number(name, call_id),
         )
+
+        async def run() -> Any:
+            return await run_passed(tool, context, lambda: self._run(tool, args, context))
+
+        outcome, kept = await asker.ask_tool(request, run)
         if isinstance(outcome, Pending):
             return None
         if outcome.error:
             if kept.error is not None:
                 raise kept.error
             return {"error": outcome.error}
-        self._hand_over_state(request, context)
+        asker.hand_over_state(call_id, context)
         return kept.real if kept.matches(outcome.value) else outcome.value
 
-    def _hand_over_state(self, request: ToolRequest, context: ToolContext) -> None:
-        """State that a mock changed in the ledger is changed in the framework's session too."""
-        invocation = self._stage.invocation
-        event = invocation.trail.results.get(request.id)
-        for change in event.changes if isinstance(event, ToolReturned) else ():
-            name = name_of(change.scope, change.path[0])
-            if name is not None:
-                held = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
-                context.state[name] = held.get(change.path[0])
+
+def checks_arguments(tool: Any) -> bool:
+    """Whether the framework's own code checks the arguments before it calls the author's function."""
+    kind: Any = cast("type[Any]", type(tool))
+    return kind.run_async is FunctionTool.run_async and "run_async" not in vars(tool)
+
+
+def name_of_tool(tool: Any) -> str:
+    """The name its model knows it by; what is no tool of the framework is named after its type."""
+    name = getattr(tool, "name", None)
+    return name if isinstance(name, str) and name else type(tool).__name__
 
 
 def twin_of(tool: Tool) -> Tool:
@@ -179,22 +209,6 @@ def twin_of(tool: Tool) -> Tool:
     twin = object.__new__(type(tool))
     vars(twin).update(vars(tool))
     return twin
-
-
-def tool_request(
-    stage: Stage, tool: BaseTool, told: dict[str, Any], context: ToolContext, origin: Any = None
-) -> ToolRequest:
-    """A call of the framework to a tool, as ours."""
-    name, path, call_id = tool.name, stage.place, context.function_call_id or ""
-    return ToolRequest(
-        id=call_id,
-        tool=name,
-        args=plain(jsonable(told), f"arguments of {name!r}"),
-        path=path,
-        yields=tool.is_long_running,
-        origin=origin,
-        n=stage.invocation.trail.call_number(name, call_id, path),
-    )
 
 
 def _refused_tools(agent: str, found: list[str]) -> ToolRefused:

@@ -8,6 +8,8 @@ from typing import Any, cast
 from google.adk.agents import BaseAgent
 from google.adk.events import Event
 
+from greenroom.backends.adk.asking import Asker, Run
+from greenroom.backends.adk.passing import run_passed
 from greenroom.backends.adk.stage import Stage
 from greenroom.backends.adk.versions import (
     START,
@@ -22,7 +24,7 @@ from greenroom.backends.adk.versions import (
     ToolNode,
     Workflow,
 )
-from greenroom.backends.foreign import Origin, call_tool, jsonable
+from greenroom.backends.foreign import Origin, jsonable
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.plain import Json, plain
 from greenroom.world.recording import ToolError
@@ -75,75 +77,105 @@ def copied_graph(graph: Graph, copied: Callable[[BaseNode], BaseNode]) -> Graph:
     return twin
 
 
-def noted(node: BaseNode, stage: Stage) -> BaseNode:
-    """Let a copied node write down when it is entered and left."""
-    real = node._run_impl  # pyright: ignore[reportPrivateUsage]
+class Noted:
+    """Stands where a copied node's `_run_impl` stood: writes down when it is entered and left."""
 
-    async def run(*, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
-        stage.enter(node.name, plain(jsonable(_told(node_input)), f"input of {node.name!r}"))
+    __slots__ = ("_node", "_real", "_stage")
+
+    def __init__(self, node: BaseNode, stage: Stage) -> None:
+        self._node = node
+        self._real = node._run_impl  # pyright: ignore[reportPrivateUsage]
+        self._stage = stage
+
+    async def __call__(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
+        """What the node itself yields."""
+        name = self._node.name
+        self._stage.enter(name, plain(jsonable(_told(node_input)), f"input of {name!r}"))
         waits = False
-        async with aclosing(real(ctx=ctx, node_input=node_input)) as items:
+        async with aclosing(self._real(ctx=ctx, node_input=node_input)) as items:
             async for item in items:
                 waits = waits or _pauses(item)
                 yield item
         if not waits and not ctx.interrupt_ids:
-            stage.leave(node.name)
+            self._stage.leave(name)
 
+
+def noted(node: BaseNode, stage: Stage) -> BaseNode:
+    """Let a copied node write down when it is entered and left."""
     # Pydantic refuses attributes that are no fields, and the node must stay of its own type.
-    object.__setattr__(node, "_run_impl", run)
+    object.__setattr__(node, "_run_impl", Noted(node, stage))
     return node
 
 
-def gated_function(node: FunctionNode, stage: Stage) -> FunctionNode:
+def gated_function(node: FunctionNode, asker: Asker) -> FunctionNode:
     """A copy of a function node whose function asks the World."""
     twin: Any = node.model_copy()
-    twin._func = twin._unwrapped_func = FunctionGate(stage, node).answer
+    twin._func = twin._unwrapped_func = FunctionGate(asker, node).answer
     return cast(FunctionNode, twin)
+
+
+def is_gated_function(node: BaseNode) -> bool:
+    """Whether the function of this node is a gate of ours."""
+    function = function_of(node) if isinstance(node, FunctionNode) else None
+    return getattr(function, "__func__", None) is FunctionGate.answer
+
+
+def gated_node(node: BaseNode, asker: Asker) -> BaseNode:
+    """A copy of a node of the author's own kind, whose work as a whole is put to the World."""
+    real = node._run_impl  # pyright: ignore[reportPrivateUsage]
+
+    async def run(*, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
+        work = lambda: _all_of(real(ctx=ctx, node_input=node_input))  # noqa: E731
+        for item in await node_items(asker, node, node, {"node_input": node_input}, work):
+            yield item
+
+    twin = node.model_copy()
+    object.__setattr__(twin, "_run_impl", run)
+    return twin
 
 
 class FunctionGate:
     """Stands where a node's function stood; a case mocks it or names it, as it does a tool."""
 
-    __slots__ = ("_node", "_stage")
+    __slots__ = ("_asker", "_node")
 
-    def __init__(self, stage: Stage, node: FunctionNode) -> None:
-        self._stage = stage
+    def __init__(self, asker: Asker, node: FunctionNode) -> None:
+        self._asker = asker
         self._node = node
 
     async def answer(self, **given: Any) -> AsyncGenerator[Any, None]:
         """What the node yields: the mock's value, or all that the real function gave."""
-        invocation, name = self._stage.invocation, self._node.name
-        told = {key: given[key] for key in parameters_of(self._node) if key in given}
-        args = {key: _told(value) for key, value in told.items()}
-        request = ToolRequest(
-            id=node_call_id(self._stage, name),
-            tool=name,
-            args=plain(jsonable(args), f"arguments of {name!r}"),
-            path=self._stage.place,
-            origin=Origin(function_of(self._node), self._node),
-            n=sum(called.tool == name for called in invocation.trail.issued),
-        )
-        outcome, kept = await call_tool(
-            invocation, request, lambda: _all_of(function_of(self._node), given), _output
-        )
-        if isinstance(outcome, Pending):
-            raise invocation.keep(AgentFailed(f"node {name!r} cannot wait for a tool's user."))
-        if outcome.error:
-            raise kept.error or ToolError(outcome.error)
-        for item in kept.real if kept.matches(outcome.value) else [outcome.value]:
+        node, told = self._node, {k: given[k] for k in parameters_of(self._node) if k in given}
+        function = function_of(node)
+        run = lambda: _all_of(function(**given))  # noqa: E731
+        for item in await node_items(self._asker, node, Origin(function, node), told, run):
             yield item
 
 
-def node_call_id(stage: Stage, name: str) -> str:
-    """An id for a call that no model wanted; it follows from the place, so runs repeat exactly."""
-    invocation, path = stage.invocation, stage.place
-    before = sum(called.path == path for called in invocation.trail.issued)
-    return f"node-{invocation.world.new_id(path, name, before)}"
+async def node_items(
+    asker: Asker, node: BaseNode, origin: Any, given: dict[str, Any], run: Run
+) -> list[Any]:
+    """What a node yields: the mock's value, or all that its real work gave."""
+    name, call_id = node.name, asker.node_call_id(node.name)
+    args = {key: _told(value) for key, value in given.items()}
+    request = ToolRequest(
+        id=call_id,
+        tool=name,
+        args=plain(jsonable(args), f"arguments of {name!r}"),
+        path=asker.place,
+        origin=origin,
+        n=asker.number(name, call_id),
+    )
+    outcome, kept = await asker.ask_tool(request, lambda: run_passed(node, None, run), _output)
+    if isinstance(outcome, Pending):
+        raise asker.refuse(AgentFailed(f"node {name!r} cannot wait for a tool's user."))
+    if outcome.error:
+        raise kept.error or ToolError(outcome.error)
+    return kept.real if kept.matches(outcome.value) else [outcome.value]
 
 
-async def _all_of(function: Callable[..., Any], given: dict[str, Any]) -> list[Any]:
+async def _all_of(result: Any) -> list[Any]:
     """Everything a function yields or returns."""
-    result = function(**given)
     if inspect.isasyncgen(result):
         return [item async for item in result]
     if inspect.isgenerator(result):

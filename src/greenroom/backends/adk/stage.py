@@ -1,17 +1,24 @@
 """One advance of one invocation: which agents and nodes are at work, and where in the ledger."""
 
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from typing import Any
 
-from greenroom.backends.foreign import Invocation
-from greenroom.ledger.events import Decided, NodeEnded, NodeStarted
+from greenroom.backends.adk.passing import asking
+from greenroom.backends.adk.state import name_of
+from greenroom.backends.foreign import Invocation, Kept, call_tool
+from greenroom.errors import GreenroomError
+from greenroom.ledger.events import Decided, NodeEnded, NodeStarted, ToolReturned
 from greenroom.ledger.plain import Json
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.world.world import Pending, Returned, ToolRequest
 
 # The framework runs what works at the same time in tasks of its own, so each sees its own place.
 PLACE: ContextVar[str] = ContextVar("greenroom_adk_place", default="")
 
 
 class Stage:
-    """What the gates of one advance share."""
+    """What the gates of one advance share; it puts their calls to the World of the run."""
 
     __slots__ = ("_at_work", "_handed", "invocation")
 
@@ -30,6 +37,52 @@ class Stage:
     def place(self) -> str:
         """The path of the innermost agent or node that the running code belongs to."""
         return PLACE.get() or self.invocation.root
+
+    def number(self, tool: str, call_id: str) -> int:
+        """How many calls of this tool came before, as seen from here."""
+        return self.invocation.trail.call_number(tool, call_id, self.place)
+
+    def replies(self, agent: str) -> int:
+        """How many replies this agent's model has given in the whole run."""
+        return self.invocation.replies(agent)
+
+    def node_call_id(self, name: str) -> str:
+        """An id for a call that no model wanted; it follows from the place, so runs repeat exactly."""
+        path = self.place
+        before = sum(called.path == path for called in self.invocation.trail.issued)
+        return f"node-{self.new_id(path, name, before)}"
+
+    def new_id(self, *parts: object) -> str:
+        """An id that is the same whenever the same run comes to the same place."""
+        return self.invocation.world.new_id(*parts)
+
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Let this error end the invocation."""
+        return self.invocation.keep(error)
+
+    async def ask_tool(
+        self,
+        request: ToolRequest,
+        run: Callable[[], Awaitable[Any]],
+        told: Callable[[Any], Json] | None = None,
+    ) -> tuple[Returned | Pending, Kept]:
+        """The World's answer."""
+        with asking():
+            return await call_tool(self.invocation, request, run, told)
+
+    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        """The World's answer."""
+        return await self.invocation.routed(self.invocation.world.call_model(request, body))
+
+    def hand_over_state(self, call_id: str, context: Any) -> None:
+        """State that a mock changed in the ledger is changed in the framework's session too."""
+        invocation = self.invocation
+        event = invocation.trail.results.get(call_id)
+        for change in event.changes if isinstance(event, ToolReturned) else ():
+            name = name_of(change.scope, change.path[0])
+            if name is not None:
+                held = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
+                context.state[name] = held.get(change.path[0])
 
     def last_of(self, node: str) -> str:
         """The path of the latest run of an agent or node, by its name."""

@@ -9,8 +9,10 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.genai import types
 
+from greenroom.backends.adk.asking import Asker, Run
+from greenroom.backends.adk.passing import run_passed
 from greenroom.backends.adk.stage import Stage
-from greenroom.backends.foreign import call_tool, jsonable
+from greenroom.backends.foreign import jsonable
 from greenroom.errors import AgentFailed, BadCase, GreenroomError
 from greenroom.ledger.plain import Json
 from greenroom.world.world import Pending, ToolRequest
@@ -57,20 +59,9 @@ class ToolsetGate:
     async def ask_server(self) -> None:
         """List a server's tools before the agent begins, if the case lets us or says what they are."""
         stage, name = self._stage, label_of(self.toolset)
-        trail, root = stage.invocation.trail, stage.invocation.root
-        n = sum(called.tool == name for called in trail.issued)
-        call_id = stage.invocation.world.new_id(root, name, n)
-        request = ToolRequest(call_id, name, {}, root, origin=self.toolset, n=n)
-        outcome, kept = await call_tool(
-            stage.invocation, request, lambda: self._really(None), _names_of
-        )
-        if isinstance(outcome, Pending):
-            raise BadCase(f"listing the tools of {name!r} cannot wait for a user.")
-        if outcome.error:
-            raise AgentFailed(
-                f"the tools of {name!r} could not be listed: {outcome.error}"
-            ) from kept.error
-        listed = kept.real if kept.matches(outcome.value) else _told(name, outcome.value)
+        n = sum(called.tool == name for called in stage.invocation.trail.issued)
+        call_id = stage.new_id(stage.invocation.root, name, n)
+        listed = await ask_server(stage, self.toolset, lambda: self._really(None), call_id)
         self._listed = self._taken(listed)
 
     def _taken(self, tools: list[BaseTool]) -> list[BaseTool]:
@@ -78,13 +69,39 @@ class ToolsetGate:
             return [self._take(tool) for tool in tools]
         except GreenroomError as error:
             # The framework would go on without the toolset.
-            raise self._stage.invocation.keep(error) from None
+            raise self._stage.refuse(error) from None
 
     async def _really(self, context: ReadonlyContext | None) -> list[BaseTool]:
         # A copy without what was listed for another case.
         toolset: Any = copy.copy(self.toolset)
         toolset._cached_prefixed_tools = None
-        return await toolset.get_tools_with_prefix(context)
+        return await run_passed(toolset, None, lambda: toolset.get_tools_with_prefix(context))
+
+
+async def ask_server(
+    asker: Asker, toolset: BaseToolset, really: Run, call_id: str = ""
+) -> list[BaseTool]:
+    """The tools of a server, if the case lets us list them, or those it says there are."""
+    name = label_of(toolset)
+    request = ToolRequest(
+        call_id, name, {}, asker.place, origin=toolset, n=asker.number(name, call_id)
+    )
+    outcome, kept = await asker.ask_tool(request, really, _names_of)
+    if isinstance(outcome, Pending):
+        raise asker.refuse(BadCase(f"listing the tools of {name!r} cannot wait for a user."))
+    if outcome.error:
+        raise asker.refuse(
+            AgentFailed(f"the tools of {name!r} could not be listed: {outcome.error}")
+        ) from kept.error
+    if kept.matches(outcome.value):
+        return kept.real
+    if outcome.source == "live":
+        # Listed before a pause: what is in the ledger are names, and these tools have bodies.
+        return await really()
+    try:
+        return _told(name, outcome.value)
+    except BadCase as error:
+        raise asker.refuse(error) from error.__cause__
 
 
 class ListedTool(BaseTool):

@@ -1,5 +1,6 @@
 """Requests and replies between the framework's types and ours."""
 
+from collections.abc import Callable
 from itertools import repeat
 from operator import is_not
 from typing import Any, TypeVar
@@ -14,7 +15,6 @@ from greenroom.backends.native.history import as_text
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest
-from greenroom.world.world import World
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -70,7 +70,9 @@ def response_of(reply: ModelReply) -> LlmResponse:
     )
 
 
-def with_call_ids(response: LlmResponse, world: World, request: ModelRequest) -> LlmResponse:
+def with_call_ids(
+    response: LlmResponse, new_id: Callable[..., str], request: ModelRequest
+) -> LlmResponse:
     """A response in which every call has an id, so that ledger and framework mean the same call.
 
     The prefix is the one by which the framework knows ids that the provider did not give.
@@ -85,7 +87,7 @@ def with_call_ids(response: LlmResponse, world: World, request: ModelRequest) ->
     for part in _parts(content):
         call = part.function_call
         if call is not None:
-            told = call.id or f"adk-{world.new_id(request.path, request.n, index)}"
+            told = call.id or f"adk-{new_id(request.path, request.n, index)}"
             part = _changed(part, function_call=_changed(call, id=told))
             index += 1
         parts.append(part)

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from google.adk.tools.function_tool import FunctionTool
 
-if TYPE_CHECKING or find_spec("google.adk.workflow") is not None:
+HAS_GRAPHS = find_spec("google.adk.workflow") is not None
+
+if TYPE_CHECKING or HAS_GRAPHS:
     from google.adk.agents.context import Context
     from google.adk.agents.llm.task._finish_task_tool import FinishTaskTool
     from google.adk.events.request_input import RequestInput
     from google.adk.tools._node_tool import NodeTool
+    from google.adk.tools._request_input_tool import request_input
     from google.adk.workflow import FunctionNode, JoinNode, Workflow
     from google.adk.workflow._base_node import START, BaseNode
     from google.adk.workflow._graph import Edge, Graph
@@ -37,9 +40,10 @@ else:
     Workflow, BaseNode = _lacking("Workflow"), _lacking("BaseNode")
     Edge, Graph = _lacking("Edge"), _lacking("Graph")
     ParallelWorker, ToolNode = _lacking("ParallelWorker"), _lacking("ToolNode")
-    START = None
+    START = request_input = None
 
 __all__ = [
+    "HAS_GRAPHS",
     "START",
     "BaseNode",
     "Context",
@@ -54,6 +58,7 @@ __all__ = [
     "ToolNode",
     "Workflow",
     "output_of",
+    "request_input",
     "signed_like",
 ]
 
