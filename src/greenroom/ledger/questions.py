@@ -6,7 +6,9 @@ Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is th
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Literal
 
 from greenroom.ledger.changes import Change, State, apply_changes
@@ -153,11 +155,24 @@ def response(ledger: Ledger) -> str | None:
 def tool_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
     """The tool calls in the order they were made, each with its end."""
     trail = ledger.trail(voice)
-    rounds = [said.seq for said in trail.rounds]
-    return [
-        _record(called, trail.end_of(called), bisect_left(rounds, called.seq))
-        for called in trail.issued
-    ]
+    return [_call(called, trail) for called in trail.issued]
+
+
+def asked_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
+    """The same with the calls that the gate refused, whose error says why."""
+    trail = ledger.trail(voice)
+    whys = {blocked.seq: blocked.why for blocked in trail.blocked}
+    found: list[CallRecord] = []
+    for called in trail.asked:
+        call = _call(called, trail)
+        why = whys.get(called.seq)
+        found.append(call if why is None else replace(call, error=why, source="refused"))
+    return found
+
+
+def _call(called: ToolCalled, trail: Trail) -> CallRecord:
+    turn = bisect_left(trail.rounds, called.seq, key=attrgetter("seq"))
+    return _record(called, trail.end_of(called), turn)
 
 
 def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int) -> CallRecord:

@@ -1,6 +1,6 @@
 """Where a run stands: one pass over its events, remembered, so that resuming is a look-up."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import deepcopy
 from dataclasses import field, fields
@@ -28,6 +28,7 @@ from greenroom.ledger.events import (
     RunStarted,
     StateChanged,
     StateConflicted,
+    ToolBlocked,
     ToolCalled,
     ToolFailed,
     ToolReturned,
@@ -77,6 +78,8 @@ class Trail:
     _heard: int = 0
     issued: list[ToolCalled] = field(default_factory=list)
     """Every call that was made, in order, whatever their ids; one issued again after a cut once."""
+    blocked: Sequence[ToolBlocked] = ()
+    """The calls that were refused before they were issued."""
     called: dict[str, ToolCalled] = field(default_factory=dict)
     """The last call of each id."""
     results: dict[str, ToolReturned | ToolFailed] = field(default_factory=dict)
@@ -145,6 +148,30 @@ class Trail:
     def _was_refused(self, called: ToolCalled) -> bool:
         end = self.end_of(called)
         return end is not None and end.source == "refused"
+
+    @property
+    def asked(self) -> list[ToolCalled]:
+        """Every call that the agent asked for, in order: those made, and those that were refused."""
+        if not self.blocked:
+            return self.issued
+        refused = [
+            ToolCalled(
+                seq=one.seq,
+                at=one.at,
+                voice=one.voice,
+                path=one.path,
+                call_id=one.call_id,
+                tool=one.tool,
+                args=one.args,
+            )
+            for one in self.blocked
+            if not self._was_issued(one)
+        ]
+        return sorted([*self.issued, *refused], key=lambda call: call.seq)
+
+    def _was_issued(self, blocked: ToolBlocked) -> bool:
+        before = self.called.get(blocked.call_id) if blocked.call_id else None
+        return before is not None and before.tool == blocked.tool and self.end_of(before) is None
 
     def end_of(self, called: ToolCalled) -> End | None:
         """How this call ended, if it has; calls that share an id have each an end of their own."""
@@ -273,6 +300,10 @@ def _take_call(trail: Trail, event: ToolCalled) -> None:
     trail.issued.append(event)
 
 
+def _take_blocked(trail: Trail, event: ToolBlocked) -> None:
+    trail.blocked = (*trail.blocked, event)
+
+
 def _take_result(trail: Trail, event: ToolReturned) -> None:
     _take_failed_call(trail, event)
     if event.changes or trail.folds:
@@ -396,6 +427,7 @@ TAKERS: dict[type[Event], Callable[[Trail, Any], None]] = {
     Corrected: _take_correction,
     ModelFailed: _take_answer,
     ToolCalled: _take_call,
+    ToolBlocked: _take_blocked,
     ToolReturned: _take_result,
     ToolFailed: _take_failed_call,
     NodeStarted: _take_start,

@@ -60,7 +60,7 @@ def unseen_calls(ledger: Ledger) -> Unmeasured | None:
 
 def seen_calls(ledger: Ledger) -> list[questions.CallRecord] | Unmeasured:
     """The tool calls of a run, if they could be seen."""
-    return unseen_calls(ledger) or questions.tool_calls(ledger)
+    return unseen_calls(ledger) or questions.asked_calls(ledger)
 
 
 def reference(case: Case) -> str | NotApplicable:

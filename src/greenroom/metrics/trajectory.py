@@ -42,7 +42,7 @@ class TrajectoryMatch(BuiltIn):
             return wanted
         groups = _replies(ledger) if self.match is MatchType.STRICT else {}
         if self.scope == "all":
-            return self._whole(wanted, ledger.trail().issued, groups)
+            return self._whole(wanted, ledger.trail().asked, groups)
         turns = [turn for turn in played_turns(case, ledger) if turn.expect.tools is not None]
         found = [self._turn(turn, groups) for turn in turns]
         lines = [line for turn in found for line in turn.evidence.splitlines()]
@@ -259,7 +259,7 @@ def _replies(ledger: Ledger) -> dict[int, int]:
         for call in reply.calls:
             wanted.setdefault((call.id, call.tool), []).append(reply.seq)
     found: dict[int, int] = {}
-    for call in ledger.trail().issued:
+    for call in ledger.trail().asked:
         # Replies may share an id: the last one before the call asked for it.
         asked = [seq for seq in wanted.get((call.call_id, call.tool), ()) if seq < call.seq]
         if call.call_id and asked:

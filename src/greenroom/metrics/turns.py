@@ -53,7 +53,7 @@ class PlayedTurn:
         """The agent's tool calls in this turn."""
         trail, begin, end = self.trail, self.begin, self.end
         found: list[ToolCalled] = []
-        for call in trail.issued:
+        for call in trail.asked:
             if begin <= call.seq < end:
                 found.append(call)
         return found
