@@ -21,6 +21,7 @@ from greenroom import (
     evaluate,
     metric,
     rehearse,
+    score,
     tool,
 )
 from greenroom.ledger import Ledger
@@ -42,7 +43,6 @@ from greenroom.metrics import (
     matches,
     response_match_score,
     safety_v1,
-    score,
     simulator_quality,
     state_is,
     state_matches,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from greenroom import score
 from greenroom.cases import Case, Expect
 from greenroom.cases.scores import Score
 from greenroom.ledger import Event, ToolBlocked, ToolCalled
@@ -12,7 +13,6 @@ from greenroom.metrics import (
     event_count,
     forbidden_calls,
     metric,
-    score,
     tool_name_match,
     tool_trajectory_avg_score,
 )

@@ -31,6 +31,7 @@ async def score(
 
     Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
     `expectations=False` leaves what the case expects to the metrics that ask for it.
+    A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
     Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
     A metric that raises, hangs or returns nonsense is `Unmeasured`. Metrics only look: one that calls
     a tool, connects or starts a process is refused, and that refusal is raised. Judges ask their
