@@ -4,6 +4,7 @@ What every backend owes is tested by `conformance/test_pydantic_ai.py`, which al
 canaries fire when the framework runs an agent by itself.
 """
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ from pydantic_ai import Agent, ModelRetry, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability, NativeTool, ProcessEventStream
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.native_tools import WebSearchTool
 from pydantic_ai.toolsets import (
@@ -51,6 +52,13 @@ class Script:
             return ModelResponse(parts=[TextPart(line)])
         calls = line if isinstance(line, list) else [line]
         return ModelResponse(parts=[ToolCallPart(name, dict(args)) for name, args in calls])
+
+    async def stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        for index, part in enumerate((await self(messages, info)).parts):
+            if isinstance(part, ToolCallPart):
+                yield {index: DeltaToolCall(part.tool_name, part.args_as_json_str())}
+            elif isinstance(part, TextPart):
+                yield part.content
 
 
 class Desk:
@@ -89,7 +97,9 @@ def clerk(desk: Desk, *lines: Any, **options: Any) -> Agent[Any, Any]:
     tools = desk.tools()
     given = [tools["weather"], Tool(tools["pay"], requires_approval=True)]
     options = {"name": "clerk", "tools": given, "instructions": "Be kind.", **options}
-    return Agent(FunctionModel(Script(lines), model_name="script"), **options)
+    script = Script(lines)
+    model = FunctionModel(script, stream_function=script.stream, model_name="script")
+    return Agent(model, **options)
 
 
 def asked(agent: Agent[Any, Any]) -> list[list[ModelMessage]]:
@@ -343,7 +353,7 @@ async def test_a_model_put_in_the_agents_place_from_outside_is_asked_through_the
     assert [event.model for event in ledger_of(result).of(ModelCalled)] == ["other", "other"]
 
 
-async def test_a_run_that_an_allowed_tool_begins_is_no_part_of_the_rehearsed_one(desk: Desk):
+async def test_a_run_that_an_allowed_tool_begins_stands_under_its_call(desk: Desk):
     agent = clerk(desk, ("delegate", {}), "done", tools=[])
 
     @agent.tool_plain
@@ -354,26 +364,11 @@ async def test_a_run_that_an_allowed_tool_begins_is_no_part_of_the_rehearsed_one
 
     result = await result_of(agent, case(allow_tools=["delegate"]))
     assert result.status == "passed"
-    assert [c.result for c in q.tool_calls(ledger_of(result))] == ["inner"]
-    assert [event.model for event in ledger_of(result).of(ModelCalled)] == ["script", "script"]
-
-
-class Deaf(Agent[Any, Any]):
-    """As a version of the framework would be that does not let capabilities be replaced."""
-
-    def _base_run_capability(self) -> Any:
-        return self.root_capability, False
-
-
-async def test_a_run_that_is_not_built_around_the_gate_is_refused_before_its_first_request(
-    desk: Desk,
-):
-    script = Script((WEATHER, "done"))
-    agent = Deaf(FunctionModel(script), tools=[desk.tools()["weather"]])
-    result = await result_of(agent, case(mocks={"weather": "fine"}))
-    assert (result.status, script.asked, desk.marks) == ("error", [], [])
-    assert result.error is not None
-    assert "past the gate" in result.error.message
+    (call,) = q.tool_calls(ledger_of(result))
+    assert call.result == "inner"
+    asked_at = [(event.model, event.path) for event in ledger_of(result).of(ModelCalled)]
+    inside = f"@1/clerk/call:{call.id}/clerk"
+    assert asked_at == [("script", "@1/clerk"), ("inner", inside), ("script", "@1/clerk")]
 
 
 async def test_dependencies_are_made_for_each_run(desk: Desk):

@@ -30,7 +30,7 @@ from pydantic_ai.usage import RequestUsage
 
 from greenroom import Case, Ledger, simulate
 from greenroom.backends.pydantic_ai import PydanticAIBackend
-from greenroom.backends.pydantic_ai.gates import Gate, GatedModel
+from greenroom.backends.pydantic_ai.gates import HandedOver, Visiting
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.ledger.plain import Json, plain
 
@@ -192,4 +192,4 @@ async def test_a_run_leaves_no_ring_behind_that_only_a_search_for_garbage_would_
 
 
 def standing() -> int:
-    return sum(type(thing) in (Ledger, Gate, GatedModel) for thing in gc.get_objects())
+    return sum(type(thing) in (Ledger, HandedOver, Visiting) for thing in gc.get_objects())

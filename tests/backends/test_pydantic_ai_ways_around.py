@@ -156,9 +156,7 @@ def running_itself(marks: Marks) -> Agent[Any, Any]:
 
 
 @pytest.mark.parametrize("traced", [False, True])
-@pytest.mark.parametrize(
-    "way", [adding, listing, handing_back, turning_into_others, swapping, counting, running_itself]
-)
+@pytest.mark.parametrize("way", [adding, listing, handing_back, turning_into_others, counting])
 async def test_a_way_around_the_gate_ends_the_case_before_anything_happens(
     way: Callable[[Marks], Agent[Any, Any]], traced: bool
 ):
@@ -173,6 +171,20 @@ async def test_a_way_around_the_gate_ends_the_case_before_anything_happens(
     assert result.error is not None
     assert result.error.type == "ToolRefused"
     assert marks == []
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("way,asked", [(swapping, 1), (running_itself, 2)])
+async def test_models_that_a_capability_or_an_instruction_brings_are_asked_through_the_world(
+    way: Callable[[Marks], Agent[Any, Any]], asked: int, traced: bool
+):
+    marks: Marks = []
+    agent = way(marks)
+    agent.instrument = traced
+    result = await played(agent)
+    assert result.passed
+    assert result.ledger is not None
+    assert len(result.ledger.of(ModelCalled)) == len(marks) == asked
 
 
 async def test_a_hook_that_asks_the_model_itself_asks_through_the_world():

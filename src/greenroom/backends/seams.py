@@ -31,6 +31,7 @@ class Seam:
 
 SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.adk.seam", ("google.adk.runners",)),
+    Seam("greenroom.backends.pydantic_ai.seam", ("pydantic_ai",)),
 ]
 """Of our own backends; `add_seam` takes those of others."""
 

@@ -21,11 +21,12 @@ The tests are plain functions, so no plug-in for async tests is needed.
 from greenroom.testing.conformance.cutting import Cutting
 from greenroom.testing.conformance.events import Events
 from greenroom.testing.conformance.gate import TheGate
+from greenroom.testing.conformance.inside import Inside
 from greenroom.testing.conformance.limits import Limits
 from greenroom.testing.conformance.pauses import Pauses
 from greenroom.testing.conformance.repeating import Repeating
 from greenroom.testing.conformance.replies import Replies
 
 
-class BackendConformance(TheGate, Events, Replies, Pauses, Cutting, Limits, Repeating):
+class BackendConformance(TheGate, Events, Replies, Pauses, Cutting, Limits, Repeating, Inside):
     """Subclass it with a `harness`, and pytest collects the suite for that backend."""

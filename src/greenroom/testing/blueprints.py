@@ -108,7 +108,11 @@ class Bypass:
 
 
 class Harness(Protocol):
-    """What the suite needs to know of a framework."""
+    """What the suite needs to know of a framework.
+
+    One whose innermost calls have a seam also has `seam`, a tuple of places of it, each as
+    `module:Class.method`.
+    """
 
     @property
     def backend(self) -> Any:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from greenroom.errors import GreenroomError
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.place import is_asked
 from greenroom.world.world import Returned, ToolBody, ToolRequest
 
 
@@ -62,7 +63,12 @@ def tool_host(origin: object, name: str) -> Host | None:
 
 
 def model_host() -> Host | None:
-    """Who answers a model call made here; None: the model is asked as it is, fence or no fence."""
+    """Who answers a model call made here; None: the model is asked as it is, fence or no fence.
+
+    Of models that ask each other the outermost is answered for: one question, one answer.
+    """
+    if is_asked():
+        return None
     for find, _ in _finders:
         if (host := find()) is not None:
             return host

@@ -25,7 +25,7 @@ from greenroom.ledger.origin import words_of
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.pacer import is_paced, persist
-from greenroom.world.place import placed
+from greenroom.world.place import asking, placed
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
 
 
@@ -50,7 +50,7 @@ async def answer_model(
     opening: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> ModelReply:
     """Ask `body`, by the way out that is opened for it, and write down the question and its answer."""
-    with opening():
+    with opening(), asking():
         world.record(_question(request))
         begun = perf_counter()
         try:

@@ -103,6 +103,12 @@ def model(*lines: Any, streams: bool = False) -> FunctionModel:
 
 class PydanticAIHarness:
     backend = PydanticAIBackend
+    seam = (
+        "pydantic_ai.tool_manager:ToolManager._raw_execute",
+        "pydantic_ai.toolsets:FunctionToolset.call_tool",
+        "pydantic_ai.toolsets:WrapperToolset.call_tool",
+        "pydantic_ai._output:execute_choice_action",
+    )
 
     def build(self, plan: Blueprint) -> Any:
         asked = [given for given in plan.tools if given.kind == "question"]

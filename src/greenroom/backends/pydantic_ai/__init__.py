@@ -1,10 +1,10 @@
-"""pydantic-ai agents, advanced on a World through a gate that is put into each run.
+"""pydantic-ai agents, advanced on a World by the seam at the framework's innermost calls.
 
-The agent object is only ever run, never changed: the gate is innermost for this one run, so the
-user's own capabilities, hooks and wrapping toolsets run above it.
+The agent object is only ever run, never changed. The user's own capabilities, hooks and guardrails
+run above the seam.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -21,22 +21,15 @@ from greenroom.backends.pydantic_ai.facts import (
     name_of,
     tool_facts,
 )
-from greenroom.backends.pydantic_ai.gates import Gate
+from greenroom.backends.pydantic_ai.gates import STAGE, HandedOver
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.backends.pydantic_ai.pausing import pausing_output, twin_of
-from greenroom.backends.pydantic_ai.seats import (
-    Around,
-    Seat,
-    Taken,
-    Witness,
-    both_ends,
-    is_silent,
-    seat_of,
-)
+from greenroom.backends.pydantic_ai.seam import install
 from greenroom.errors import AgentFailed
-from greenroom.ledger.events import NodeEnded, NodeStarted, ToolReturned
+from greenroom.ledger.events import NodeEnded, NodeStarted, Remembered, ToolReturned
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
+from greenroom.world.place import placed
 from greenroom.world.world import Context, Pending, ToolRequest, World
 
 MEMORY = "pydantic-ai.messages"
@@ -85,19 +78,12 @@ class PydanticAIBackend:
         return tool_facts(self.agent)
 
     @cached_property
-    def _seat(self) -> Seat | None:
-        return seat_of(self.agent)
-
-    @cached_property
-    def _is_silent(self) -> bool:
-        return is_silent(self.agent)
-
-    @cached_property
     def _twin(self) -> Agent[Any, Any] | None:
         return twin_of(self.agent)
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Go on with the open invocation, or begin the next one with what the user said last."""
+        install()
         invocation = Invocation(ledger, world, MEMORY)
         return await invocation.play(lambda: self._run(invocation))
 
@@ -106,14 +92,22 @@ class PydanticAIBackend:
         path = f"{invocation.root}/{node}"
         if path not in invocation.trail.started:
             invocation.world.record(NodeStarted(path=path, node=node, input=invocation.given))
-        gate, messages = Gate(invocation, node, path), recalled(invocation.history())
-        result = await self._result(invocation, gate, messages, _answers(invocation, messages))
+        messages = recalled(invocation.history())
+        with placed(_place(invocation, path)):
+            return await self._played(invocation, path, messages)
+
+    async def _played(
+        self, invocation: Invocation, path: str, messages: list[ModelMessage]
+    ) -> Played:
+        node = name_of(self.agent)
+        answers = _answers(invocation, messages)
+        result = await self._result(invocation, path, messages, answers)
         while isinstance(result.output, DeferredToolRequests):
             messages = result.all_messages()
             if waits := await _waits(invocation, path, result.output):
                 return Played(remembered(messages), yields=waits, is_fresh=True)
             settled = _settled(invocation, messages)
-            result = await self._result(invocation, gate, messages, settled)
+            result = await self._result(invocation, path, messages, settled)
         history = remembered(result.all_messages())
         output = result.output
         if type(output) is not str:
@@ -121,13 +115,13 @@ class PydanticAIBackend:
         invocation.world.record(NodeEnded(path=path, node=node, output=output))
         return Played(history, output, is_fresh=True)
 
-    def _result(
+    async def _result(
         self,
         invocation: Invocation,
-        gate: Gate,
+        path: str,
         messages: list[ModelMessage],
         answers: DeferredToolResults | None,
-    ) -> Awaitable[AgentRunResult[Any]]:
+    ) -> AgentRunResult[Any]:
         agent = self._twin or self.agent
         given: dict[str, Any] = {
             **({} if self._twin else pausing_output(agent)),
@@ -136,21 +130,18 @@ class PydanticAIBackend:
             "infer_name": False,
         }
         if answers is not None:
-            # Tools that were approved run before any request, so before there is a witness.
-            given |= {"deferred_tool_results": answers, "capabilities": both_ends(gate)}
-            return agent.run(**given)
-        given["user_prompt"] = invocation.given
-        return self._fresh_result(agent, gate, given)
+            given["deferred_tool_results"] = answers
+        else:
+            given["user_prompt"] = invocation.given
+        with held(STAGE, HandedOver(invocation, agent, name_of(self.agent), path)):
+            return await agent.run(**given)
 
-    async def _fresh_result(
-        self, agent: Agent[Any, Any], gate: Gate, given: dict[str, Any]
-    ) -> AgentRunResult[Any]:
-        seat = self._seat
-        if seat is None or seat.get() is not None:
-            return await agent.run(**given, capabilities=both_ends(gate))
-        around = Around(agent.root_capability, gate, is_silent=self._is_silent)
-        with held(seat, Taken(around)):
-            return await agent.run(**given, usage_limits=Witness(gate=gate))
+
+def _place(invocation: Invocation, path: str) -> str:
+    """Where agents stand that run inside this one; after a pause its hooks begin anew."""
+    notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
+    pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
+    return f"{path}#{pauses + 1}" if pauses else path
 
 
 def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults | None:

@@ -1,0 +1,361 @@
+"""Where pydantic-ai calls tools, output functions and models: put in once in a process.
+
+A call is handed from toolset to toolset. Those of the framework that only hand it on are known, by
+the very functions that do so; whatever else it is handed to, a toolset of the author's or one of a
+newer version, is asked for as a whole before it runs.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from copy import copy
+from importlib import import_module
+from types import MethodType
+from typing import Any, Final, cast
+
+from pydantic_ai import Agent, RunContext
+from pydantic_ai._function_schema import FunctionSchema
+from pydantic_ai.exceptions import CallDeferred, ToolFailed
+from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturn
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import (
+    ApprovalRequiredToolset,
+    CombinedToolset,
+    ExternalToolset,
+    FunctionToolset,
+    PrefixedToolset,
+    RenamedToolset,
+    WrapperToolset,
+)
+
+from greenroom.backends.foreign import Kept, Origin, held, jsonable
+from greenroom.backends.pydantic_ai.asking import hold_models
+from greenroom.backends.pydantic_ai.facts import name_of
+from greenroom.backends.pydantic_ai.gates import STAGE, HandedOver, Inside, Run, tool_gate
+from greenroom.backends.seams import original
+from greenroom.errors import FenceNotHeld
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+from greenroom.world.presence import model_host
+from greenroom.world.world import Pending, Returned, ToolRequest
+
+_HANDING_ON: Final[set[object]] = set()
+"""The functions by which toolsets of the framework call a tool: each hands on, or asks itself."""
+
+
+@record
+class _Passed:
+    """The call whose body runs here: seams further in that it comes through let it pass."""
+
+    run: object
+    call: object
+    leaf: object
+
+
+_PASSED: ContextVar[_Passed | None] = ContextVar("pydantic_ai_passed", default=None)
+
+
+def install() -> None:
+    """Put the seams in, once; FenceNotHeld if this version lacks a place where one belongs."""
+    if _HANDING_ON:
+        return
+    manager: Any = _part("pydantic_ai.tool_manager", "ToolManager")
+    output = _module("pydantic_ai._output")
+    original(Model, "__init_subclass__")
+    delegates: dict[Any, Callable[[Any, Any], Any]] = {
+        WrapperToolset: lambda toolset, _: toolset.wrapped,
+        CombinedToolset: lambda _, tool: tool.source_toolset,
+        _part("pydantic_ai.toolsets._dynamic", "DynamicToolset"): lambda made, _: made._toolset,
+        _part("pydantic_ai.toolsets._tool_search", "ToolSearchToolset"): _below,
+        _part(
+            "pydantic_ai.toolsets._deferred_capability_loader", "DeferredCapabilityLoaderToolset"
+        ): _below,
+    }
+    places: list[tuple[Any, str, Any]] = [
+        (kind, "call_tool", _handing_on(original(kind, "call_tool"), below))
+        for kind, below in delegates.items()
+    ]
+    places.append((FunctionToolset, "call_tool", _running(original(FunctionToolset, "call_tool"))))
+    known: set[object] = {wrapper for _, _, wrapper in places}
+    for kind in (ApprovalRequiredToolset, PrefixedToolset, RenamedToolset, ExternalToolset):
+        known.add(original(kind, "call_tool"))
+    places += [
+        (manager, "_raw_execute", _executing(original(manager, "_raw_execute"))),
+        (output, _FUNCTION, _asking_output(original(output, _FUNCTION))),
+        (output, _ACTION, _asking_choice(original(output, _ACTION))),
+        (Agent, "iter", _beginning(original(Agent, "iter"))),
+    ]
+    for owner, name, wrapper in places:
+        real = original(owner, name)
+        for told in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(wrapper, told, getattr(real, told))
+        setattr(owner, name, wrapper)
+    hold_models()
+    _HANDING_ON.update(known)
+
+
+_FUNCTION: Final = "execute_output_function"
+_ACTION: Final = "execute_choice_action"
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise FenceNotHeld(f"it has no {name}") from None
+
+
+def _part(module: str, name: str) -> Any:
+    return original(_module(module), name)
+
+
+def _below(toolset: Any, tool: Any) -> Any:
+    """Where a toolset with one tool of its own hands on the others."""
+    return None if tool.toolset is toolset else toolset.wrapped
+
+
+def _hands_on(toolset: object) -> bool:
+    """Whether a toolset calls its tools by a function of the framework's that is known to ask.
+
+    By the function itself, as the class has it: names and attributes can be copied.
+    """
+    kind = type(toolset)
+    if kind.__getattribute__ is not object.__getattribute__ or "call_tool" in vars(toolset):
+        return False
+    found = next((vars(cls)["call_tool"] for cls in kind.__mro__ if "call_tool" in vars(cls)), None)
+    return found in _HANDING_ON
+
+
+def _executing(real: Callable[..., Any]) -> Any:
+    async def _raw_execute(self: Any, validated: Any, **options: Any) -> Any:
+        if _hands_on(self.toolset):
+            return await real(self, validated, **options)
+        twin = copy(self)
+        twin.toolset = _Held(self.toolset)
+        return await real(twin, validated, **options)
+
+    return _raw_execute
+
+
+class _Held:
+    """A toolset that nothing is known of, in the place where it would be called."""
+
+    def __init__(self, toolset: Any) -> None:
+        self._toolset = toolset
+
+    def call_tool(self, name: str, tool_args: Any, ctx: RunContext[Any], tool: Any) -> Any:
+        async def run() -> Any:
+            return await self._toolset.call_tool(name, tool_args, ctx, tool)
+
+        return _ask(_Call(name, tool_args, ctx, tool), run)
+
+
+def _handing_on(real: Callable[..., Any], below: Callable[[Any, Any], Any]) -> Any:
+    async def call_tool(
+        self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any
+    ) -> Any:
+        inner = below(self, tool)
+        if inner is None or _hands_on(inner):
+            return await real(self, name, tool_args, ctx, tool)
+        return await _ask(
+            _Call(name, tool_args, ctx, tool), lambda: real(self, name, tool_args, ctx, tool)
+        )
+
+    return call_tool
+
+
+def _running(real: Callable[..., Any]) -> Any:
+    async def call_tool(
+        self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any
+    ) -> Any:
+        call = _Call(name, tool_args, ctx, tool, _origin(self, tool))
+        return await _ask(call, lambda: real(self, name, tool_args, ctx, tool))
+
+    return call_tool
+
+
+@record
+class _Call:
+    """A tool call of the framework's, on its way to the body."""
+
+    name: str
+    args: dict[str, Any]
+    ctx: RunContext[Any]
+    tool: Any
+    origin: Origin | None = None
+
+    def passing(self) -> _Passed:
+        """What this call is known by further in, where its context and tool may be copies."""
+        ctx = self.ctx
+        if ctx.run_id and ctx.tool_call_id:
+            return _Passed(ctx.run_id, ctx.tool_call_id, _leaf(self.tool))
+        return _Passed(ctx, None, _leaf(self.tool))
+
+    def has_passed(self) -> bool:
+        """Whether this very call was asked for further out."""
+        passed = _PASSED.get()
+        if passed is None:
+            return False
+        mine = self.passing()
+        same_run = passed.run is mine.run or (
+            type(passed.run) is str and type(mine.run) is str and passed.run == mine.run
+        )
+        return same_run and passed.call == mine.call and passed.leaf is mine.leaf
+
+    def request(self) -> ToolRequest:
+        """The call as the World is asked for it."""
+        wanted = _call_of_model(self.ctx)
+        name = wanted.tool_name if wanted else self.name
+        args = _given(self.args, wanted)
+        return ToolRequest(self.ctx.tool_call_id or "", name, args, origin=self.origin)
+
+
+def _leaf(tool: Any) -> object:
+    """What stays the same of a tool, however often the framework copies or renames it."""
+    while (inner := getattr(tool, "source_tool", None)) is not None:
+        tool = inner
+    call = getattr(tool, "call_func", None)
+    return call.__self__ if type(call) is MethodType else tool.tool_def.parameters_json_schema
+
+
+def _origin(toolset: FunctionToolset[Any], tool: Any) -> Origin | None:
+    """The author's function behind a tool, if the framework's own function calls it."""
+    call: Any = getattr(tool, "call_func", None)
+    if type(call) is not MethodType or call.__func__ is not vars(FunctionSchema)["call"]:
+        return None
+    schema: Any = call.__self__
+    known = toolset.tools.get(tool.original_name or tool.tool_def.name)
+    is_known = known is not None and known.function_schema is schema
+    return Origin(schema.function, known if is_known else None)
+
+
+async def _ask(call: _Call, run: Run) -> Any:
+    """The answer of whoever answers here, or the real tool's where nobody does."""
+    if call.has_passed():
+        return await run()
+    gate = tool_gate(call.origin, call.name)
+    if gate is None:
+        return await run()
+    passing = call.passing()
+
+    async def body() -> Any:
+        with held(STAGE, None), held(_PASSED, passing):
+            return await run()
+
+    return _settled(*await gate.call_tool(call.request(), body, _told))
+
+
+def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
+    """What the framework is to make of the World's answer."""
+    if isinstance(outcome, Pending):
+        raise CallDeferred
+    if outcome.error:
+        # What the real tool raised is the framework's to judge; a mock's failure the model may see.
+        raise kept.error or ToolFailed(outcome.error)
+    return kept.real if kept.matches(outcome.value) else outcome.value
+
+
+def _told(value: Any) -> Json:
+    return jsonable(value.return_value if isinstance(value, ToolReturn) else value)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _call_of_model(ctx: RunContext[Any]) -> ToolCallPart | None:
+    """The call as the model made it: at the leaf, prefixes and renamings are off its name."""
+    for message in reversed(ctx.messages):
+        if isinstance(message, ModelResponse):
+            for call in message.tool_calls:
+                if call.tool_call_id == ctx.tool_call_id:
+                    return call
+    return None
+
+
+def _given(tool_args: dict[str, Any], call: ToolCallPart | None) -> dict[str, Json]:
+    """The checked arguments without the defaults that nobody gave."""
+    told = cast("dict[str, Json]", jsonable(tool_args))
+    raw = call.args_as_dict() if call else told
+    # A tool of one model-typed argument is told its fields: then the names differ, and all is kept.
+    if not set(raw) <= set(told):
+        return told
+    return {name: value for name, value in told.items() if name in raw}
+
+
+def _asking_output(real: Callable[..., Any]) -> Any:
+    async def execute_output_function(
+        function_schema: Any, *, run_context: RunContext[Any], args: dict[str, Any], **options: Any
+    ) -> Any:
+        """An output function acts like a tool, so it is asked for like one."""
+        function = function_schema.function
+        request = ToolRequest(
+            run_context.tool_call_id or "",
+            getattr(function, "__name__", None) or "output",
+            cast("dict[str, Json]", jsonable(args)),
+            origin=Origin(function),
+        )
+        return await _ask_output(
+            request, lambda: real(function_schema, run_context=run_context, args=args, **options)
+        )
+
+    return execute_output_function
+
+
+def _asking_choice(real: Callable[..., Any]) -> Any:
+    async def execute_choice_action(action: Callable[[], Any]) -> Any:
+        """What a choice stands for acts like an output function that takes nothing."""
+        request = ToolRequest("", choice_name(action), {}, origin=Origin(action))
+        return await _ask_output(request, lambda: real(action))
+
+    return execute_choice_action
+
+
+def choice_name(action: Any) -> str:
+    """The name by which the action of a choice is asked for: its function's."""
+    while hasattr(action, "func"):
+        action = action.func
+    return getattr(action, "__name__", None) or type(action).__name__
+
+
+async def _ask_output(request: ToolRequest, run: Run) -> Any:
+    gate = tool_gate(request.origin, request.tool)
+    if gate is None:
+        return await run()
+
+    async def body() -> Any:
+        with held(STAGE, None):
+            return await run()
+
+    return _settled(*await gate.call_tool(request, body))
+
+
+def _beginning(real: Callable[..., AbstractAsyncContextManager[Any]]) -> Any:
+    def begin(self: Agent[Any, Any], *given: Any, **named: Any) -> Any:
+        run, stage = real(self, *given, **named), STAGE.get()
+        if type(stage) is HandedOver:
+            return run if stage.takes(self) else _RunInside(run, name_of(self))
+        return run if model_host() is None else _RunInside(run, name_of(self))
+
+    return begin
+
+
+class _RunInside:
+    """A run inside something else, so that its model calls stand under its agent's name."""
+
+    __slots__ = ("_name", "_run", "_stage")
+
+    def __init__(self, run: AbstractAsyncContextManager[Any], name: str) -> None:
+        self._run = run
+        self._name = name
+
+    async def __aenter__(self) -> Any:
+        self._stage = held(STAGE, Inside(self._name))
+        self._stage.__enter__()
+        try:
+            return await self._run.__aenter__()
+        except BaseException:
+            self._stage.__exit__()
+            raise
+
+    async def __aexit__(self, *how: Any) -> bool | None:  # noqa: PYI036 - handed on as they are
+        try:
+            return await self._run.__aexit__(*how)
+        finally:
+            self._stage.__exit__()
