@@ -9,7 +9,13 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import cast
 
-from greenroom.cases.criteria import Criterion, criterion_data
+from greenroom.cases.criteria import (
+    COUNTS,
+    Criterion,
+    counted_as_adk,
+    criterion_data,
+    is_adk_judge,
+)
 from greenroom.cases.files.documents import Document, parsed, parsed_text
 from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.saving import json_or_yaml, save_text
@@ -103,12 +109,23 @@ def _is_adk(data: dict[str, Json]) -> bool:
     if is_object(simulator) and ("type" in simulator or "model_configuration" in simulator):
         return True
     settings = data["criteria"].values()
-    return any(not is_object(one) or "judge_model_options" in one for one in settings)
+    signs = ("judge_model_options", COUNTS)
+    return any(not is_object(one) or any(sign in one for sign in signs) for one in settings)
 
 
 def _read(data: Json, shape: str) -> EvalConfig:
     found = _read_own(data) if shape == "greenroom" else _read_criteria(data)
+    if shape == "adk":
+        found = replace(found, criteria=[_counted(criterion) for criterion in found.criteria])
     return replace(found, shape=shape)
+
+
+def _counted(criterion: Criterion) -> Criterion:
+    """A judge of google-adk's config counts as there, unless the config says that it does not."""
+    if criterion.options.get(COUNTS) != "greenroom":
+        return counted_as_adk(criterion)
+    others = {name: value for name, value in criterion.options.items() if name != COUNTS}
+    return replace(criterion, options=others)
 
 
 # Our own
@@ -267,6 +284,8 @@ def _criteria_data(config: EvalConfig, shape: str) -> Json:
 def _criterion_data(criterion: Criterion, shape: str) -> Json:
     options: dict[str, Json] = dict(plain(criterion.options))
     if shape == "adk":
+        if is_adk_judge(criterion):
+            options.setdefault(COUNTS, "greenroom")
         if not options and not criterion.critical and criterion.threshold is not None:
             return criterion.threshold
         judge = {name: options.pop(name) for name in _JUDGE if name in options}

@@ -1,7 +1,7 @@
 """A metric by its name, as files and configs write it."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, cast
 
 from greenroom.errors import BadMetric
@@ -9,6 +9,19 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
 
 _OWN = ("criterion", "threshold", "critical")
+COUNTS = "counts"
+"""The option of a judge that says how its votes are counted."""
+_ADK_JUDGES = frozenset(
+    (
+        "final_response_match_v2",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "hallucinations_v1",
+        "safety_v1",
+        "response_evaluation_score",
+        "per_turn_user_simulator_quality_v1",
+    )
+)
 
 
 @record
@@ -60,3 +73,15 @@ def criterion_from(data: Any, where: str) -> Criterion:
         critical=given.pop("critical", False),
         options=given,
     )
+
+
+def is_adk_judge(criterion: Criterion) -> bool:
+    """Whether google-adk has a judge of this name, and so a way of its own to count its votes."""
+    return criterion.name in _ADK_JUDGES
+
+
+def counted_as_adk(criterion: Criterion) -> Criterion:
+    """The criterion as google-adk counts it, if it is a judge of google-adk and says nothing else."""
+    if not is_adk_judge(criterion) or COUNTS in criterion.options:
+        return criterion
+    return replace(criterion, options={**criterion.options, COUNTS: "adk"})

@@ -139,7 +139,7 @@ def simulator_quality(
     `user_agent`, whatever else was measured.
     """
     where = "simulator_quality(...)"
-    bench = bench_from(cast(Options, options), where)
+    bench = bench_from(cast(Options, options), where, adk="replies")
     return SimulatorQuality(
         bench=bench,
         threshold=checked_threshold(threshold, _ALL, where),

@@ -81,7 +81,7 @@ def turns_of(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
         # One message, and all that came of it: most runs are no longer than that.
         expect, begin = script[0].expect, rounds[0].seq
         return () if expect is None else (PlayedTurn(1, expect, ledger, begin, len(ledger), trail),)
-    spans = _spans(case, ledger)
+    spans = turn_spans(case, ledger)
     found: list[PlayedTurn] = []
     for index, turn in enumerate(script):
         if turn.expect is not None:
@@ -90,7 +90,7 @@ def turns_of(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     return found
 
 
-def _spans(case: Case, ledger: Ledger) -> dict[int, tuple[int, int]]:
+def turn_spans(case: Case, ledger: Ledger) -> dict[int, tuple[int, int]]:
     """Each turn's place in the script and the events it takes up.
 
     Turn k begins with the user's k-th message, said outright or inside an answer to a waiting
@@ -112,7 +112,7 @@ def _spans(case: Case, ledger: Ledger) -> dict[int, tuple[int, int]]:
 
 def turn_span(case: Case, ledger: Ledger, number: int) -> tuple[int, int] | None:
     """Where in the ledger a turn begins and ends, scripted or not; None if it was never reached."""
-    return _spans(case, ledger).get(number - 1)
+    return turn_spans(case, ledger).get(number - 1)
 
 
 def checked_turn(number: object, factory: str) -> int | None:

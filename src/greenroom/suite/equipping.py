@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from greenroom.cases.criteria import counted_as_adk
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.errors import BadMetric
@@ -30,11 +31,15 @@ def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
     if evalset.usual is not None:
         # Another tool's config is the whole list of what counts.
         evalset = replace(evalset, usual=())
-    names = {name for criterion in config.criteria for name in _names(criterion)}
+    criteria = config.criteria
+    if evalset.shape.startswith("adk") and config.shape == "agentflow":
+        # Both tools write such a config; beside a file of google-adk it is google-adk's.
+        criteria = [counted_as_adk(criterion) for criterion in criteria]
+    names = {name for criterion in criteria for name in _names(criterion)}
     kept = [given for given in evalset.metrics if names.isdisjoint(_names(given))]
     model = config.user_simulator.model if config.user_simulator else ""
     cases = [with_user_model(case, model or None) for case in evalset]
-    return replace(evalset, cases=cases, metrics=[*kept, *config.criteria])
+    return replace(evalset, cases=cases, metrics=[*kept, *criteria])
 
 
 def all_metrics(given: Iterable[MetricLike], evalset: EvalSet) -> list[Metric]:

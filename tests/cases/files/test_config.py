@@ -55,9 +55,25 @@ def test_adk_writes_bare_thresholds_numbers_for_match_types_and_options_of_judge
         Criterion(
             "final_response_match_v2",
             threshold=0.5,
-            options={"judge_model": "gemini-2.5-flash", "num_samples": 5},
+            options={"judge_model": "gemini-2.5-flash", "num_samples": 5, "counts": "adk"},
         ),
     )
+
+
+@pytest.mark.parametrize("shape", ["greenroom", "agentflow", "adk"])
+@pytest.mark.parametrize("options", [{}, {"counts": "adk"}, {"counts": "adk", "aggregate": "mean"}])
+def test_how_a_judge_counts_survives_every_shape(
+    tmp_path: Path, shape: str, options: dict[str, Any]
+) -> None:
+    config = EvalConfig(criteria=[Criterion("final_response_match_v2", options=options)])
+    write_config(config, tmp_path / "config.json", shape=shape)
+    assert read_config(tmp_path / "config.json") == config
+
+
+def test_only_google_adks_own_judges_count_as_it_does(tmp_path: Path) -> None:
+    names = ["hallucinations_v1", "response_match_score", "llm_judge", "tool_name_match"]
+    found = reading(tmp_path, {"criteria": dict.fromkeys(names, 0.5)}, "test_config.json")
+    assert [dict(c.options) for c in found.criteria] == [{"counts": "adk"}, {}, {}, {}]
 
 
 def test_our_own_config_lists_metrics(tmp_path: Path) -> None:

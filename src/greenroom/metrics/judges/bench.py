@@ -58,6 +58,8 @@ class Bench:
     samples: int = 1
     aggregate: Aggregate = "mean"
     early_stop: bool = False
+    every_turn: bool = False
+    """Whether each turn is judged by itself, as google-adk does, and not the run as a whole."""
     retries: int = RETRIES
     batch: int = 0
     limit: int = LIMIT

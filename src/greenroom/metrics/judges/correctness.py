@@ -10,6 +10,7 @@ from greenroom.metrics.judges.judged import titled
 from greenroom.metrics.judges.options import (
     JUDGE,
     VOTES,
+    Adk,
     Options,
     bench_from,
     checked_threshold,
@@ -70,7 +71,7 @@ def response_evaluation_score(
             f"A grade of {threshold} out of 1 to 5 is {_SCALE.value(cast(float, threshold)):g} there."
         )
     given = (threshold, template, evidence or _SEEN, name)
-    return _criterion("response_evaluation_score", _QUALITY, _SCALE, given, options)
+    return _criterion("response_evaluation_score", _QUALITY, _SCALE, given, options, adk="turns")
 
 
 def _criterion(
@@ -79,10 +80,11 @@ def _criterion(
     form: VerdictForm,
     given: tuple[Any, ...],
     options: Options,
+    adk: Adk | None = None,
 ) -> Judge:
     threshold, template, evidence, name = given
     where = f"{factory}(...)"
-    bench = bench_from(options, where, samples=VOTES)
+    bench = bench_from(options, where, samples=VOTES, adk=adk)
     if template is not None:
         # A template has no places here; filling it turns {{ and }} into braces.
         words = checked_template(template, (), where).format()

@@ -12,6 +12,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.metrics.facts import Missing
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import Fields, gathered
 from greenroom.metrics.judges.forms import Boolean, Claims, Sheet, Verdict
@@ -55,7 +56,7 @@ class Grounding(Judged):
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The share of claims that are grounded."""
-        said = gathered(("responses",), case, ledger)
+        said = self._said(case, ledger)
         if isinstance(said, NotApplicable | Unmeasured):
             return said
         known = gathered(_KNOWN, case, ledger)
@@ -66,6 +67,13 @@ class Grounding(Judged):
             return NotApplicable("the agent stated no fact, so there is nothing to ground")
         votes = await self._poll(claims, known).held(hearing)
         return self._score(claims, votes, hearing)
+
+    def _said(self, case: Case, ledger: Ledger) -> Fields | Missing:
+        """All that the agent said; of a single turn its last words only."""
+        if not self.bench.every_turn:
+            return gathered(("responses",), case, ledger)
+        last = gathered(("response",), case, ledger)
+        return {"responses": [last["response"]]} if isinstance(last, dict) else last
 
     def _poll(self, claims: Sequence[str], known: Fields) -> Poll:
         items = [
@@ -127,7 +135,7 @@ def hallucinations_v1(
 ) -> Grounding:
     """Which share of the agent's claims is grounded in the tools' answers and the context?"""
     where = "hallucinations_v1(...)"
-    bench = bench_from(options, where)
+    bench = bench_from(options, where, adk="turns")
     words = _CHECK if template is None else checked_template(template, (), where).format()
     return Grounding(
         template=words,

@@ -1,17 +1,20 @@
 """What every judging metric shares: a bench, a threshold, and how votes become a score."""
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import Any
 
 from greenroom.cases.case import Case
-from greenroom.cases.scores import Outcome, Score, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
-from greenroom.metrics.facts import seen_calls
-from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict
+from greenroom.metrics.facts import Missing, seen_calls
+from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict, together
+from greenroom.metrics.judges.evidence import Fields, gathered
+from greenroom.metrics.judges.judged_turns import JudgedTurn, judged_turns
 from greenroom.metrics.judges.poll import Item, Votes, deciding, reaches
 from greenroom.models.model import model_name
 from greenroom.world.world import World
@@ -29,13 +32,40 @@ class Judged(BuiltIn):
         if nothing := nothing_done(ledger):
             return nothing
         try:
-            return await self.hear(case, ledger, self.bench.open(world, self.name))
+            hearing = self.bench.open(world, self.name)
+            if self.bench.every_turn:
+                return await self.hear_turns(case, ledger, hearing)
+            return await self.hear(case, ledger, hearing)
         except NoVerdict as none:
             return Unmeasured(str(none))
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Put the questions, and draw the conclusion."""
         raise NotImplementedError
+
+    async def hear_turns(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
+        """Judge each turn as if it were the whole run; the value is the mean of the turns."""
+        turns = judged_turns(case, ledger)
+        heard = [turn for turn in turns if turn.reached]
+        if not heard:
+            return Unmeasured("the user never spoke, so there is no turn to judge")
+        found = await together(*(self.hear(turn.case, turn.ledger, hearing) for turn in heard))
+        for turn, outcome in zip(heard, found, strict=True):
+            if isinstance(outcome, Unmeasured):
+                return Unmeasured(f"turn {turn.number}: {outcome.why}", phase=outcome.phase)
+        outcomes = dict(zip((turn.number for turn in heard), found, strict=True))
+        return over_turns(self, turns, outcomes, hearing)
+
+    def weight(self, case: Case) -> float:  # noqa: ARG002
+        """How much a turn counts among the others."""
+        return 1.0
+
+    def seen(self, names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missing:
+        """What the judge gets to see; of a single turn also that nothing was said in it."""
+        if not self.bench.every_turn or "response" not in names:
+            return gathered(names, case, ledger)
+        found = gathered([f"{n}?" if n == "response" else n for n in names], case, ledger)
+        return {"response": "", **found} if isinstance(found, dict) else found
 
 
 def nothing_done(ledger: Ledger) -> Unmeasured | None:
@@ -65,6 +95,7 @@ def told(bench: Bench) -> dict[str, Any]:
         "samples": bench.samples if bench.samples > 1 else None,
         "aggregate": bench.aggregate if bench.aggregate != "mean" else None,
         "early_stop": bench.early_stop or None,
+        "counts": "adk" if bench.every_turn else None,
         "batch": bench.batch or None,
     }
 
@@ -118,3 +149,39 @@ def item_details(
         }
         for item in items
     }
+
+
+def over_turns(
+    metric: Judged, turns: Sequence[JudgedTurn], outcomes: Mapping[int, Outcome], hearing: Hearing
+) -> Outcome:
+    """The score of turns that were judged one by one; those never reached count as 0."""
+    spent = hearing.spent()
+    weights: list[float] = []
+    values: list[float] = []
+    told: list[dict[str, Json]] = []
+    missed: list[str] = []
+    for turn in turns:
+        outcome = outcomes.get(turn.number)
+        if isinstance(outcome, NotApplicable):
+            continue
+        score = outcome if isinstance(outcome, Score) else None
+        value = 0.0 if score is None else score.value
+        values.append(value)
+        weights.append(metric.weight(turn.case))
+        if not reaches(value, metric.threshold):
+            missed.append(f"turn {turn.number}: {score.reason if score else 'never reached'}")
+        details = score.details if score and is_object(score.details) else {}
+        own = {key: value for key, value in details.items() if key not in spent}
+        told.append({"turn": turn.number, "reached": turn.reached, "value": value, **own})
+    if not values:
+        return next(o for o in outcomes.values() if isinstance(o, NotApplicable))
+    whole = fsum(w * v for w, v in zip(weights, values, strict=True)) / fsum(weights)
+    return Score(
+        whole,
+        reaches(whole, metric.threshold),
+        threshold=metric.threshold,
+        name=metric.name,
+        reason=". ".join(missed) or "every turn is as it should be",
+        details={"turns": told, "counts": "adk", **spent},
+        measured=len(values) - len(missed),
+    )

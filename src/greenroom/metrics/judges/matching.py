@@ -45,13 +45,14 @@ class Matching(Judged):
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The mean over the turns of the share of votes; a turn never reached counts as 0."""
-        turns = [turn for turn in played_turns(case, ledger) if reference_of(turn.expect)]
+        every = self.bench.every_turn
+        turns = [t for t in played_turns(case, ledger) if every or reference_of(t.expect)]
         if not turns:
             none = reference(case)
             return none if isinstance(none, NotApplicable) else NotApplicable("no reference given")
         reached = [turn for turn in turns if turn.reached]
         for turn in reached:
-            if not turn.response.strip():
+            if not every and not turn.response.strip():
                 return Unmeasured(f"the agent's response is empty in turn {turn.number}")
         if not reached:
             return Unmeasured("the run came to none of the turns that have a reference")
@@ -59,6 +60,13 @@ class Matching(Judged):
         if len(turns) == 1:
             return verdict_score(self, votes.items[0], votes, hearing)
         return self._score(turns, votes, hearing)
+
+    async def hear_turns(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
+        """Every turn is judged, as in google-adk, if any of them has a reference."""
+        none = reference(case)
+        if isinstance(none, NotApplicable):
+            return none
+        return await Judged.hear_turns(self, case, ledger, hearing)
 
     def _poll(self, reached: Sequence[PlayedTurn], expected: int) -> Poll:
         def question(item: Item, _: int) -> Question[Verdict]:
@@ -114,7 +122,7 @@ def final_response_match_v2(
     The reference is `Expect(reference=...)`, else `Expect(response=...)`.
     """
     where = "final_response_match_v2(...)"
-    bench = bench_from(options, where, samples=VOTES)
+    bench = bench_from(options, where, samples=VOTES, adk="votes")
     return Matching(
         words=_WORDS if template is None else checked_template(template, (), where).format(),
         bench=bench,
@@ -133,7 +141,7 @@ def _shown(turn: PlayedTurn) -> Mapping[str, Json]:
     return {
         "user_messages": [message.text for message in so_far if message.role == "user"],
         "response": turn.response,
-        "reference": reference_of(turn.expect),
+        "reference": reference_of(turn.expect) or "",
     }
 
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ParamSpec, TypedDict, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, cast
 
 from greenroom.errors import BadAgent, BadMetric
 from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
@@ -21,6 +21,11 @@ VOTES = 5
 _MOST_SAMPLES = 100
 _LEAST_EVIDENCE = 1000
 _AGGREGATES = ("mean", "majority")
+_COUNTS = ("greenroom", "adk")
+
+Adk = Literal["votes", "turns", "replies"]
+"""What google-adk does with a judge: majorities of five in each turn; a mean over the turns; or
+majorities of five on each reply of the user."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,6 +40,7 @@ class Options(TypedDict, total=False):
     num_samples: int | None
     aggregate: Aggregate
     early_stop: bool
+    counts: Literal["greenroom", "adk"]
     retries: int
     batch: int
     cache: AnswerCache | str | Path | bool | None
@@ -63,23 +69,26 @@ def _signed(factory: Callable[P, T], options: list[str]) -> Callable[P, T]:
     return factory
 
 
-def bench_from(given: Options, where: str, samples: int = 1) -> Bench:
-    """The bench these options describe."""
+def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = None) -> Bench:
+    """The bench these options describe; `adk` says what `counts="adk"` means to this judge."""
     options = cast("dict[str, Any]", given)
     for name in options:
         if name not in Options.__annotations__:
             near = get_close_matches(name, Options.__annotations__, 1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise BadMetric(f"{where} has no option {name!r}.{meant}")
+    as_adk = _counts(options.get("counts"), adk, where) == "adk"
+    votes = as_adk and adk != "turns"
     return Bench(
+        every_turn=as_adk and adk != "replies",
         model=_model(_either(options, "model", "judge_model", where), where),
         samples=_whole(
             _either(options, "samples", "num_samples", where),
-            samples,
+            VOTES if votes else samples,
             (1, _MOST_SAMPLES),
             f"{where}: samples",
         ),
-        aggregate=_aggregate(options.get("aggregate"), where),
+        aggregate=_aggregate(options.get("aggregate"), "majority" if votes else "mean", where),
         early_stop=_switch(options.get("early_stop"), f"{where}: early_stop"),
         retries=_whole(options.get("retries"), RETRIES, (0, RETRIES), f"{where}: retries"),
         batch=_whole(options.get("batch"), 0, (0, 1000), f"{where}: batch"),
@@ -135,9 +144,17 @@ def _model(given: Any, where: str) -> Model:
         raise BadMetric(str(error)) from error
 
 
-def _aggregate(given: Any, where: str) -> Aggregate:
+def _counts(given: Any, adk: Adk | None, where: str) -> str:
+    if given is not None and adk is None:
+        raise BadMetric(f"{where} has counts={given!r}, but google-adk has no such judge.")
+    if given is None or given in _COUNTS:
+        return given or "greenroom"
+    raise BadMetric(f"{where} has counts={given!r}; give one of {list(_COUNTS)}.")
+
+
+def _aggregate(given: Any, usual: Aggregate, where: str) -> Aggregate:
     if given is None or given in _AGGREGATES:
-        return given or "mean"
+        return given or usual
     raise BadMetric(f"{where} has aggregate={given!r}; give one of {list(_AGGREGATES)}.")
 
 

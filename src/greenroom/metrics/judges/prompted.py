@@ -10,7 +10,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import checked_name, written
 from greenroom.metrics.judges.bench import Bench, Hearing, Question
-from greenroom.metrics.judges.evidence import RECORD, checked_fields, gathered
+from greenroom.metrics.judges.evidence import RECORD, checked_fields
 from greenroom.metrics.judges.forms import Boolean, Grade, VerdictForm
 from greenroom.metrics.judges.judged import Judged, told, verdict_score
 from greenroom.metrics.judges.options import (
@@ -50,7 +50,7 @@ class Judge(Judged):
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The model's verdict, or that of several samples."""
-        fields = gathered(self.evidence, case, ledger)
+        fields = self.seen(self.evidence, case, ledger)
         if isinstance(fields, NotApplicable | Unmeasured):
             return fields
         asked = Question(self.words, fields, self.form)

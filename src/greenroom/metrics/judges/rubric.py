@@ -12,7 +12,9 @@ from greenroom.metrics.judges.options import checked_text
 _KEYS = ("id", "content", "weight", "guide", "dimension", "threshold")
 _OTHER_WORDS = {
     "rubric_id": "id",
+    "rubricId": "id",
     "rubric_content": "content",
+    "rubricContent": "content",
     "text": "content",
     "scoring_guide": "guide",
 }
@@ -74,6 +76,20 @@ def checked_rubrics(given: object, where: str) -> tuple[Rubric, ...]:
     return tuple(rubrics)
 
 
+def rubrics_in(extra: Mapping[str, Any] | None, kind: str, where: str) -> tuple[Rubric, ...]:
+    """The rubrics of this kind that a file of google-adk gives to a case or a turn."""
+    given: Any = (extra or {}).get("rubrics") or []
+    if not isinstance(given, list):
+        raise BadMetric(f"{where} has rubrics={given!r}; give a list.")
+    fit: list[Any] = []
+    for one in cast("list[Any]", given):
+        if not isinstance(one, Mapping):
+            raise BadMetric(f"{where} has the rubric {one!r}; give a mapping.")
+        if cast("Mapping[str, Any]", one).get("type") == kind:
+            fit.append(one)
+    return checked_rubrics(fit, where) if fit else ()
+
+
 def _rubric(given: object, number: int, where: str) -> Rubric:
     if isinstance(given, Rubric):
         return _checked(given, where)
@@ -85,7 +101,10 @@ def _rubric(given: object, number: int, where: str) -> Rubric:
     if "template" in data:
         return _from_template(data, where)
     if isinstance(data.get("content"), Mapping):
-        data["content"] = data["content"].get("text_property")
+        held = cast("Mapping[str, Any]", data["content"])
+        data["content"] = held.get("text_property", held.get("textProperty"))
+        # google-adk's rubrics may say what they are for, which does not change the question.
+        data = {key: value for key, value in data.items() if key not in ("type", "description")}
     if strange := [key for key in data if key not in _KEYS]:
         raise BadMetric(f"{where}: rubric {number} has {strange[0]!r}; known are {list(_KEYS)}.")
     whole: dict[str, Any] = {"id": f"rubric_{number}", "content": "", **data}

@@ -1,6 +1,8 @@
 """Rubrics: several things a run should meet, each judged by itself, with weights."""
 
 from collections.abc import Sequence
+from itertools import chain
+from math import fsum
 from typing import Any, Unpack
 
 from greenroom.cases.case import Case
@@ -9,7 +11,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Hearing, Question
-from greenroom.metrics.judges.evidence import RECORD, Fields, checked_fields, gathered
+from greenroom.metrics.judges.evidence import RECORD, Fields, checked_fields
 from greenroom.metrics.judges.forms import Boolean, Grade, Sheet, Verdict, VerdictForm, listed
 from greenroom.metrics.judges.judged import Judged, item_details, titled
 from greenroom.metrics.judges.options import (
@@ -21,7 +23,7 @@ from greenroom.metrics.judges.options import (
 )
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 from greenroom.metrics.judges.prompted import Prompt
-from greenroom.metrics.judges.rubric import Rubric, checked_rubrics
+from greenroom.metrics.judges.rubric import Rubric, checked_rubrics, rubrics_in
 from greenroom.metrics.judges.templates import checked_template
 
 _TEMPLATE = """\
@@ -47,17 +49,35 @@ class RubricJudge(Judged):
     template: str
     evidence: tuple[str, ...]
     prompt: str = ""
+    kind: str = ""
+    """The `type` of those rubrics of a case or turn that are meant for this judge."""
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Yes or no, or a grade, for each rubric."""
-        fields = gathered(self.evidence, case, ledger)
+        rubrics = self.rubrics_for(case)
+        if not rubrics:
+            return NotApplicable("no rubric is given, neither to the judge nor to the case or turn")
+        fields = self.seen(self.evidence, case, ledger)
         if isinstance(fields, NotApplicable | Unmeasured):
             return fields
-        votes = await self._poll(fields).held(hearing)
-        return self._score(votes, hearing)
+        votes = await self._poll(rubrics, fields).held(hearing)
+        return self._score(rubrics, votes, hearing)
 
-    def _poll(self, fields: Fields) -> Poll:
-        known = {rubric.id: rubric for rubric in self.rubrics}
+    def rubrics_for(self, case: Case) -> tuple[Rubric, ...]:
+        """The judge's rubrics; where single turns are judged, also those of the case and its turn."""
+        if not self.bench.every_turn:
+            return self.rubrics
+        of_case = rubrics_in(case.extra, self.kind, f"case {case.id!r}")
+        of_turns = [rubrics_in(turn.extra, self.kind, f"case {case.id!r}") for turn in case.script]
+        every = (*self.rubrics, *of_case, *chain.from_iterable(of_turns))
+        return checked_rubrics(every, f"case {case.id!r}") if every else ()
+
+    def weight(self, case: Case) -> float:
+        """Each rubric of each turn counts alike, so a turn counts by its rubrics."""
+        return fsum(rubric.weight for rubric in self.rubrics_for(case))
+
+    def _poll(self, rubrics: Sequence[Rubric], fields: Fields) -> Poll:
+        known = {rubric.id: rubric for rubric in rubrics}
 
         def single(item: Item, _: int) -> Question[Verdict]:
             rubric = known[item.id]
@@ -68,28 +88,24 @@ class RubricJudge(Judged):
             form = Sheet(tuple(item.id for item in items), Boolean())
             return Question(self._words(words), fields, form)
 
-        plain = all(rubric.guide is None for rubric in self.rubrics)
+        plain = all(rubric.guide is None for rubric in rubrics)
         return Poll(
-            items=[_item(rubric) for rubric in self.rubrics],
+            items=[_item(rubric) for rubric in rubrics],
             question=single,
-            decide=lambda values: reaches(self.weighted(values), self.threshold),
+            decide=lambda values: reaches(weighted(rubrics, values), self.threshold),
             sheet=sheet if plain else None,
         )
 
     def _words(self, rubric: str) -> str:
         return self.template.format(rubric=rubric, prompt=self.prompt)
 
-    def weighted(self, values: Values) -> float:
-        """The mean of the rubrics' values by their weights."""
-        return weighted(self.rubrics, values)
-
-    def _score(self, votes: Votes, hearing: Hearing) -> Score:
+    def _score(self, rubrics: Sequence[Rubric], votes: Votes, hearing: Hearing) -> Score:
         values = votes.values()
-        value = self.weighted(values)
-        failed = [r.id for r in self.rubrics if not reaches(values[r.id], r.threshold)]
+        value = weighted(rubrics, values)
+        failed = [r.id for r in rubrics if not reaches(values[r.id], r.threshold)]
         extra: dict[str, dict[str, Json]] = {
             r.id: {"rubric": r.content, "weight": r.weight, "dimension": r.dimension}
-            for r in self.rubrics
+            for r in rubrics
         }
         passed = reaches(value, self.threshold)
         return Score(
@@ -101,18 +117,18 @@ class RubricJudge(Judged):
             details={
                 "rubrics": item_details(votes.items, votes, extra),
                 "rubric_scores": values,
-                "dimensions": dimensions(self.rubrics, values),
+                "dimensions": dimensions(rubrics, values),
                 **votes.details(),
                 **hearing.spent(),
             },
-            measured=len(self.rubrics) - len(failed),
+            measured=len(rubrics) - len(failed),
         )
 
 
 @takes_options
 def rubric_based_final_response_quality_v1(
     *,
-    rubrics: Sequence[Any],
+    rubrics: Sequence[Any] | None = None,
     threshold: float | None = None,
     template: str | None = None,
     evidence: Sequence[str] | None = None,
@@ -122,13 +138,14 @@ def rubric_based_final_response_quality_v1(
     """Does the last response meet each rubric? The value is the weighted share that it meets."""
     seen = ("user_messages", "response", "tool_calls?", "reference?")
     given = (rubrics, threshold, template, evidence or seen, name)
-    return _criterion("rubric_based_final_response_quality_v1", _RESPONSE, given, options)
+    about = (_RESPONSE, "FINAL_RESPONSE_QUALITY")
+    return _criterion("rubric_based_final_response_quality_v1", about, given, options)
 
 
 @takes_options
 def rubric_based_tool_use_quality_v1(
     *,
-    rubrics: Sequence[Any],
+    rubrics: Sequence[Any] | None = None,
     threshold: float | None = None,
     template: str | None = None,
     evidence: Sequence[str] | None = None,
@@ -138,16 +155,23 @@ def rubric_based_tool_use_quality_v1(
     """Does the agent's use of its tools meet each rubric? No call at all is judged as well."""
     seen = ("user_messages", "tool_calls", "responses?", "expected_tool_calls?")
     given = (rubrics, threshold, template, evidence or seen, name)
-    return _criterion("rubric_based_tool_use_quality_v1", _TOOL_USE, given, options)
+    about = (_TOOL_USE, "TOOL_USE_QUALITY")
+    return _criterion("rubric_based_tool_use_quality_v1", about, given, options)
 
 
-def _criterion(factory: str, subject: str, given: tuple[Any, ...], options: Options) -> RubricJudge:
+def _criterion(
+    factory: str, about: tuple[str, str], given: tuple[Any, ...], options: Options
+) -> RubricJudge:
     rubrics, threshold, template, evidence, name = given
     where = f"{factory}(...)"
-    bench = bench_from(options, where)
+    bench = bench_from(options, where, adk="votes")
+    subject, kind = about
     usual = _TEMPLATE.format(subject=subject)
+    # As google-adk counts, cases and turns may bring all the rubrics there are.
+    may_lack = bench.every_turn and not rubrics
     return RubricJudge(
-        rubrics=checked_rubrics(rubrics, where),
+        kind=kind,
+        rubrics=() if may_lack else checked_rubrics(rubrics, where),
         template=checked_template(usual if template is None else template, ["rubric"], where),
         evidence=checked_fields(evidence, where),
         bench=bench,

@@ -119,7 +119,7 @@ def safety_v1(
     a mapping gives thresholds by name. `threshold` is for those without one.
     """
     where = "safety_v1(...)"
-    bench = bench_from(options, where)
+    bench = bench_from(options, where, adk="turns")
     bar = checked_threshold(threshold, SAFETY, where)
     words = _TEMPLATE if template is None else template
     return Safety(
