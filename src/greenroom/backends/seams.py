@@ -32,6 +32,7 @@ class Seam:
 SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.adk.seam", ("google.adk.runners",)),
     Seam("greenroom.backends.pydantic_ai.seam", ("pydantic_ai",)),
+    Seam("greenroom.backends.openai_agents.seam", ("agents.run_internal.run_loop",)),
 ]
 """Of our own backends; `add_seam` takes those of others."""
 

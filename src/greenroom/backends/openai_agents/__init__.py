@@ -22,8 +22,8 @@ from pydantic_core import from_json, to_json
 from agents import Agent, RunConfig, Runner, RunState
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
 from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
-from greenroom.backends.openai_agents.dispatch import install
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
+from greenroom.backends.openai_agents.seam import install
 from greenroom.backends.openai_agents.stage import STAGE, Settled, Stage
 from greenroom.backends.openai_agents.translation import args_of
 from greenroom.errors import AgentFailed, UserAgentFailed

@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Sequence
 from typing import Any, cast
 
-from agents.agent import AgentBase
-
 from agents import Agent, FunctionTool, Handoff
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import jsonable
@@ -46,8 +44,7 @@ def unheld_part(agent: Any, live_servers: Sequence[object]) -> str:
     if kind.__module__.startswith(("agents.sandbox", "agents.realtime")):
         return f"agent {agent.name!r} is a {kind.__name__}, whose work no gate can see."
     for name in () if kind is Agent else _RELIED_ON:
-        owner = next((cls for cls in kind.__mro__ if name in vars(cls)), AgentBase)
-        if not owner.__module__.startswith("agents."):
+        if getattr(kind, name) is not getattr(Agent, name):
             return (
                 f"agent {agent.name!r} is a {kind.__name__}, which brings its own {name}(); what it "
                 f"does there would run past the gate."

@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
+from types import CodeType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -16,9 +17,10 @@ from agents.tool import (
 )
 from agents.tool_context import ToolContext
 
-from agents import FunctionTool, Model, ModelResponse, function_tool
-from greenroom.backends.foreign import Kept, Origin, call_tool, held, jsonable
-from greenroom.backends.openai_agents.stage import LEVEL, Level, Stage
+from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
+from greenroom.backends.foreign import Kept, Origin, held, jsonable
+from greenroom.backends.openai_agents.callers import Caller, HandedOver
+from greenroom.backends.openai_agents.stage import LEVEL, STAGE, Level, Stage
 from greenroom.backends.openai_agents.translation import (
     args_of,
     completed,
@@ -32,9 +34,8 @@ from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.recording import ToolError
-from greenroom.world.world import Pending, ToolRequest
+from greenroom.world.world import ToolRequest
 
-MARK = "_greenroom_gated"
 Args = dict[str, Any]
 Ask = Callable[[Args], Any]
 Check = Callable[[ToolContext[Any], str], Any]
@@ -48,6 +49,9 @@ _ORDER = (
     "handoffs",
     "tracing",
 )
+# What runs an agent that is used as a tool: functions inside the framework's own `as_tool`.
+_DELEGATING = tuple(part for part in Agent.as_tool.__code__.co_consts if isinstance(part, CodeType))
+_passed: ContextVar[object] = ContextVar("greenroom_openai_agents_passed", default=None)
 _asking: ContextVar[Ask | None] = ContextVar("greenroom_openai_agents_asking", default=None)
 _checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
 
@@ -55,8 +59,8 @@ _checkers: "WeakKeyDictionary[Any, Check]" = WeakKeyDictionary()
 class GatedModel(Model):
     """A model that is asked only through the World; the real one is made when it must answer."""
 
-    def __init__(self, stage: Stage, agent: str, name: str, make: Callable[[], Model]) -> None:
-        self._stage = stage
+    def __init__(self, caller: Caller, agent: str, name: str, make: Callable[[], Model]) -> None:
+        self._caller = caller
         self._agent = agent
         self._name = name
         self._make = make
@@ -107,48 +111,57 @@ class GatedModel(Model):
         run: Callable[[], Any],
         response_in: Callable[[Any], ModelResponse],
     ) -> tuple[ModelResponse, Any]:
-        stage, kept = self._stage, Kept()
-        invocation = stage.invocation
+        caller, kept = self._caller, Kept()
         if why := _unheld(given):
-            raise invocation.keep(ToolRefused(f"agent {self._agent!r} {why}"))
-        request = request_of(
-            given["system_instructions"],
-            given["input"],
-            given["tools"],
-            given["output_schema"],
-            given["handoffs"],
-            agent=self._agent,
-            node=self._agent,
-            path=stage.level.enter(self._agent),
-            model=self._name,
-            n=stage.replies(self._agent),
-        )
+            raise caller.refuse(ToolRefused(f"agent {self._agent!r} {why}"))
+        where: list[object] = []
+
+        def make(path: str, n: int) -> ModelRequest:
+            where[:] = (path, n) if path else (self._agent, len(given["input"]))
+            return request_of(
+                given["system_instructions"],
+                given["input"],
+                given["tools"],
+                given["output_schema"],
+                given["handoffs"],
+                agent=self._agent,
+                node=self._agent,
+                path=path,
+                model=self._name,
+                n=n,
+            )
 
         async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             real = await run()
             return kept.tell(real, reply_of(response_in(real)))
 
-        reply = await invocation.routed(invocation.world.call_model(request, body))
+        reply = await caller.ask_model(self._agent, make, body)
         if kept.matches(reply):
             return response_in(kept.real), kept.real
         own = None if kept.real is None else identified(response_in(kept.real), reply)
-        name = f"msg_{invocation.world.new_id(request.path, request.n)}"
+        name = f"msg_{caller.new_id(*where)}"
         return own or response_of(reply, name), None
 
 
-def gated_tool(stage: Stage, tool: FunctionTool) -> FunctionTool:
+def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
     """A copy of a tool whose body asks the World; an agent used as a tool is led, not gated."""
+    gate: Any
     twin: FunctionTool = object.__new__(type(tool))
     twin.__dict__.update(tool.__dict__)
-    kind = Delegation if is_delegation(tool) else ToolGate
-    twin.__dict__.update({MARK: True, "on_invoke_tool": kind(stage, tool, twin)})
+    if not is_delegation(tool):
+        gate = ToolGate(caller, tool, twin)
+    elif isinstance(caller, HandedOver):
+        gate = Delegation(caller.stage, tool)
+    else:
+        return tool  # what the agent inside does is asked for call by call
+    twin.__dict__["on_invoke_tool"] = gate
     return twin
 
 
 class Delegation(_FailureHandlingFunctionToolInvoker):
     """Stands where an agent used as a tool is run: what that agent does is a level of its own."""
 
-    def __init__(self, stage: Stage, tool: FunctionTool, _twin: FunctionTool) -> None:
+    def __init__(self, stage: Stage, tool: FunctionTool) -> None:
         self._real: Any = tool.on_invoke_tool
         self._stage = stage
 
@@ -162,7 +175,7 @@ class Delegation(_FailureHandlingFunctionToolInvoker):
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
         """Run the agent; a pause inside leaves it open."""
         level = Level(self._stage.invocation, self._stage.level.path)
-        with held(LEVEL, level):
+        with held(LEVEL, level), held(_passed, ctx):
             result = await self._real(ctx, input)
         if not _paused(ctx):
             level.leave()
@@ -172,8 +185,8 @@ class Delegation(_FailureHandlingFunctionToolInvoker):
 class ToolGate(_FailureHandlingFunctionToolInvoker):
     """Stands where a tool's `on_invoke_tool` stood."""
 
-    def __init__(self, stage: Stage, tool: FunctionTool, twin: FunctionTool) -> None:
-        self._stage = stage
+    def __init__(self, caller: Caller, tool: FunctionTool, twin: FunctionTool) -> None:
+        self._caller = caller
         self._tool = tool
         self._twin = twin
 
@@ -216,21 +229,20 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             return await _checker(origin.fn, tool)(ctx, input)
 
     async def _ask(self, ctx: ToolContext[Any], input: str, told: Args, origin: Origin) -> Any:
-        stage, tool = self._stage, self._tool
-        path, name = stage.level.path, tool.name
+        tool, name = self._tool, self._tool.name
         args = cast("dict[str, Json]", plain(jsonable(told), f"arguments of {name!r}"))
-        n = stage.invocation.trail.call_number(name, ctx.tool_call_id, path)
-        request = ToolRequest(ctx.tool_call_id, name, args, path, origin=origin, n=n)
+        at_work: Any = getattr(ctx, "agent", None)
+        request = ToolRequest(
+            ctx.tool_call_id, name, args, getattr(at_work, "name", ""), origin=origin
+        )
         body = _body_of(tool)
 
         async def run() -> Any:
-            return await body(ctx, input)
+            # An agent that the body starts is no part of this run: it is asked for by itself.
+            with held(STAGE, None), held(LEVEL, None), held(_passed, ctx):
+                return await body(ctx, input)
 
-        outcome, kept = await call_tool(stage.invocation, request, run)
-        if isinstance(outcome, Pending):
-            raise stage.invocation.keep(
-                AgentFailed(f"tool {name!r} waits for its user, which its framework cannot do.")
-            )
+        outcome, kept = await self._caller.ask_tool(request, run)
         if outcome.error:
             raise kept.error or ToolError(outcome.error)
         return kept.real if kept.matches(outcome.value) else outcome.value
@@ -238,9 +250,17 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
 
 def is_delegation(tool: FunctionTool) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
-    body = getattr(tool.on_invoke_tool, "_invoke_tool_impl", None)
-    own = getattr(body, "__module__", "") == "agents.agent"
-    return own and getattr(tool, "_agent_instance", None) is not None
+    # By identity: attributes are copied by whoever wraps a function, code is not.
+    invoker = tool.on_invoke_tool
+    if type(invoker) is not _FailureHandlingFunctionToolInvoker:
+        return False
+    code = getattr(_body_of(tool), "__code__", None)
+    return any(code is own for own in _DELEGATING) and hasattr(tool, "_agent_instance")
+
+
+def is_passed(ctx: object) -> bool:
+    """Whether the call that this context belongs to was asked for, and its body runs now."""
+    return _passed.get() is ctx
 
 
 def _body_of(tool: FunctionTool) -> Check:
@@ -330,8 +350,6 @@ def _unheld(given: dict[str, Any]) -> str:
                 f"gives its model a {type(tool).__name__}, which runs where no gate can hold it. "
                 f"Rehearse with a function tool instead."
             )
-        if MARK not in tool.__dict__:
-            return f"gives its model the tool {tool.name!r}, which came past the gate."
     for name in ("prompt", "conversation_id", "previous_response_id"):
         if given.get(name) is not None:
             return f"uses {name}, which lives at the model's provider where nobody can see it."
