@@ -152,6 +152,12 @@ def agent_of(plan: Blueprint) -> Agent[Any]:
 
 class OpenAIAgentsHarness:
     backend: Any = OpenAIAgentsBackend
+    seam = (
+        "agents.tool:_invoke_function_tool_with_metadata",
+        "agents.run_internal.tool_execution:_invoke_function_tool_with_metadata",
+        "agents.run_internal.run_loop:get_model",
+        "agents.agent:AgentBase.get_all_tools",
+    )
 
     def build(self, plan: Blueprint) -> Any:
         agent = agent_of(plan)
