@@ -201,8 +201,11 @@ class Invocation:
 
     def take_result(self, call_id: str, value: Json) -> None:
         """Write down that the user's answer is what a waiting call returned."""
-        called = self.trail.called.get(call_id)
-        if called is not None and call_id not in self.trail.results:
+        called, ended = self.trail.called.get(call_id), self.trail.results.get(call_id)
+        opened = self.trail.yields.get(call_id)
+        # A named body may itself leave its result to the user: then that is how it first ended.
+        is_over = ended is not None and (opened is None or opened.seq < ended.seq)
+        if called is not None and not is_over:
             self.world.record(
                 ToolReturned(
                     path=called.path,

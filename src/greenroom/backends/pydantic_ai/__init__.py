@@ -25,8 +25,8 @@ from greenroom.backends.pydantic_ai.gates import STAGE, HandedOver
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.backends.pydantic_ai.pausing import pausing_output, twin_of
 from greenroom.backends.pydantic_ai.seam import install
-from greenroom.errors import AgentFailed
-from greenroom.ledger.events import NodeEnded, NodeStarted, Remembered, ToolReturned
+from greenroom.errors import AgentFailed, InDoubt
+from greenroom.ledger.events import Answered, NodeEnded, NodeStarted, Remembered, ToolReturned
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
 from greenroom.world.place import placed
@@ -156,8 +156,25 @@ def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
             invocation.take_result(call_id, answer.value)
             results.calls[call_id] = answer.value
         else:
-            results.approvals[call_id] = approval(answer.value)["confirmed"]
+            is_approved = bool(approval(answer.value)["confirmed"])
+            if results.calls.pop(call_id, None) is not None and is_approved:
+                # Its body ended by asking for the approval, and now runs again from the start.
+                _refuse_doubt(invocation, call_id)
+            results.approvals[call_id] = is_approved
     return results
+
+
+def _refuse_doubt(invocation: Invocation, call_id: str) -> None:
+    """That a body runs again is not written down: after a cut nobody knows whether it did."""
+    world, ledger = invocation.world, invocation.ledger
+    answered = max(event.seq for event in ledger.of(Answered, voice=world.voice))
+    if answered < max(ledger.taken_up_at, invocation.trail.resumed_at):
+        called = invocation.trail.called[call_id]
+        raise InDoubt(
+            f"tool {called.tool!r} was approved before the cut with {dict(called.args)!r} and its "
+            f"return is not recorded, so nobody knows whether it acted. Look at the real system, "
+            f"then start the run again."
+        )
 
 
 def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults:
@@ -202,6 +219,8 @@ def _approval_wanted(invocation: Invocation, call: ToolCallPart) -> Yield:
 async def _result_wanted(invocation: Invocation, path: str, call: ToolCallPart) -> Yield | None:
     """A call that runs elsewhere returns what the user answers, unless the World does."""
     tool, call_id, args = call.tool_name, call.tool_call_id, _args(call)
+    if call_id in invocation.trail.results:
+        return invocation.result_wanted(call_id, tool, args)  # its own body left it to the user
     n = invocation.trail.call_number(tool, call_id, path)
     request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
     outcome = await invocation.routed(invocation.world.call_tool(request, _nowhere))

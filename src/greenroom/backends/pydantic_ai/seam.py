@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai._function_schema import FunctionSchema
-from pydantic_ai.exceptions import CallDeferred, ToolFailed
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
 from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturn
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import (
@@ -251,8 +251,24 @@ def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
         raise CallDeferred
     if outcome.error:
         # What the real tool raised is the framework's to judge; a mock's failure the model may see.
-        raise kept.error or ToolFailed(outcome.error)
+        raise kept.error or _raised_before(outcome) or ToolFailed(outcome.error)
     return kept.real if kept.matches(outcome.value) else outcome.value
+
+
+def _raised_before(outcome: Returned) -> Exception | None:
+    """What a real tool raised to steer its run, where the run is begun anew and hears it again."""
+    kind, _, text = outcome.error.partition(": ")
+    if outcome.source == "live":
+        match kind:
+            case "ApprovalRequired":
+                return ApprovalRequired()
+            case "CallDeferred":
+                return CallDeferred()
+            case "ModelRetry":
+                return ModelRetry(text)
+            case _:
+                pass
+    return None
 
 
 def _told(value: Any) -> Json:
@@ -280,29 +296,28 @@ def _given(tool_args: dict[str, Any], call: ToolCallPart | None) -> dict[str, Js
 
 
 def _asking_output(real: Callable[..., Any]) -> Any:
-    async def execute_output_function(
-        function_schema: Any, *, run_context: RunContext[Any], args: dict[str, Any], **options: Any
-    ) -> Any:
-        """An output function acts like a tool, so it is asked for like one."""
-        function = function_schema.function
-        request = ToolRequest(
-            run_context.tool_call_id or "",
-            getattr(function, "__name__", None) or "output",
-            cast("dict[str, Json]", jsonable(args)),
-            origin=Origin(function),
-        )
-        return await _ask_output(
-            request, lambda: real(function_schema, run_context=run_context, args=args, **options)
-        )
+    async def execute_output_function(function_schema: Any, **given: Any) -> Any:
+        return await real(_HeldFunction(function_schema), **given)
 
     return execute_output_function
+
+
+class _HeldFunction:
+    """An output function in the place where it is called: it acts like a tool, so it is asked for."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+
+    def call(self, args: dict[str, Any], ctx: RunContext[Any]) -> Any:
+        function, call_id = self._schema.function, ctx.tool_call_id or ""
+        name = getattr(function, "__name__", None) or "output"
+        return _ask_output(function, name, lambda: self._schema.call(args, ctx), call_id, args)
 
 
 def _asking_choice(real: Callable[..., Any]) -> Any:
     async def execute_choice_action(action: Callable[[], Any]) -> Any:
         """What a choice stands for acts like an output function that takes nothing."""
-        request = ToolRequest("", choice_name(action), {}, origin=Origin(action))
-        return await _ask_output(request, lambda: real(action))
+        return await _ask_output(action, choice_name(action), lambda: real(action))
 
     return execute_choice_action
 
@@ -314,8 +329,11 @@ def choice_name(action: Any) -> str:
     return getattr(action, "__name__", None) or type(action).__name__
 
 
-async def _ask_output(request: ToolRequest, run: Run) -> Any:
-    gate = tool_gate(request.origin, request.tool)
+async def _ask_output(
+    function: Any, name: str, run: Run, call_id: str = "", args: dict[str, Any] | None = None
+) -> Any:
+    origin = Origin(function)
+    gate = tool_gate(origin, name)
     if gate is None:
         return await run()
 
@@ -323,6 +341,8 @@ async def _ask_output(request: ToolRequest, run: Run) -> Any:
         with held(STAGE, None):
             return await run()
 
+    told = cast("dict[str, Json]", jsonable(args or {}))
+    request = ToolRequest(call_id, name, told, origin=origin)
     return _settled(*await gate.call_tool(request, body))
 
 
