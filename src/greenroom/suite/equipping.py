@@ -28,18 +28,25 @@ def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | N
 
 
 def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
+    criteria = config.criteria
+    if config.shape == "agentflow" and _is_from_adk(evalset):
+        # Both tools write such a config; beside a file of google-adk it is google-adk's.
+        criteria = [counted_as_adk(criterion) for criterion in criteria]
     if evalset.usual is not None:
         # Another tool's config is the whole list of what counts.
         evalset = replace(evalset, usual=())
-    criteria = config.criteria
-    if evalset.shape.startswith("adk") and config.shape == "agentflow":
-        # Both tools write such a config; beside a file of google-adk it is google-adk's.
-        criteria = [counted_as_adk(criterion) for criterion in criteria]
     names = {name for criterion in criteria for name in _names(criterion)}
     kept = [given for given in evalset.metrics if names.isdisjoint(_names(given))]
     model = config.user_simulator.model if config.user_simulator else ""
     cases = [with_user_model(case, model or None) for case in evalset]
     return replace(evalset, cases=cases, metrics=[*kept, *criteria])
+
+
+def _is_from_adk(evalset: EvalSet) -> bool:
+    """Whether the cases come from files of google-adk, be it several of them or in a worker."""
+    return evalset.shape.startswith("adk") or any(
+        criterion.options.get("match_type") == "ADK" for criterion in evalset.usual or ()
+    )
 
 
 def all_metrics(given: Iterable[MetricLike], evalset: EvalSet) -> list[Metric]:

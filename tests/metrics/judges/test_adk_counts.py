@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom import Agent, Case, Expect, Scripted, SimulatedUser, Turn, evaluate
+from greenroom import Agent, Case, EvalSet, Expect, Scripted, SimulatedUser, Turn, evaluate
 from greenroom.cases import NotApplicable, Score, Unmeasured
 from greenroom.cases.config import read_config
+from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
 from greenroom.metrics import judge
@@ -29,6 +30,8 @@ from greenroom.metrics.judges import (
 )
 from greenroom.metrics.simulator import simulator_quality
 from greenroom.models import ModelReply, ModelRequest
+from greenroom.suite.equipping import equipped
+from greenroom.suite.gathering import gather
 from metrics.judges.asked import Asked, evidence_in, measured, yes
 from metrics.runs import agent, run, tool, user
 
@@ -441,6 +444,18 @@ async def test_a_config_beside_a_file_of_google_adk_counts_as_there(tmp_path, ho
         assert {shown["response"] for shown in voter.seen} == {"Answer 1.", "Answer 2."}
     else:
         assert {shown["response"] for shown in voter.seen} == {"Answer 2."}
+
+
+def test_several_files_of_google_adk_are_judged_like_one(tmp_path: Path):
+    for name in "ab":
+        (tmp_path / f"{name}.evalset.json").write_text(json.dumps({**SET, "eval_set_id": name}))
+    (tmp_path / "c.json").write_text('{"criteria": {"final_response_match_v2": {}}}')
+    config = read_config(tmp_path / "c.json")
+    for where in ("a.evalset.json", "*.evalset.json"):
+        evalset = equipped(gather(str(tmp_path / where)).evalset, {}, config)
+        assert evalset.metrics == [Criterion("final_response_match_v2", options={"counts": "adk"})]
+    ours = equipped(EvalSet("ours", [talk(1)]), {}, config)
+    assert ours.metrics == [Criterion("final_response_match_v2")]
 
 
 async def test_the_same_name_in_python_counts_shares(tmp_path: Path):

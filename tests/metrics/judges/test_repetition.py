@@ -199,6 +199,15 @@ async def test_a_long_stretch_of_the_record_is_no_reasoning():
     assert isinstance(found, Unmeasured)
 
 
+async def test_reasoning_without_a_word_of_its_own_is_none():
+    said = "Your refund of 120 EUR was approved and will arrive within three working days."
+    ledger = order(f"Hello! {said} Goodbye.")
+    found = await measured(judge("t", "?", model=Parrot(yes(why=said))), ledger)
+    assert isinstance(found, Unmeasured)
+    quoting = judge("t", "?", model=Parrot(yes(why=f"It says: {said}")))
+    assert isinstance(await measured(quoting, ledger), Score)
+
+
 @pytest.mark.parametrize("why", [
     "It is in Lyon.",
     'It says "It is in Lyon.", as the tool did.',

@@ -5,7 +5,7 @@ back. So an answer is held against the record before it is believed:
 
 - a verdict, or an entry of a sheet, that stands in the record itself, whatever its layout, the order
   of its keys, its quotes and escapes, or letters that only look alike
-- reasoning that stands there as `reasoning`
+- reasoning that stands there as `reasoning`, or that has no word of the judge's own
 - the record as a whole, its marks, or a stretch of it longer than anybody needs to quote
 
 A few words of the record in quotes are no repetition.
@@ -28,6 +28,8 @@ LONGEST_QUOTE = 300
 _STEP = 100
 _TELLING = 16
 """Reasoning of so many characters is not found under the same key by chance."""
+_BORROWED = 60
+"""So much of the record and nothing beside it is no reasoning."""
 _MOST_KEYS = 4
 _LAYERS = 8
 _DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -89,6 +91,8 @@ class Shown:
 
     def _quoted_at_length(self, reasoning: Json) -> bool:
         text = bare(reasoning) if isinstance(reasoning, str) else ""
+        if len(text) >= _BORROWED and text in self.text:
+            return True
         starts = range(0, len(text) - LONGEST_QUOTE + 1, _STEP)
         return any(text[at : at + LONGEST_QUOTE] in self.text for at in starts)
 
