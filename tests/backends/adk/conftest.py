@@ -2,7 +2,7 @@
 
 from backends.adk.versions import HAS_GRAPHS
 
-_ABOUT_GRAPHS = ["test_graphs.py", "test_graph_bypasses.py"]
+_ABOUT_GRAPHS = ["test_graphs.py", "test_graph_bypasses.py", "test_inside_graphs.py"]
 collect_ignore = [] if HAS_GRAPHS else _ABOUT_GRAPHS
 
 
