@@ -27,10 +27,17 @@ class Seam:
     module: str
     watched: tuple[str, ...]
     """Modules the framework loads last: before that, what the seam wraps is half made."""
+    parts: tuple[str, ...] = ()
+    """Modules that may be all of the framework that is ever loaded; looked for when a rehearsal
+    opens, when nothing is half made."""
 
 
 SEAMS: Final[list[Seam]] = [
-    Seam("greenroom.backends.adk.seam", ("google.adk.runners",)),
+    Seam(
+        "greenroom.backends.adk.seam",
+        ("google.adk.runners",),
+        ("google.adk.tools.base_tool", "google.adk.models.base_llm"),
+    ),
     Seam("greenroom.backends.pydantic_ai.seam", ("pydantic_ai",)),
     Seam("greenroom.backends.openai_agents.seam", ("agents.run_internal.run_loop",)),
 ]
@@ -47,7 +54,7 @@ def stand() -> None:
         if _FINDER not in sys.meta_path:
             sys.meta_path.insert(0, _FINDER)
         for seam in SEAMS:
-            if any(name in sys.modules for name in seam.watched):
+            if any(name in sys.modules for name in (*seam.watched, *seam.parts)):
                 _install(seam)
 
 

@@ -108,6 +108,12 @@ class Answer(BaseModel):
 
 class AdkHarness:
     backend = AdkBackend
+    seam = (
+        "google.adk.tools.base_tool:BaseTool.run_async",
+        "google.adk.models.base_llm:BaseLlm.connect",
+        "google.adk.tools.base_toolset:BaseToolset.get_tools_with_prefix",
+        "google.adk.flows.llm_flows.functions:_call_tool_in_thread_pool",
+    )
 
     def build(self, plan: Blueprint) -> Any:
         return LlmAgent(

@@ -13,7 +13,7 @@ from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
 from greenroom.backends.adk.asking import Asker
-from greenroom.backends.adk.passing import IN_MODEL, PASSED, run_passed
+from greenroom.backends.adk.passing import PASSED, run_passed
 from greenroom.backends.adk.translation import (
     reply_of,
     request_of,
@@ -55,9 +55,8 @@ class ModelGate:
         )
 
         async def body(request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
-            with held(IN_MODEL, True):
-                asked = self._model.generate_content_async(llm_request, stream)
-                given = [response async for response in asked if not response.partial]
+            asked = self._model.generate_content_async(llm_request, stream)
+            given = [response async for response in asked if not response.partial]
             final = with_call_ids(given[-1], asker.new_id, request)
             return kept.tell([*given[:-1], final], reply_of(final, request.model))
 

@@ -1,7 +1,6 @@
 """Which calls of the framework were asked about, so that each is asked about once."""
 
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
@@ -16,8 +15,6 @@ PASSED: ContextVar[tuple[object, object]] = ContextVar("greenroom_adk_passed", d
 What a class hands on to its base, and what checks its arguments first, is asked about once. Another
 tool called from inside has another object, and an agent started inside other contexts.
 """
-IN_MODEL: ContextVar[bool] = ContextVar("greenroom_adk_in_model", default=False)
-"""Whether a model that was asked about is at work here: what it asks below is part of its answer."""
 
 
 _REAL: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -46,12 +43,10 @@ def has_passed(what: object, context: object) -> bool:
 
 async def run_passed(what: object, context: object, run: Callable[[], Awaitable[Any]]) -> Any:
     """Run what was asked about; whatever it starts is asked about by itself."""
-    with held(PASSED, (what, context)), held(IN_MODEL, False):
+    with held(PASSED, (what, context)):
         return await run()
 
 
-@contextmanager
-def asking() -> Generator[None]:
+def asking() -> held[tuple[object, object]]:
     """Whoever answers in here is no part of the call: an agent in a mock is asked about too."""
-    with held(PASSED, _NOTHING), held(IN_MODEL, False):
-        yield
+    return held(PASSED, _NOTHING)

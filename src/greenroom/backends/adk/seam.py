@@ -40,7 +40,6 @@ from greenroom.backends.adk.nodes import (
     is_gated_function,
 )
 from greenroom.backends.adk.passing import (
-    IN_MODEL,
     PASSED,
     has_passed,
     is_seam,
@@ -228,7 +227,7 @@ def _agent_of(context: Any) -> str:
 
 def _model_seam(real: Callable[..., Any]) -> Callable[..., Any]:
     def generate_content_async(self: Any, *given: Any, **named: Any) -> Any:
-        host = None if IN_MODEL.get() else model_host()
+        host = model_host()
         if host is None:
             return real(self, *given, **named)
         request: Any = named.get("llm_request", given[0] if given else None)
