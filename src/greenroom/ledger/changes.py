@@ -12,7 +12,7 @@ BUILT_IN_SCOPES = ("session", "user", "app", "temp")
 
 State = dict[str, dict[str, Json]]
 Place = tuple[str, tuple[str, ...]]
-Operation = Literal["set", "append", "delete"]
+Operation = Literal["set", "append", "merge", "delete"]
 T = TypeVar("T")
 
 
@@ -112,7 +112,9 @@ def _leaves(
             _leaves(scope, here, cast("Mapping[str, Any]", value), found)
         else:
             leaf = plain(cast(object, value), f"state {scope}.{key}")
-            found.append(Change(scope, here, "set", leaf))
+            # An empty mapping merges nothing: it must not wipe out the one that is there.
+            op: Operation = "merge" if isinstance(value, Mapping) else "set"
+            found.append(Change(scope, here, op, leaf))
 
 
 def _marked(scope: str, path: tuple[str, ...], mark: Marked) -> Change:
@@ -134,16 +136,41 @@ def _apply(scope: dict[str, Json], change: Change) -> None:
         if not is_object(inner):
             if change.op == "delete":
                 return
-            inner = holder[key] = {}
+            inner = {}
+        # Copied on the way: a call that began earlier keeps the state as it was then.
+        inner = holder[key] = dict(inner)
         holder = inner
+    old = holder.get(last)
     if change.op == "delete":
         holder.pop(last, None)
     elif change.op == "append":
-        old = holder.get(last)
-        held = old if is_array(old) else []
+        # Ledgers from elsewhere may add to what is no list (see `check_appends`): nothing is lost.
+        held = old if is_array(old) else [] if old is None else [old]
         holder[last] = [*held, deepcopy(change.value)]
-    else:
+    elif change.op == "set" or not is_object(old):
         holder[last] = deepcopy(change.value)
+
+
+def check_appends(state: State, changes: Iterable[Change], where: str) -> None:
+    """Refuse to add to what is no list; BadValue names the place and what is there."""
+    before: list[Change] = []
+    for change in changes:
+        old = value_in(state, change.scope, change.path) if change.op == "append" else None
+        made_here = any(change.meets(earlier) for earlier in before)
+        if old is not None and not is_array(old) and not made_here:
+            raise BadValue(
+                f"{where} appends {change.value!r} to state {change.scope}.{change.key}, which is "
+                f"{old!r} and no list. Begin with a list there, or give the new value as a whole."
+            )
+        before.append(change)
+
+
+def value_in(state: State, scope: str, path: Iterable[str]) -> Json:
+    """What the state holds at a place; None if there is nothing."""
+    value: Json = state.get(scope, {})
+    for key in path:
+        value = value.get(key) if is_object(value) else None
+    return value
 
 
 @record
@@ -157,7 +184,8 @@ class Conflict:
 
 def conflicts(writers: Iterable[Iterable[Change]]) -> tuple[Conflict, ...]:
     """The leaves that different writers set to different values; appends never conflict."""
-    wishes = [{(c.scope, c.path): c.value for c in w if c.op != "append"} for w in writers]
+    adding = ("append", "merge")
+    wishes = [{(c.scope, c.path): c.value for c in w if c.op not in adding} for w in writers]
     found: list[Conflict] = []
     for scope, path in dict.fromkeys(place for wish in wishes for place in wish):
         values = tuple(v for wish in wishes for v in _wished(wish, scope, path))

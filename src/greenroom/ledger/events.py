@@ -232,6 +232,8 @@ class ToolReturned(Event):
     source: Source
     value: Json = None
     changes: tuple[Change, ...] = ()
+    settled: tuple[Change, ...] = ()
+    """What stands, in the order of the calls, where a later call ended first and changed it too."""
     asks: tuple[Change, ...] = ()
     seconds: float = 0.0
 
@@ -304,7 +306,7 @@ class StateChanged(Event):
 
 @record(kw_only=True)
 class StateConflicted(Event):
-    """Several writers of one round set one leaf to different values; the last one won."""
+    """Several writers of one round, or calls of one reply, changed one leaf; the last one won."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("values",)
     kind: ClassVar[Literal["state_conflicted"]] = "state_conflicted"

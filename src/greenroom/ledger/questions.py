@@ -11,20 +11,19 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Literal
 
-from greenroom.ledger.changes import Change, State, apply_changes
+from greenroom.ledger.changes import Change, State, apply_changes, value_in
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
     Calls,
     Decided,
     Event,
-    NodeEnded,
+    InvocationEnded,
     NodeStarted,
     Noted,
     RunEnded,
     RunResumed,
     RunStarted,
-    StateChanged,
     ToolCalled,
     ToolFailed,
     ToolReturned,
@@ -33,9 +32,9 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
-from greenroom.ledger.trail import Trail
+from greenroom.ledger.trail import Trail, changes_by
 
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
@@ -101,24 +100,17 @@ def state_changes(ledger: Ledger, voice: Voice = "agent") -> list[StateStep]:
             continue
         if isinstance(event, RunStarted) and event.state:
             held = deepcopy(event.state)
-        for change in _root_changes(event):
+        elif isinstance(event, InvocationEnded):
+            held.pop("temp", None)
+        for change in () if branch_of(event.path) else changes_by(event):
             old = _leaf(held, change)
             apply_changes(held, (change,))
             found.append(StateStep(change.scope, change.key, old, _leaf(held, change), event.seq))
     return found
 
 
-def _root_changes(event: Event) -> tuple[Change, ...]:
-    if isinstance(event, ToolReturned | NodeEnded | StateChanged | Answered | UserSaid):
-        return event.changes if not branch_of(event.path) else ()
-    return ()
-
-
 def _leaf(held: State, change: Change) -> Json:
-    value: Json = held.get(change.scope, {})
-    for key in change.path:
-        value = value.get(key) if is_object(value) else None
-    return deepcopy(value)
+    return deepcopy(value_in(held, change.scope, change.path))
 
 
 def turns(ledger: Ledger) -> int:

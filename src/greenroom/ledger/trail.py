@@ -42,6 +42,7 @@ from greenroom.ledger.records import record
 
 Step = ModelReplied | ModelFailed | Corrected
 End = ToolReturned | ToolFailed
+Changes = tuple[Change, ...]
 RepeatedCall = tuple[ToolCalled, End | None]
 Told = tuple[tuple[Message, ...], int]
 """What one run of a node said and heard so far, and how many of its steps that takes in."""
@@ -89,7 +90,10 @@ class Trail:
     yields: Mapping[str, YieldOpened] = field(default_factory=_none)
     answers: Mapping[str, Answer] = field(default_factory=_none)
     cancelled: AbstractSet[str] = _NOBODY
-    conflicted: AbstractSet[tuple[str, str, str]] = _NOBODY
+    conflicted: Mapping[Any, int] = field(default_factory=_none)
+    """Where writers disagreed (path, scope and key), and when that was last written down."""
+    changed_at: int = -1
+    """Which event changed the state last."""
     folds: dict[str, State] = field(default_factory=dict)
     """The states of the run and of its open branches."""
 
@@ -110,6 +114,12 @@ class Trail:
         self.fold()
         for state in self.folds.values():
             apply_changes(state, changes)
+
+    def forget_temporary(self, seq: int) -> None:
+        """Drop what was to last no longer than its invocation."""
+        for state in self.folds.values():
+            if state.pop("temp", None):
+                self.changed_at = seq
 
     def join(self, fork: str) -> None:
         """Forget the states of a fork's branches, once it has merged or failed."""
@@ -354,6 +364,8 @@ def _take_invocation(trail: Trail, event: InvocationStarted) -> None:
 
 def _take_invocation_end(trail: Trail, event: InvocationEnded) -> None:
     trail.invocations_ended[event.path] = event
+    if trail.folds:
+        trail.forget_temporary(event.seq)
     if trail.current is not None and trail.current.path == event.path:
         trail.current = None
 
@@ -369,6 +381,7 @@ def _take_said(trail: Trail, event: UserSaid) -> None:
     # The user's changes reach the whole run: open branches see them too.
     if event.changes:
         trail.change_everywhere(event.changes)
+        trail.changed_at = event.seq
 
 
 def _take_spoken(trail: Trail, event: AgentSaid) -> None:
@@ -385,6 +398,7 @@ def _take_answers(trail: Trail, event: Answered) -> None:
         trail.answers = _with(trail.answers, answer.yield_id, answer)
     if event.changes:
         trail.change_everywhere(event.changes)
+        trail.changed_at = event.seq
 
 
 def _take_cancellation(trail: Trail, event: BranchCancelled) -> None:
@@ -392,13 +406,25 @@ def _take_cancellation(trail: Trail, event: BranchCancelled) -> None:
 
 
 def _take_conflict(trail: Trail, event: StateConflicted) -> None:
-    trail.conflicted = _and(trail.conflicted, (event.path, event.scope, event.key))
+    trail.conflicted = _with(trail.conflicted, (event.path, event.scope, event.key), event.seq)
 
 
 def _take_changes(trail: Trail, event: ToolReturned | StateChanged | NodeEnded) -> None:
     if event.changes:
-        apply_changes(trail.fold(branch_of(event.path)), event.changes)
+        apply_changes(trail.fold(branch_of(event.path)), changes_by(event))
+        trail.changed_at = event.seq
     _join(trail, event)
+
+
+def changes_by(event: Event) -> Changes:
+    """All that an event does to the state, in order."""
+    match event:
+        case ToolReturned():
+            return (*event.changes, *event.settled)
+        case StateChanged() | NodeEnded() | UserSaid() | Answered():
+            return event.changes
+        case _:
+            return ()
 
 
 def _join(trail: Trail, event: Event) -> None:
@@ -406,9 +432,9 @@ def _join(trail: Trail, event: Event) -> None:
         trail.join(event.path)
 
 
-def _with(held: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
+def _with(held: Mapping[Any, Any], key: Any, value: Any) -> Mapping[Any, Any]:
     """What is held with one more; it is made when the first comes."""
-    kept: dict[str, Any] = held if isinstance(held, dict) else {}
+    kept: dict[Any, Any] = held if isinstance(held, dict) else {}
     kept[key] = value
     return kept
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke
-from greenroom.ledger.changes import Change, conflicts, unwrapped
+from greenroom.ledger.changes import Change, check_appends, conflicts, unwrapped
 from greenroom.ledger.events import (
     ModelCalled,
     ModelFailed,
@@ -22,10 +22,13 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Voice
 from greenroom.ledger.origin import words_of
+from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
+from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.pacer import is_paced, persist
 from greenroom.world.place import asking, placed
+from greenroom.world.updates import settle
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
 
 
@@ -183,7 +186,11 @@ async def answer_tool(
 ) -> Returned:
     """Run `body` and write down the call and its end, with the state it changed."""
     begin_call(world, request)
-    context = Context(world, request.path, call_id=request.id, tool=request.tool)
+    trail = world.ledger.trails[world.voice]
+    called = trail.called[request.id]
+    context = Context(
+        world, request.path, call_id=request.id, tool=request.tool, begun=_begun(trail, called)
+    )
     begun = perf_counter()
     try:
         with placed(f"{request.path}/call:{request.id}"):
@@ -194,12 +201,17 @@ async def answer_tool(
         raise
     except Exception as error:  # noqa: BLE001 - a tool's failure is the agent's to see
         return fail_call(world, request, error, source, perf_counter() - begun)
-    return _returned(world, request, value, source, context, perf_counter() - begun)
+    return _returned(world, called, value, source, context, perf_counter() - begun)
+
+
+def _begun(trail: Trail, called: ToolCalled) -> int | None:
+    """Since when a call sees the state; one that was approved meanwhile sees it as it is now."""
+    return None if trail.yields and trail.is_waiting(called) else called.seq
 
 
 def _returned(
     world: World,
-    request: ToolRequest,
+    called: ToolCalled,
     value: object,
     source: Source,
     context: Context,
@@ -208,20 +220,25 @@ def _returned(
     value, asks = unwrapped(value)
     # The agent's own side has nobody to ask: its wishes for the state are its doing.
     own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
+    changes = (*context.changes(), *own)
+    if changes:
+        held = world.ledger.fold(world.voice, branch_of(called.path))
+        check_appends(held, changes, f"tool {called.tool!r}")
     event = ToolReturned(
-        path=request.path,
-        call_id=request.id,
-        tool=request.tool,
+        path=called.path,
+        call_id=called.call_id,
+        tool=called.tool,
         value=value,
         source=source,
-        changes=(*context.changes(), *own),
+        changes=changes,
+        settled=settle(world, called, context, changes) if changes else (),
         asks=asks,
         seconds=seconds,
     )
     try:
         return Returned(world.record(event).value, "", source)
     except BadValue as error:
-        raise BadValue(f"the answer of tool {request.tool!r} is no JSON: {error}") from error
+        raise BadValue(f"the answer of tool {called.tool!r} is no JSON: {error}") from error
 
 
 def fail_call(

@@ -10,7 +10,7 @@ from greenroom.ledger.plain import Json, plain, same
 class Scope(MutableMapping[str, Json]):
     """One scope. Values handed out are copies; what is done to them counts when the call ends."""
 
-    __slots__ = ("_found", "_held", "_lent", "_written", "name")
+    __slots__ = ("_found", "_held", "_lent", "_read", "_written", "name")
 
     def __init__(self, name: str, held: dict[str, Json]) -> None:
         self.name = name
@@ -18,12 +18,14 @@ class Scope(MutableMapping[str, Json]):
         self._lent: dict[str, Json] = {}
         self._found: dict[str, Json] = {}
         self._written: dict[str, Change] = {}
+        self._read: set[str] = set()
 
     def __getitem__(self, key: str) -> Json:
         if key in self._lent:
             return self._lent[key]
         if key in self._written:
             raise KeyError(key)  # deleted in this very call
+        self._read.add(key)
         # What was found is kept apart: others may change the state before this call ends.
         self._found[key] = plain(self._held[key])
         value = self._lent[key] = plain(self._held[key])
@@ -41,12 +43,14 @@ class Scope(MutableMapping[str, Json]):
         return self[key]
 
     def __delitem__(self, key: str) -> None:
-        self[key]
+        if key not in self._lent and (key in self._written or key not in self._held):
+            raise KeyError(key)
         self._lent.pop(key, None)
         self._written[key] = Change(self.name, (key,), "delete")
 
     def __iter__(self) -> Iterator[str]:
         gone = {key for key, change in self._written.items() if change.op == "delete"}
+        self._read |= self._held.keys()
         yield from (key for key in {**self._held, **self._written} if key not in gone)
 
     def __len__(self) -> int:
@@ -54,6 +58,14 @@ class Scope(MutableMapping[str, Json]):
 
     def __repr__(self) -> str:
         return f"{self.name}{dict(self)!r}"
+
+    def renew(self, held: dict[str, Json]) -> None:
+        """Show this from now on, where nobody has looked or written yet."""
+        self._held = held
+
+    def has_read(self, key: str) -> bool:
+        """Whether what stood at `key` was looked at."""
+        return key in self._read
 
     def changes(self) -> list[Change]:
         """What was written, plus what was altered inside values that were handed out."""
@@ -72,6 +84,12 @@ class Scopes:
     def __init__(self, fold: State) -> None:
         self._fold = fold
         self._open: dict[str, Scope] = {}
+
+    def renew(self, fold: State) -> None:
+        """Let the scopes show this state where nobody has looked or written yet."""
+        self._fold = fold
+        for name, scope in self._open.items():
+            scope.renew(fold.get(name, {}))
 
     def __getitem__(self, name: str) -> Scope:
         scope = self._open.get(name)
@@ -96,6 +114,10 @@ class Scopes:
 
     def __repr__(self) -> str:
         return f"Scopes({', '.join(repr(self[name]) for name in self)})"
+
+    def has_read(self, name: str, key: str) -> bool:
+        """Whether what stood in a scope at `key` was looked at."""
+        return name in self._open and self._open[name].has_read(key)
 
     def changes(self) -> tuple[Change, ...]:
         """What this call did to the state, scope by scope."""

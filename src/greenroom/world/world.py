@@ -4,13 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from greenroom.errors import ToolRefused
-from greenroom.ledger.changes import Change
+from greenroom.ledger.changes import Change, State, apply_changes
 from greenroom.ledger.events import Event, Source
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.ledger.trail import changes_by
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.scopes import Scopes
 
@@ -56,7 +57,17 @@ class Pending:
 class Context:
     """What a tool, step or mock may know: call id, tool name, run id, scoped state, `now()`."""
 
-    __slots__ = ("_path", "_scopes", "_world", "call_id", "input", "output", "tool")
+    __slots__ = (
+        "_begun",
+        "_path",
+        "_scopes",
+        "_seen_at",
+        "_world",
+        "call_id",
+        "input",
+        "output",
+        "tool",
+    )
 
     def __init__(
         self,
@@ -67,10 +78,13 @@ class Context:
         tool: str = "",
         input: Json = None,
         output: Json = None,
+        begun: int | None = None,
     ) -> None:
         self._world = world
         self._path = path
+        self._begun = begun
         self._scopes: Scopes | None = None
+        self._seen_at = -1
         self.call_id = call_id
         self.tool = tool
         self.input = input
@@ -79,10 +93,35 @@ class Context:
     @property
     def state(self) -> Scopes:
         """The run's state by scope; changes count when this call or step has ended well."""
+        changed_at = self._world.ledger.trail(self._world.voice).changed_at
         if self._scopes is None:
-            world = self._world
-            self._scopes = Scopes(world.ledger.fold(world.voice, branch_of(self._path)))
+            self._scopes = Scopes(self._held())
+        elif self._seen_at != changed_at:
+            self._scopes.renew(self._held())
+        self._seen_at = changed_at
         return self._scopes
+
+    def _held(self) -> State:
+        """The state; a call sees it as it was when it was called, with what it does itself.
+
+        What calls beside it do meanwhile would depend on which of them is faster.
+        """
+        ledger, voice, branch = self._world.ledger, self._world.voice, branch_of(self._path)
+        begun = self._begun
+        if begun is None:
+            return ledger.fold(voice, branch)
+        if ledger.trail(voice).changed_at < begun:
+            return {scope: dict(held) for scope, held in ledger.fold(voice, branch).items()}
+        state = Ledger(ledger[:begun]).fold(voice, branch)
+        inside = f"{self._path}/call:{self.call_id}/"
+        for event in ledger[begun:]:
+            if f"{event.path}/".startswith(inside):
+                apply_changes(state, changes_by(event))
+        return state
+
+    def has_read(self, scope: str, key: str) -> bool:
+        """Whether this call looked at what stood there."""
+        return self._scopes is not None and self._scopes.has_read(scope, key)
 
     @property
     def run_id(self) -> str:

@@ -26,7 +26,7 @@ from greenroom.backends.native.asking import Asking, open_yield
 from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, BadAgent, FailedBefore, GreenroomError, LoopLimit, Refusal
-from greenroom.ledger.changes import Change, unwrapped
+from greenroom.ledger.changes import Change, check_appends, unwrapped
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
@@ -44,7 +44,7 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
 from greenroom.ledger.records import record
-from greenroom.ledger.trail import Trail
+from greenroom.ledger.trail import Trail, changes_by
 from greenroom.world.place import placed
 from greenroom.world.recording import RecordedFailure, described, record_conflicts
 from greenroom.world.world import Context, World
@@ -143,6 +143,9 @@ class Play:
             output = plain(output, f"the output of {node.segment!r}")
         key = getattr(node.flow, "writes", "")
         written = (*changes, Change("session", (key,), "set", output)) if key else changes
+        if written:
+            held = self.ledger.fold(self.world.voice, branch_of(path))
+            check_appends(held, written, f"{node.segment!r}")
         event = NodeEnded(path=path, node=node.id, output=output, changes=written, asks=asks)
         return Done(self.world.record(event).output)
 
@@ -215,7 +218,7 @@ class Play:
                 continue
             if isinstance(event, ToolReturned | NodeEnded | StateChanged) and event.changes:
                 if (place := branch_of(event.path)) in writers:
-                    writers[place] += event.changes
+                    writers[place] += changes_by(event)
             elif isinstance(event, Answered):
                 # What the user changed after a branch had written there must outlast the merge.
                 for written in writers.values():

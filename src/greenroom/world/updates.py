@@ -1,0 +1,142 @@
+"""Calls made at once that change one place of the state.
+
+Each call reads the state as it was when it was called, changes are applied in the order of the
+calls whichever ends first, and where two of them meet it is written down.
+"""
+
+from collections.abc import Callable, Iterator
+
+from greenroom.ledger.changes import Change, State, apply_changes, value_in
+from greenroom.ledger.events import ModelReplied, StateConflicted, ToolCalled, ToolReturned
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.paths import branch_of
+from greenroom.ledger.plain import Json, same
+from greenroom.ledger.records import record
+from greenroom.ledger.trail import Changes, Trail
+from greenroom.world.world import Context, World
+
+Place = tuple[str, tuple[str, ...]]
+
+
+@record
+class Update:
+    """What one call of a round changes."""
+
+    called: ToolCalled
+    changes: Changes
+    ended_at: int
+
+
+def settle(world: World, called: ToolCalled, context: Context, changes: Changes) -> Changes:
+    """What stands where calls of one reply changed one place; nothing if this call is the last."""
+    trail = world.ledger.trail(world.voice)
+    reply = _reply_for(trail, called)
+    begun = called.seq if reply is None else reply.seq
+    if trail.changed_at < begun:
+        return ()
+    mine = Update(called, changes, len(world.ledger))
+    others = [other for other in _others(trail, called, reply, begun) if _meeting(other, mine)]
+    for other in others:
+        for place in _meeting(other, mine):
+            if _is_lost(place, other, mine, context):
+                _record(world, called.path, place, sorted((other, mine), key=_order(reply)), begun)
+    return _settled(world, mine, others, reply) if others else ()
+
+
+def _reply_for(trail: Trail, called: ToolCalled) -> ModelReplied | None:
+    """The model's reply that asked for a call, if one did."""
+    for reply in reversed(trail.replied):
+        if any(wanted.id == called.call_id for wanted in reply.calls):
+            return reply
+    return None
+
+
+def _others(
+    trail: Trail, called: ToolCalled, reply: ModelReplied | None, begun: int
+) -> Iterator[Update]:
+    """What calls beside this one, ended since then, changed."""
+    branch = branch_of(called.path)
+    asked = () if reply is None else {call.id for call in reply.calls}
+    for other in trail.issued:
+        end = trail.end_of(other)
+        if not isinstance(end, ToolReturned) or not end.changes or end.seq < begun:
+            continue
+        # What a call did inside itself is its own doing.
+        beside = other.path == called.path or other.call_id in asked
+        if other.seq != called.seq and beside and branch_of(other.path) == branch:
+            yield Update(other, end.changes, end.seq)
+
+
+def _meeting(one: Update, other: Update) -> set[Place]:
+    """The places that both change: the outer one where one lies inside the other."""
+    return {
+        (mine.scope, min(mine.path, theirs.path, key=len))
+        for mine in one.changes
+        for theirs in other.changes
+        if mine.meets(theirs)
+    }
+
+
+def _is_lost(place: Place, other: Update, mine: Update, context: Context) -> bool:
+    """Whether one of two calls overwrote what the other did, unseen."""
+    ops = {change.op for update in (other, mine) for change in _at(update, place)}
+    if ops <= {"append", "merge"}:
+        return False
+    was_read = context.has_read(place[0], place[1][0])
+    if other.ended_at < mine.called.seq and was_read:
+        return False  # one after the other, and this one knew
+    if was_read:
+        return True
+    wishes = [[(c.op, c.path, c.value) for c in _at(update, place)] for update in (other, mine)]
+    return not same(wishes[0], wishes[1])
+
+
+def _at(update: Update, place: Place) -> list[Change]:
+    here = Change(place[0], place[1])
+    return [change for change in update.changes if change.meets(here)]
+
+
+def _record(world: World, path: str, place: Place, updates: list[Update], since: int) -> None:
+    """Write down that calls changed one place; once, also when the last of them is made again."""
+    scope, key = place[0], ".".join(place[1])
+    if world.ledger.trail(world.voice).conflicted.get((path, scope, key), -1) > since:
+        return
+    values: list[Json] = [_at(update, place)[-1].value for update in updates]
+    world.record(StateConflicted(path=path, scope=scope, key=key, values=values))
+
+
+def _order(reply: ModelReplied | None) -> Callable[[Update], tuple[int, int]]:
+    """By the order in which the model asked for the calls, else in which they were made."""
+    asked = {} if reply is None else {call.id: n for n, call in enumerate(reply.calls)}
+
+    def place(update: Update) -> tuple[int, int]:
+        return asked.get(update.called.call_id, len(asked)), update.called.seq
+
+    return place
+
+
+def _settled(
+    world: World, mine: Update, others: list[Update], reply: ModelReplied | None
+) -> Changes:
+    in_order = sorted((*others, mine), key=_order(reply))
+    if in_order[-1] is mine:
+        return ()
+    branch = branch_of(mine.called.path)
+    state = state_at(world, min(other.ended_at for other in others), branch)
+    for update in in_order:
+        apply_changes(state, update.changes)
+    places = {place for other in others for place in _meeting(other, mine)}
+    return tuple(_standing(state, scope, path) for scope, path in sorted(places))
+
+
+def _standing(state: State, scope: str, path: tuple[str, ...]) -> Change:
+    *parents, last = path
+    holder = value_in(state, scope, parents)
+    if isinstance(holder, dict) and last in holder:
+        return Change(scope, path, "set", holder[last])
+    return Change(scope, path, "delete")
+
+
+def state_at(world: World, seq: int, branch: str) -> State:
+    """The state of a branch as it was before event `seq`."""
+    return Ledger(world.ledger[:seq]).fold(world.voice, branch)
