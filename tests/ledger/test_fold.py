@@ -10,6 +10,7 @@ from greenroom.ledger import (
     Answered,
     Change,
     Event,
+    InvocationEnded,
     Ledger,
     NodeEnded,
     RunStarted,
@@ -39,7 +40,8 @@ def naive_write(held: Any, path: tuple[str, ...], change: Change) -> Any:
         return {k: v for k, v in copy.items() if k != key}
     if change.op == "append":
         old = copy.get(key)
-        return {**copy, key: [*(old if isinstance(old, list) else []), change.value]}
+        kept = old if isinstance(old, list) else [] if old is None else [old]
+        return {**copy, key: [*kept, change.value]}
     return {**copy, key: change.value}
 
 
@@ -50,8 +52,11 @@ def naive_fold(events: list[Event], voice: str = "agent") -> State:
             continue
         if isinstance(event, RunStarted) and event.state:
             found = deepcopy(event.state)
+        if isinstance(event, InvocationEnded):
+            found.pop("temp", None)
         if isinstance(event, WRITERS):
-            for change in event.changes:
+            settled = event.settled if isinstance(event, ToolReturned) else ()
+            for change in (*event.changes, *settled):
                 scope = found.get(change.scope, {})
                 found[change.scope] = naive_write(scope, change.path, change)
     return found

@@ -24,6 +24,7 @@ from greenroom import (
 )
 from greenroom.agents import Flow
 from greenroom.cases import by_args, in_turn
+from greenroom.errors import GarbledReply
 from greenroom.ledger import Ledger, NodeFailed
 from greenroom.models import ModelRequest
 
@@ -56,7 +57,20 @@ def ask(question: str) -> str:
 
 TOOLS = [look, note, shaky, ask]
 
+
+def down(n: int) -> Any:
+    """A model that fails as anybody's may."""
+    raise ConnectionError(f"down at {n}")
+
+
+def broken(n: int) -> Any:
+    """A model that fails as one of ours does, which no retry mends."""
+    raise GarbledReply(f"no words at {n}")
+
+
 REPLIES = {
+    "down": down,
+    "broken": broken,
     "look": lambda n: call("look", key="a"),
     "note": lambda n: call("note", key=f"k{n % 2}"),
     "shaky": lambda n: call("shaky", key="bad" if n % 2 else "good"),
@@ -92,10 +106,11 @@ def scripted(name: str, plan: list[str]) -> Scripted:
 
 def build(spec: Spec, name: str = "r") -> Flow:
     """The flow that a spec describes; names come from the place in it."""
+    spec = spec.get("agent_side", spec)
     kind, given = next(iter(spec.items()))
     match kind:
         case "agent":
-            return Agent(name, model=scripted(name, given), tools=TOOLS)
+            return Agent(name, model=scripted(name, given), tools=TOOLS, retries=1)
         case "step":
             return counting_step(name, given)
         case "seq" | "par":
@@ -180,11 +195,21 @@ def patient() -> Agent:
     return Agent("patient", model=Scripted(then=reply), tools=[reveal])
 
 
-def speaker() -> Agent:
-    return Agent("speaker", model=Scripted(then=lambda r: f"next {r.n} {seen(r)}"))
+def speaker(fails: str = "") -> Agent:
+    def reply(request: ModelRequest) -> Any:
+        if fails and request.n == 1:
+            return REPLIES[fails](request.n)
+        return f"next {request.n} {seen(request)}"
+
+    return Agent("speaker", model=Scripted(then=reply), retries=1)
 
 
 def case(spec: Spec, max_turns: int = 6) -> Case:
+    spec, fails = spec.get("agent_side", spec), str(spec.get("user_fails", ""))
+    return _case(spec, fails, max_turns)
+
+
+def _case(spec: Spec, fails: str, max_turns: int) -> Case:
     """A case for a spec's flow; one without agents has no tools to mock."""
     mocks = {
         "look": in_turn(*([f"found {i}" for i in range(9)] + [slow_look] * 200)),
@@ -194,7 +219,7 @@ def case(spec: Spec, max_turns: int = 6) -> Case:
     return Case(
         "cut",
         says="begin",
-        user=UserAgents(loop=speaker(), tools={"ask": patient()}),
+        user=UserAgents(loop=speaker(fails), tools={"ask": patient()}),
         mocks=mocks if '"agent"' in json.dumps(spec) else {},
         state={"session": {}, "patient": {}, "shelf": {}},
         stop=Stop(max_turns=max_turns),

@@ -24,6 +24,7 @@ from greenroom.ledger import (
     BranchCancelled,
     Event,
     ModelCalled,
+    ModelFailed,
     RunResumed,
     ended,
     messages,
@@ -33,18 +34,27 @@ from greenroom.ledger import (
 from greenroom.world.live import LiveWorld
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-PLANS = st.lists(st.sampled_from(sorted(graphs.REPLIES)), max_size=2)
-LEAVES = st.one_of(
-    st.builds(lambda plan: {"agent": plan}, PLANS),
-    st.builds(lambda failures: {"step": failures}, st.integers(0, 2)),
-)
+FAILURES = {"down", "broken"}
+
+
+def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
+    plans = st.lists(st.sampled_from(sorted(replies)), max_size=2)
+    return st.one_of(
+        st.builds(lambda plan: {"agent": plan}, plans),
+        st.builds(lambda failures: {"step": failures}, st.integers(0, 2)),
+    )
 
 
 def nested(inner: st.SearchStrategy[Spec]) -> st.SearchStrategy[Spec]:
     parts = st.lists(inner, min_size=2, max_size=3)
+    return st.one_of(st.builds(lambda p: {"par": p}, parts), in_order(inner))
+
+
+def in_order(inner: st.SearchStrategy[Spec]) -> st.SearchStrategy[Spec]:
+    """Without branches: which of two that fail is the first is an accident of time."""
+    parts = st.lists(inner, min_size=2, max_size=3)
     return st.one_of(
         st.builds(lambda p: {"seq": p}, parts),
-        st.builds(lambda p: {"par": p}, parts),
         st.builds(lambda p: {"route": p}, parts),
         st.builds(
             lambda body, rounds, awaits: {
@@ -57,7 +67,8 @@ def nested(inner: st.SearchStrategy[Spec]) -> st.SearchStrategy[Spec]:
     )
 
 
-SPECS = st.recursive(LEAVES, nested, max_leaves=5)
+SPECS = st.recursive(leaves(set(graphs.REPLIES) - FAILURES), nested, max_leaves=5)
+FAILING_SPECS = st.recursive(leaves(set(graphs.REPLIES)), in_order, max_leaves=4)
 
 DEEP: Spec = {
     "seq": [
@@ -152,6 +163,46 @@ def test_a_run_that_fails_cut_at_any_event_fails_alike() -> None:
     assert facts(ended(whole))[0] == "RunEnded"
     for k in range(len(whole)):
         assert_same_end(played(FAILING, cut_at(whole, k)), whole)
+
+
+MODELS_FAIL: dict[str, Spec] = {
+    "once, and is asked again": {"seq": [{"agent": ["down"]}, {"agent": ["look", "down", "two"]}]},
+    "as often as it is asked": {"seq": [{"agent": ["note"]}, {"agent": ["down", "down"]}]},
+    "as ours do": {"seq": [{"agent": ["look", "broken"]}, {"agent": []}]},
+    "beside another": {"par": [{"agent": ["note", "broken"]}, {"agent": ["look", "ask"]}]},
+    "in the end, beside another": {"par": [{"agent": ["down", "down"]}, {"agent": ["two"]}]},
+    "in a loop": {"loop": {"body": {"agent": ["down", "shaky"]}, "rounds": 2, "awaits": True}},
+    "on the user's side": {"agent_side": {"agent": ["ask"]}, "user_fails": "down"},
+    "on the user's side, as ours do": {"agent_side": {"agent": ["ask"]}, "user_fails": "broken"},
+}
+
+
+@pytest.mark.parametrize("spec", MODELS_FAIL.values(), ids=MODELS_FAIL)
+def test_a_run_whose_model_fails_cut_at_any_event_comes_to_the_same_end(spec: Spec) -> None:
+    whole = played(spec)
+    assert whole.of(ModelFailed, voice=None)
+    for k in range(len(whole)):
+        again = played(spec, cut_at(whole, k))
+        # What a branch still did when its neighbour failed is an accident of time.
+        if "par" in spec:
+            assert facts(ended(again)) == facts(ended(whole)), k
+        else:
+            assert_same_end(again, whole)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@given(FAILING_SPECS)
+def test_whatever_fails_a_run_cut_at_any_event_comes_to_the_same_end(spec: Spec) -> None:
+    whole = played(spec)
+    for k in range(len(whole)):
+        assert_same_end(played(spec, cut_at(whole, k)), whole)
+
+
+def test_a_failure_of_a_model_is_the_same_in_a_fresh_interpreter() -> None:
+    spec = MODELS_FAIL["as ours do"]
+    whole = played(spec)
+    (failed,) = whole.of(ModelFailed)
+    assert_same_end(continued_elsewhere(spec, whole, failed.seq + 1), whole)
 
 
 def test_a_branch_that_was_cancelled_is_not_taken_up_again() -> None:

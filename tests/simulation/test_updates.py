@@ -186,16 +186,18 @@ Wish = Callable[[], Any]
 
 
 @pytest.mark.parametrize(
-    ("wish", "stands"),
+    "wish, stands",
     [
-        (lambda: {}, {"a": 1}),
+        (dict, {}),
         (lambda: {"b": 2}, {"a": 1, "b": 2}),
         (lambda: replace({}), {}),
         (lambda: {"a": delete()}, {}),
         (lambda: {"a": {"deep": {}}}, {"a": {"deep": {}}}),
     ],
 )
-async def test_a_mapping_merges_and_only_replace_wipes_it_out(wish: Wish, stands: Any) -> None:
+async def test_a_mapping_merges_unless_it_is_empty_or_said_to_replace(
+    wish: Wish, stands: Any
+) -> None:
     def answer(key: str, turns: int = 0) -> Any:
         return with_state_change(key, {"session": {"held": wish()}})
 

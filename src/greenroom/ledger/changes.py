@@ -12,7 +12,7 @@ BUILT_IN_SCOPES = ("session", "user", "app", "temp")
 
 State = dict[str, dict[str, Json]]
 Place = tuple[str, tuple[str, ...]]
-Operation = Literal["set", "append", "merge", "delete"]
+Operation = Literal["set", "append", "delete"]
 T = TypeVar("T")
 
 
@@ -112,9 +112,7 @@ def _leaves(
             _leaves(scope, here, cast("Mapping[str, Any]", value), found)
         else:
             leaf = plain(cast(object, value), f"state {scope}.{key}")
-            # An empty mapping merges nothing: it must not wipe out the one that is there.
-            op: Operation = "merge" if isinstance(value, Mapping) else "set"
-            found.append(Change(scope, here, op, leaf))
+            found.append(Change(scope, here, "set", leaf))
 
 
 def _marked(scope: str, path: tuple[str, ...], mark: Marked) -> Change:
@@ -147,7 +145,7 @@ def _apply(scope: dict[str, Json], change: Change) -> None:
         # Ledgers from elsewhere may add to what is no list (see `check_appends`): nothing is lost.
         held = old if is_array(old) else [] if old is None else [old]
         holder[last] = [*held, deepcopy(change.value)]
-    elif change.op == "set" or not is_object(old):
+    else:
         holder[last] = deepcopy(change.value)
 
 
@@ -184,8 +182,7 @@ class Conflict:
 
 def conflicts(writers: Iterable[Iterable[Change]]) -> tuple[Conflict, ...]:
     """The leaves that different writers set to different values; appends never conflict."""
-    adding = ("append", "merge")
-    wishes = [{(c.scope, c.path): c.value for c in w if c.op not in adding} for w in writers]
+    wishes = [{(c.scope, c.path): c.value for c in w if c.op != "append"} for w in writers]
     found: list[Conflict] = []
     for scope, path in dict.fromkeys(place for wish in wishes for place in wish):
         values = tuple(v for wish in wishes for v in _wished(wish, scope, path))

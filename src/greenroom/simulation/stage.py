@@ -1,7 +1,7 @@
 """A case played out: the agent and its user take turns until something ends it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from time import monotonic
 from typing import Any
 
@@ -22,6 +22,7 @@ from greenroom.errors import (
     AgentFailed,
     BadCase,
     BadLedger,
+    BadValue,
     FailedBefore,
     FenceBreach,
     GreenroomError,
@@ -29,6 +30,7 @@ from greenroom.errors import (
     RunBroke,
     UserAgentFailed,
 )
+from greenroom.ledger.changes import Change, check_appends
 from greenroom.ledger.events import (
     Calls,
     EndReason,
@@ -358,6 +360,7 @@ async def _answer(stage: Stage, outcome: TurnOver | Waiting) -> bool:
         said = await stage.audience.next_message()
     if said is None:
         return False
+    _check_user_changes(stage, said[1])
     stage.world.record(UserSaid(text=said[0], changes=said[1]))
     return True
 
@@ -367,8 +370,16 @@ def _is_all_said(case: Case, outcome: TurnOver | Waiting) -> bool:
     return case.user is None and len(case.script) < 2 and isinstance(outcome, TurnOver)
 
 
+def _check_user_changes(stage: Stage, changes: Sequence[Change]) -> None:
+    try:
+        check_appends(stage.world.ledger.fold(), changes, "the user's answer")
+    except BadValue as error:
+        raise UserAgentFailed(str(error)) from None
+
+
 def _record_round(stage: Stage, outcome: Waiting, replies: list[Reply]) -> None:
     asked = [reply.asks for reply in replies]
+    _check_user_changes(stage, [change for asks in asked for change in asks])
     record_conflicts(stage.world, f"answers@{outcome.yields[0].id}", asked)
     stage.world.record(stage.audience.round_event(outcome.yields, replies))
 

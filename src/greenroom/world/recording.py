@@ -7,7 +7,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke
+from greenroom import errors
+from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
 from greenroom.ledger.changes import Change, check_appends, conflicts, unwrapped
 from greenroom.ledger.events import (
     ModelCalled,
@@ -42,6 +43,15 @@ class RecordedFailure(Exception):
     def __init__(self, error: str, error_type: str) -> None:
         super().__init__(error)
         self.error_type = error_type
+
+
+def raised_before(error: str, error_type: str) -> Exception:
+    """A failure found in the ledger as it was raised: one of ours stays one, and is not retried."""
+    kind: Any = getattr(errors, error_type, None)
+    if not isinstance(kind, type) or not issubclass(kind, GreenroomError):
+        return RecordedFailure(error, error_type)
+    # A refusal stays one too: it ends the case, and no agent gets to see it.
+    return kind(error) if issubclass(kind, Refusal) else FailedBefore(error, error_type, kind.phase)
 
 
 async def answer_model(

@@ -80,7 +80,7 @@ def _meeting(one: Update, other: Update) -> set[Place]:
 def _is_lost(place: Place, other: Update, mine: Update, context: Context) -> bool:
     """Whether one of two calls overwrote what the other did, unseen."""
     ops = {change.op for update in (other, mine) for change in _at(update, place)}
-    if ops <= {"append", "merge"}:
+    if ops == {"append"}:
         return False
     was_read = context.has_read(place[0], place[1][0])
     if other.ended_at < mine.called.seq and was_read:

@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import Any
 
-from greenroom import errors
 from greenroom.errors import GreenroomError
 from greenroom.ledger.events import ModelCalled, ModelFailed, ModelReplied, ToolFailed, ToolReturned
 from greenroom.ledger.paths import within
@@ -21,7 +19,7 @@ from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.answers import key_of
 from greenroom.world.place import place_here
-from greenroom.world.recording import RecordedFailure
+from greenroom.world.recording import raised_before
 from greenroom.world.world import Returned, ToolBody, ToolRequest, World
 
 # What would read as a step of a path, or as a branch.
@@ -135,10 +133,8 @@ class Visits:
             case ModelReplied() as end:
                 return ModelReply(end.text, end.calls, end.usage, end.cost, "", end.model)
             case ModelFailed(error=error, error_type=error_type):
-                kind: Any = getattr(errors, error_type, None)
-                if isinstance(kind, type) and issubclass(kind, GreenroomError):
-                    raise self.refuse(errors.FailedBefore(error, error_type, kind.phase))
-                raise RecordedFailure(error, error_type)
+                before = raised_before(error, error_type)
+                raise self.refuse(before) if isinstance(before, GreenroomError) else before
             case _:
                 return None
 

@@ -1,7 +1,8 @@
 """One turn of the framework: what it is told, and what it came to."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from google.adk.events import Event
 from google.genai import types
@@ -9,12 +10,13 @@ from pydantic_core import from_json, to_json
 
 from greenroom.backends.adk.pauses import answer_to, pending_calls, wait_for
 from greenroom.backends.adk.stage import Stage
-from greenroom.backends.adk.state import state_changes
+from greenroom.backends.adk.state import place_of, state_changes
 from greenroom.backends.adk.versions import output_of
 from greenroom.backends.foreign import Invocation, Played, jsonable
 from greenroom.errors import AgentFailed
-from greenroom.ledger.events import StateChanged
-from greenroom.ledger.plain import Json
+from greenroom.ledger.events import StateChanged, ToolReturned
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.questions import state_after
 
 
 def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
@@ -74,9 +76,31 @@ def record_state(stage: Stage, event: Event, ignored: Collection[str] = ()) -> N
     if not delta:
         return
     invocation = stage.invocation
+    for name, value in _settled(invocation, delta).items():
+        delta[name] = event.actions.state_delta[name] = value
     changes = state_changes(delta, invocation.ledger.fold(invocation.world.voice))
     if changes:
         invocation.world.record(StateChanged(path=stage.last_of(event.author), changes=changes))
+
+
+def _settled(invocation: Invocation, delta: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands of state that several answers of one round changed.
+
+    The framework merges what each of them left behind; the ledger has applied them in their order.
+    """
+    ledger, voice, trail = invocation.ledger, invocation.world.voice, invocation.trail
+    since = trail.replied[-1].seq if trail.replied else 0
+    if trail.changed_at < since:
+        return {}
+    ends = [e for e in ledger[since:] if isinstance(e, ToolReturned) and e.voice == voice]
+    found: dict[str, Any] = {}
+    for name, value in delta.items():
+        scope, key = place_of(name)
+        met = [e for e in ends if any((c.scope, c.path[0]) == (scope, key) for c in e.changes)]
+        left = [state_after(ledger, e.seq, voice).get(scope, {}).get(key) for e in met]
+        if len(met) > 1 and jsonable(value) in left:
+            found[name] = plain(ledger.fold(voice).get(scope, {}).get(key))
+    return found
 
 
 def _text(event: Event) -> str:

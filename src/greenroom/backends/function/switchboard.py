@@ -25,7 +25,7 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.bodies import answered_by
-from greenroom.world.recording import RecordedFailure, ToolError, described
+from greenroom.world.recording import RecordedFailure, ToolError, described, raised_before
 from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
 
 T = TypeVar("T")
@@ -175,12 +175,8 @@ class Switchboard:
 
     def _failed_before(self, failure: ModelFailed) -> Exception:
         """A failure as it was raised before: one of ours ends the turn, whoever catches it."""
-        kind: Any = getattr(errors, failure.error_type, None)
-        if isinstance(kind, type) and issubclass(kind, errors.GreenroomError):
-            return self.invocation.keep(
-                errors.FailedBefore(failure.error, failure.error_type, kind.phase)
-            )
-        return RecordedFailure(failure.error, failure.error_type)
+        before = raised_before(failure.error, failure.error_type)
+        return self.invocation.keep(before) if isinstance(before, errors.GreenroomError) else before
 
 
 def _by_name(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

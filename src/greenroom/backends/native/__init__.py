@@ -19,7 +19,7 @@ from greenroom.backends.backend import (
 )
 from greenroom.backends.native.history import as_text
 from greenroom.backends.native.play import Done, Play
-from greenroom.errors import AgentFailed, GreenroomError, Refusal
+from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
@@ -123,7 +123,7 @@ class NativeBackend:
 
     def _recorded(self, end: InvocationEnded) -> Advance:
         if end.outcome == "failed":
-            return Failed(AgentFailed(end.error))
+            return Failed(FailedBefore(end.error, end.error_type, end.phase or "agent"))
         return Finished(end.output) if end.outcome == "finished" else TurnOver(end.output)
 
     def _failed(self, world: World, root: str, error: Exception) -> Failed:

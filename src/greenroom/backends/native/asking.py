@@ -23,7 +23,13 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model, ModelRequest, model_name
-from greenroom.world.recording import RecordedFailure, begin_call, described, fail_call
+from greenroom.world.recording import (
+    RecordedFailure,
+    begin_call,
+    described,
+    fail_call,
+    raised_before,
+)
 from greenroom.world.world import Pending, Returned, SealedBody, ToolRequest, World
 
 _CORRECTIONS = 2
@@ -57,7 +63,7 @@ class Asking:
                     elif waits := await self._settle(last.calls):
                         return waits
                 elif isinstance(last, ModelFailed):
-                    raise RecordedFailure(last.error, last.error_type)
+                    raise raised_before(last.error, last.error_type)
             asked = trail.replies.get(path, 0)
             if asked >= agent.max_steps:
                 raise self._goes_round(asked)

@@ -25,7 +25,7 @@ from greenroom.backends.backend import Yield
 from greenroom.backends.native.asking import Asking, open_yield
 from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
-from greenroom.errors import AgentFailed, BadAgent, FailedBefore, GreenroomError, LoopLimit, Refusal
+from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit, Refusal
 from greenroom.ledger.changes import Change, check_appends, unwrapped
 from greenroom.ledger.events import (
     AgentSaid,
@@ -46,7 +46,7 @@ from greenroom.ledger.query import MISSING, matches_state
 from greenroom.ledger.records import record
 from greenroom.ledger.trail import Trail, changes_by
 from greenroom.world.place import placed
-from greenroom.world.recording import RecordedFailure, described, record_conflicts
+from greenroom.world.recording import RecordedFailure, described, raised_before, record_conflicts
 from greenroom.world.world import Context, World
 
 
@@ -110,7 +110,8 @@ class Play:
         failed, attempt, here = self.trail.failed, 1, path
         while here in failed:
             if isinstance(node.flow, Parallel):
-                raise FailedBefore(failed[here].error, failed[here].error_type, "agent")
+                self._cancel_branches(node, here)
+                raise raised_before(failed[here].error, failed[here].error_type)
             if attempt > _retries(node.flow):
                 again = RecordedFailure(failed[here].error, failed[here].error_type)
                 raise AgentFailed(f"{node.segment!r} failed at {here}: {_told(again)}")
@@ -178,8 +179,9 @@ class Play:
         except Refusal:
             raise
         except Exception as error:
-            self._cancel_branches(node, branches)
+            # First why, then whom it stopped: a run cut in between knows the reason.
             self.world.record(NodeFailed(path=path, node=node.id, attempt=1, **described(error)))
+            self._cancel_branches(node, path)
             raise
         waiting = tuple(y for item in walked if isinstance(item, Paused) for y in item.yields)
         if waiting:
@@ -197,10 +199,10 @@ class Play:
         segment = node.children[key].segment
         return segment if segments.count(segment) == 1 else f"{segment}.{key}"
 
-    def _cancel_branches(self, node: Node, branches: dict[str, str]) -> None:
+    def _cancel_branches(self, node: Node, fork: str) -> None:
         trail = self.trail
-        for key, branch in branches.items():
-            path = f"{branch}/{node.children[key].segment}"
+        for key, child in node.children.items():
+            path = f"{fork}.{key}/{child.segment}"
             over = path in trail.ended or path in trail.failed or path in trail.cancelled
             if path in trail.started and not over and not self._broke_inside(path):
                 self.world.record(BranchCancelled(path=path))

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from greenroom.cases.mocks import in_turn
 from greenroom.ledger import questions as q
+from greenroom.ledger.changes import WithStateChange, append, with_state_change
 from greenroom.ledger.events import (
     AgentSaid,
     InvocationEnded,
@@ -13,6 +14,7 @@ from greenroom.ledger.events import (
     ModelReplied,
     NodeEnded,
     NodeStarted,
+    StateConflicted,
     ToolCalled,
     ToolReturned,
     UserSaid,
@@ -137,6 +139,22 @@ class Events(Conformance):
         assert desk.marks == []
 
     @needs("parallel_calls", tools=True, models=True)
+    def test_calls_made_at_once_change_the_state_in_their_order(self, desk: Desk) -> None:
+        cities = [
+            ToolCall("weather", {"city": city}, f"call-{city}") for city in ("Oslo", "Rome", "Ulm")
+        ]
+        agent = self.agent(cities, "done", tools=[desk.weather])
+        mocks = {"weather": _noted_late}
+        given = {"session": {"seen": ["Bonn"], "last": ""}}
+        result = self.result(agent, case(mocks=mocks, state=given))
+        assert result.status == "passed", told(result)
+        ledger = ledger_of(result)
+        held = q.state(ledger)["session"]
+        assert (held["seen"], held["last"]) == (["Bonn", "Oslo", "Rome", "Ulm"], "Ulm")
+        assert {event.key for event in ledger.of(StateConflicted)} == {"last"}
+        assert desk.marks == []
+
+    @needs("parallel_calls", tools=True, models=True)
     def test_the_model_hears_every_result(self, desk: Desk) -> None:
         backend = self.backend([WEATHER, PAY], "done", tools=[desk.weather, desk.pay])
         world = Overheard({"weather": "sunny", "pay": "paid in full"})
@@ -224,3 +242,10 @@ class Events(Conformance):
             "weather": ("city", "days"),
             "pay": ("amount",),
         }
+
+
+async def _noted_late(city: str) -> WithStateChange[str]:
+    """Answers sooner the later it is asked."""
+    for _ in range({"Oslo": 12, "Rome": 6}.get(city, 0)):
+        await asyncio.sleep(0)
+    return with_state_change("noted", {"session": {"seen": append(city), "last": city}})
