@@ -39,6 +39,10 @@ SEAMS: Final[list[Seam]] = [
         ("google.adk.tools.base_tool", "google.adk.models.base_llm"),
     ),
     Seam("greenroom.backends.pydantic_ai.seam", ("pydantic_ai",)),
+    Seam("greenroom.backends.langchain.tools", ("langchain_core.tools",)),
+    Seam("greenroom.backends.langchain.models", ("langchain_core.language_models.chat_models",)),
+    Seam("greenroom.backends.langchain.graphs", ("langgraph.pregel",)),
+    Seam("greenroom.backends.langgraph.seam", ("langgraph.prebuilt",)),
     Seam("greenroom.backends.openai_agents.seam", ("agents.run_internal.run_loop",)),
 ]
 """Of our own backends; `add_seam` takes those of others."""

@@ -5,10 +5,12 @@ would hang the whole run.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from queue import SimpleQueue
 from threading import Lock, Thread, Timer, get_ident
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -42,6 +44,65 @@ def _stop_soon(errand: "_Errand[Any]") -> None:
     timer = Timer(_GRACE, errand.stop)
     timer.daemon = True
     timer.start()
+
+
+def call_blocking(make: Callable[["Here"], Coroutine[Any, Any, T]]) -> T:
+    """What a coroutine gives, for a caller who cannot await it.
+
+    It is handed a way to run functions in the caller's own thread, where clients and connections
+    belong. On a thread whose event loop the caller blocks, the coroutine gets a loop beside it.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make(_in_place))
+    return _Beside(make).result()
+
+
+Here = Callable[..., Awaitable[Any]]
+"""Runs a function in the thread of whoever waits, and gives what it returns."""
+
+
+async def _in_place(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    return function(*args, **kwargs)
+
+
+class _Beside(Generic[T]):
+    """A coroutine on a loop in a thread of its own, and the caller who serves it meanwhile."""
+
+    def __init__(self, make: Callable[[Here], Coroutine[Any, Any, T]]) -> None:
+        self._make = make
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._done: Future[T] = Future()
+
+    def result(self) -> T:
+        Thread(target=copy_context().run, args=(self._run,), daemon=True).start()
+        while (job := self._jobs.get()) is not None:
+            job()
+        return self._done.result()
+
+    def _run(self) -> None:
+        try:
+            self._done.set_result(asyncio.run(self._make(self._here)))
+        except BaseException as error:  # noqa: BLE001 - whoever waits decides
+            self._done.set_exception(error)
+        finally:
+            self._jobs.put(None)
+
+    async def _here(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        loop, context = asyncio.get_running_loop(), copy_context()
+        answer: asyncio.Future[Any] = loop.create_future()
+
+        def job() -> None:
+            settle: Callable[[], object]
+            try:
+                settle = partial(answer.set_result, context.run(function, *args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - whoever awaits decides
+                settle = partial(answer.set_exception, error)
+            loop.call_soon_threadsafe(settle)
+
+        self._jobs.put(job)
+        return await answer
 
 
 class _Errand(Generic[T]):

@@ -205,6 +205,12 @@ def handing(plan: Blueprint) -> Any:
 
 class LangGraphHarness:
     backend: Any = LangGraphBackend
+    seam = (
+        "langchain_core.tools:BaseTool.run",
+        "langchain_core.tools:BaseTool.arun",
+        "langgraph.pregel:Pregel.astream",
+        "langgraph.prebuilt:ToolNode._arun_one",
+    )
 
     def build(self, plan: Blueprint) -> Any:
         if plan.writes:

@@ -22,10 +22,10 @@ from langsmith.utils import tracing_is_enabled
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
 from greenroom.backends.foreign import Invocation, Played, digest_of, held, jsonable
 from greenroom.backends.langgraph.answers import answer_in
-from greenroom.backends.langgraph.dispatch import install
 from greenroom.backends.langgraph.facts import check_agent, described_graph, name_of, tool_facts
 from greenroom.backends.langgraph.memory import THREAD, Memory
 from greenroom.backends.langgraph.pauses import Pause, checked_decision, resumption, waits_for
+from greenroom.backends.langgraph.seam import install
 from greenroom.backends.langgraph.stage import STAGE, Stage
 from greenroom.backends.langgraph.state import changed_state, state_given
 from greenroom.ledger.events import StateChanged

@@ -10,6 +10,7 @@ arguments, retries, streams, error policies) it does as ever, with the copy.
 import copy
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -19,8 +20,10 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 
-from greenroom.backends.foreign import Kept, Origin, call_tool, held, jsonable
-from greenroom.backends.langgraph.stage import IN_MODEL, IN_TOOL_NODE, Stage
+from greenroom.backends.foreign import Kept, held, jsonable
+from greenroom.backends.langchain.asking import origin_of
+from greenroom.backends.langchain.marks import IN_MODEL, MARK
+from greenroom.backends.langgraph.stage import IN_TOOL_NODE, Stage
 from greenroom.backends.langgraph.stand_ins import like, signed
 from greenroom.backends.langgraph.translation import (
     chunk_of,
@@ -31,15 +34,16 @@ from greenroom.backends.langgraph.translation import (
     reply_of,
     request_of,
 )
+from greenroom.backends.langgraph.visiting import Visitor
 from greenroom.errors import AgentFailed, ToolRefused
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.recording import ToolError
-from greenroom.world.threads import in_thread
+from greenroom.world.threads import Here
 from greenroom.world.world import Pending, ToolRequest
 
-MARK = "_greenroom_gated"
+Asker = Stage | Visitor
 Chunks = list[ChatGenerationChunk]
 
 _MANAGED: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()
@@ -64,7 +68,7 @@ def _names_of(kind: type) -> set[str]:
     return {kind.__name__}.union(*map(_names_of, kind.__subclasses__()))
 
 
-def gated_model(stage: Stage, model: BaseChatModel) -> BaseChatModel:
+def gated_model(stage: Asker, model: BaseChatModel) -> BaseChatModel:
     """A copy of a model that asks the World wherever it would ask its provider."""
     known = stage.twins.get(id(model))
     if known is not None:
@@ -93,7 +97,7 @@ class ModelGate:
 
     __slots__ = ("_model", "_name", "_stage")
 
-    def __init__(self, stage: Stage, model: BaseChatModel) -> None:
+    def __init__(self, stage: Asker, model: BaseChatModel) -> None:
         self._stage = stage
         self._model = model
         self._name = model_name(model)
@@ -122,12 +126,12 @@ class ModelGate:
     ) -> ChatResult:
         """One whole answer, for a caller who cannot await."""
 
-        async def run() -> ChatResult:
+        async def run(here: Here) -> ChatResult:
             ask = self._model._generate
             more = _managed(ask, run_manager)
-            return await in_thread(ask, messages, stop=stop, **more, **given)
+            return await here(ask, messages, stop=stop, **more, **given)
 
-        return self._stage.bridge.wait(lambda: self._result(messages, given, run))
+        return self._stage.blocking(lambda here: self._result(messages, given, partial(run, here)))
 
     async def astream(
         self, messages: list[BaseMessage], *args: Any, **given: Any
@@ -153,10 +157,9 @@ class ModelGate:
                 return [_chunk(self._model._generate(messages, *args, **given))]
             return list(self._model._stream(messages, *args, **given))
 
-        async def run() -> Chunks:
-            return await in_thread(read)
-
-        yield from self._stage.bridge.wait(lambda: self._chunks(messages, given, run))
+        yield from self._stage.blocking(
+            lambda here: self._chunks(messages, given, partial(here, read))
+        )
 
     async def _result(
         self,
@@ -187,19 +190,18 @@ class ModelGate:
     ) -> tuple[Any, AIMessage | None]:
         """What the real model gave, if that is what the World replied; else the reply itself."""
         stage, kept = self._stage, Kept()
-        invocation = stage.invocation
         if found := provider_tools(options):
-            raise invocation.keep(_refused_tools(stage.agent, found))
+            raise stage.refuse(_refused_tools(stage.agent, found))
         if (known := stage.answered()) is not None:
             return None, message_of(known)
-        request = request_of(messages, options, model=self._name, **stage.asker)
+        make = partial(request_of, messages, options, model=self._name)
 
         async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             with held(IN_MODEL, True):
                 real = await run()
             return kept.tell(real, reply_of(message_in(real)))
 
-        reply = await invocation.routed(invocation.world.call_model(request, body))
+        reply = await stage.ask_model(make, body)
         if kept.matches(reply):
             return kept.real, None
         own = None if kept.real is None else identified(_whole(message_in(kept.real)), reply)
@@ -210,7 +212,7 @@ class ModelGate:
 _ASKED = inspect.Signature(list(inspect.signature(ModelGate.agenerate).parameters.values())[1:])
 
 
-def gated_tool(stage: Stage, tool: BaseTool, given: Any, call_id: str | None) -> BaseTool:
+def gated_tool(stage: Asker, tool: BaseTool, given: Any, call_id: str | None) -> BaseTool:
     """A copy of a tool for one call, whose body asks the World."""
     twin = copy.copy(tool)
     gate = ToolGate(stage, tool, given, call_id)
@@ -229,7 +231,7 @@ class ToolGate:
 
     __slots__ = ("_call_id", "_given", "_stage", "_tool")
 
-    def __init__(self, stage: Stage, tool: BaseTool, given: Any, call_id: str | None) -> None:
+    def __init__(self, stage: Asker, tool: BaseTool, given: Any, call_id: str | None) -> None:
         self._stage = stage
         self._tool = tool
         self._given = given
@@ -247,10 +249,10 @@ class ToolGate:
     def run(self, *args: Any, **checked: Any) -> Any:
         """The World's answer, for a caller who cannot await."""
 
-        async def body() -> Any:
-            return await in_thread(self._tool._run, *args, **checked)
+        def body(here: Here) -> Callable[[], Awaitable[Any]]:
+            return partial(here, self._tool._run, *args, **checked)
 
-        return self._stage.bridge.wait(lambda: self._ask(args, checked, body))
+        return self._stage.blocking(lambda here: self._ask(args, checked, body(here)))
 
     async def _ask(
         self, args: tuple[Any, ...], checked: dict[str, Any], body: Callable[[], Awaitable[Any]]
@@ -268,11 +270,13 @@ class ToolGate:
             with held(IN_MODEL, False):
                 return await body()
 
-        outcome, kept = await call_tool(stage.invocation, request, run)
+        outcome, kept = await stage.ask_tool(request, run)
         if isinstance(kept.error, GraphBubbleUp):
-            raise stage.invocation.keep(_paused_inside(request.tool)) from kept.error
+            if isinstance(stage, Visitor):
+                raise kept.error  # the pause is the author's, who runs this graph
+            raise stage.refuse(_paused_inside(request.tool)) from kept.error
         if isinstance(outcome, Pending):
-            raise stage.invocation.keep(_waits(request.tool))
+            raise stage.refuse(_waits(request.tool))
         if outcome.error:
             # A tool node judges what the real tool raised, and is done before its graph may pause.
             if kept.error is not None and IN_TOOL_NODE.get():
@@ -281,11 +285,9 @@ class ToolGate:
         return kept.real if kept.matches(outcome.value) else self._shaped(outcome.value)
 
     def _request(self, args: tuple[Any, ...], checked: dict[str, Any]) -> ToolRequest:
-        stage, name = self._stage, self._tool.name
-        call_id = self._call_id or stage.direct_id(name)
+        name = self._tool.name
         told = plain(jsonable(self._told(args, checked)), f"arguments of {name!r}")
-        n = stage.invocation.trail.call_number(name, call_id, stage.path)
-        return ToolRequest(call_id, name, told, stage.path, origin=origin_of(self._tool), n=n)
+        return self._stage.placed(self._call_id, name, told, origin_of(self._tool))
 
     def _told(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
         """The checked arguments, without what the framework put in and nobody gave."""
@@ -306,19 +308,14 @@ class ToolGate:
         return (value, None) if two else value
 
 
-def origin_of(tool: BaseTool) -> Origin:
-    """The author's function behind a tool, or the tool itself."""
-    behind = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    return Origin(behind or tool, tool)
-
-
 def _injected(tool: BaseTool) -> frozenset[str]:
     """Arguments that the framework fills in, which no model knows of."""
     schema: Any = tool.args_schema
     key = schema if isinstance(schema, type) else type(tool)
     known = _INJECTED.get(key)
     if known is None:
-        fields = getattr(schema, "model_fields", None) or getattr(schema, "__fields__", ())
+        fields = getattr(schema, "model_fields", None)
+        fields = getattr(schema, "__fields__", ()) if fields is None else fields
         every = dict.fromkeys([*fields, "run_manager", "callbacks"])
         shown = tool._filter_injected_args(every)
         known = _INJECTED[key] = frozenset(every) - frozenset(shown)

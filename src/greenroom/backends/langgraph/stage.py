@@ -1,20 +1,26 @@
 """One advance of one graph: where its nodes are at work, and who answers for models and tools."""
 
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.errors import GraphBubbleUp, ParentCommand
 
-from greenroom.backends.foreign import Invocation
+from greenroom.backends.foreign import Invocation, Kept, call_tool
 from greenroom.backends.langgraph.threads import Bridge
+from greenroom.errors import GreenroomError
 from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, NodeStarted
 from greenroom.ledger.plain import Json
 from greenroom.ledger.trail import End
-from greenroom.world.world import ToolRequest
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.world.threads import Here, in_thread
+from greenroom.world.world import Pending, Returned, ToolRequest
+
+T = TypeVar("T")
+Blocking = Callable[[Here], Coroutine[Any, Any, T]]
 
 STAGE: ContextVar["Stage | None"] = ContextVar("greenroom_langgraph_stage", default=None)
 PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
-IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
 IN_TOOL_NODE: ContextVar[bool] = ContextVar("greenroom_langgraph_in_tool_node", default=False)
 
 
@@ -69,6 +75,34 @@ class Stage:
         node = begun.node if begun else self.name
         n = sum([reply.node == node and reply.agent == agent for reply in trail.replied])
         return {"agent": agent, "node": node, "path": path, "n": n}
+
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Keep the error: it decides how the invocation ends."""
+        return self.invocation.keep(error)
+
+    def blocking(self, make: "Blocking[T]") -> T:
+        """What a coroutine gives, for a caller who cannot await."""
+        return self.bridge.wait(lambda: make(in_thread))
+
+    async def ask_model(self, make: "Callable[..., ModelRequest]", body: ModelBody) -> ModelReply:
+        """The World's reply to the node at work."""
+        return await self.invocation.routed(
+            self.invocation.world.call_model(make(**self.asker), body)
+        )
+
+    async def ask_tool(
+        self, request: ToolRequest, run: Callable[[], Awaitable[Any]]
+    ) -> tuple[Returned | Pending, Kept]:
+        """The World's answer to a call of the node at work, and what the real tool gave."""
+        return await call_tool(self.invocation, request, run)
+
+    def placed(
+        self, call_id: str | None, tool: str, args: dict[str, Json], origin: Any
+    ) -> ToolRequest:
+        """A call as the World is asked for it."""
+        named = call_id or self.direct_id(tool)
+        n = self.invocation.trail.call_number(tool, named, self.path)
+        return ToolRequest(named, tool, args, self.path, origin=origin, n=n)
 
     def begin(self, name: str, key: str) -> str:
         """A task of the framework begins, or goes on after a pause; its path."""
