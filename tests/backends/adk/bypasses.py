@@ -126,6 +126,26 @@ def live_connection(desk: Desk) -> LlmAgent:
     return LlmAgent(name="clerk", model=model, before_agent_callback=talk)
 
 
+def own_way_to_the_function(desk: Desk) -> LlmAgent:
+    """A function's tool that is the framework's but for the last step."""
+
+    class Weather(FunctionTool):
+        async def _invoke_callable(self, target: Any, args_to_call: dict[str, Any]) -> Any:
+            return desk.weather("Oslo")
+
+    return agent("clerk", WEATHER, "done", tools=[Weather(desk.weather)])
+
+
+def replaced_step_to_the_function(desk: Desk) -> LlmAgent:
+    tool: Any = FunctionTool(desk.weather)
+
+    async def invoke(target: Any, args_to_call: dict[str, Any]) -> Any:
+        return desk.weather("Oslo")
+
+    tool._invoke_callable = invoke
+    return agent("clerk", WEATHER, "done", tools=[tool])
+
+
 BYPASSES: dict[str, Callable[[Desk], Any]] = {
     "a tool smuggled in where no plug-in sees it": smuggled_where_no_plugin_sees,
     "an agent tool below one without plug-ins": below_an_unplugged_agent,
@@ -133,6 +153,8 @@ BYPASSES: dict[str, Callable[[Desk], Any]] = {
     "a toolset with a prefix": prefixed_toolset,
     "an MCP toolset that starts a server": mcp_toolset,
     "a live connection to the model": live_connection,
+    "a step to the function of one's own": own_way_to_the_function,
+    "a replaced step to the function": replaced_step_to_the_function,
 }
 if HAS_MODES:
     BYPASSES.update(

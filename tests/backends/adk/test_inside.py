@@ -25,7 +25,7 @@ from google.genai import types
 from mcp import StdioServerParameters
 from mcp.types import CallToolResult, Tool
 
-from backends.adk.bypasses import BYPASSES, Server, leads_nowhere
+from backends.adk.bypasses import BYPASSES, Server, leads_nowhere, smuggle_into
 from backends.adk.insiders import INSIDERS, around, replaced_on_the_object, simple
 from backends.adk.scripts import WEATHER, Script, agent, case, ledger_of, result_of, run_bare
 from backends.adk.test_toolsets import LISTED, SERVER
@@ -35,7 +35,11 @@ from greenroom.metrics import called, contains
 from greenroom.simulation import UserAgents
 from greenroom.testing import Desk
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    # A runner that blocks has a thread of its own, in some versions without a word for its caller.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
 
 MOCKED: dict[str, Any] = {
     "mocks": {"weather": "fine"},
@@ -384,3 +388,33 @@ async def test_outside_a_rehearsal_an_agent_runs_as_before(desk: Desk):
     ids = re.compile(r"adk-[0-9a-f-]+")
     assert ids.sub("", str(told[0])) == ids.sub("", str(told[1]))
     assert desk.marks == ["weather Oslo 1"] * 2
+
+
+async def test_a_tool_that_reaches_a_handed_over_agent_while_it_runs_is_asked_about(desk: Desk):
+    clerk = agent("clerk", WEATHER, "done", before_model_callback=smuggle_into(desk))
+    refused = await result_of(clerk, case())
+    assert refused.error is not None
+    assert refused.error.type == "ToolRefused"
+    mocked = await result_of(clerk, case(**MOCKED))
+    assert mocked.status == "passed", mocked.error
+    assert [c.path for c in ledger_of(mocked).of(ToolCalled)] == ["@1/clerk"]
+    assert desk.marks == []
+
+
+async def test_an_agent_that_comes_up_while_another_runs_is_asked_about(desk: Desk):
+    hidden = simple(desk)
+
+    async def act(callback_context: Any) -> None:
+        context = callback_context._invocation_context
+        async for event in hidden.run_async(context):
+            context.session.events.append(event)
+
+    clerk = agent("clerk", "done", before_agent_callback=act)
+    refused = await result_of(clerk, case())
+    assert refused.error is not None
+    assert refused.error.type == "ToolRefused"
+    mocked = await result_of(clerk, case(**MOCKED))
+    assert mocked.status == "passed", mocked.error
+    assert [c.path for c in ledger_of(mocked).of(ToolCalled)] == ["@1/clerk/inner"]
+    assert {c.path for c in ledger_of(mocked).of(ModelCalled)} == {"@1/clerk", "@1/clerk/inner"}
+    assert desk.marks == []

@@ -94,19 +94,25 @@ class Visitor:
         self, request: ToolRequest, run: Run, told: Told = None
     ) -> tuple[Returned | Pending, Kept]:
         """The host's answer; an agent inside a mock is asked about too."""
-        with placed(_place()), asking():
+        with placed(_place(self.place)), asking():
             return await visit_tool(self.host, request, run, told)
 
     async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
         """The host's answer."""
-        with placed(_place()):
+        with placed(_place(self.place)):
             return await self.host.call_model(request, body)
 
     def hand_over_state(self, call_id: str, context: Any) -> None:
         """Nothing: the session belongs to whoever runs the agent, not to the case."""
 
 
-def _place() -> str:
-    """Where the code around the agent stands: inside a handed-over agent that is the agent at work."""
-    here, agent = place_here(), PLACE.get()
-    return agent if not here or within(agent, here) else here
+def _place(agent: str) -> str:
+    """Where the code around the agent stands: inside a handed-over agent that is the agent at work.
+
+    An agent that came up while that one ran, but in its run, has a place of its own there.
+    """
+    here, at_work = place_here(), PLACE.get()
+    if here and not within(at_work, here):
+        return here
+    around, _, last = at_work.rpartition("/")
+    return around if around and last.partition("#")[0] == agent else at_work

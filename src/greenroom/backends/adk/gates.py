@@ -2,7 +2,8 @@
 
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, TypeVar, cast
+from types import FunctionType
+from typing import Any, TypeVar
 
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -13,7 +14,7 @@ from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
 from greenroom.backends.adk.asking import Asker
-from greenroom.backends.adk.passing import PASSED, run_passed
+from greenroom.backends.adk.passing import PASSED, real_of, run_passed
 from greenroom.backends.adk.translation import (
     reply_of,
     request_of,
@@ -135,14 +136,14 @@ class ToolGate:
         origin: Any,
         in_graph: bool = False,
         run: RunTool = run_tool,
-        checks: bool | None = None,
+        checks: bool = True,
     ) -> None:
         self._asker = asker
         self._tool = tool
         self._in_graph = in_graph
         self._origin = origin
         self._run = run
-        self._checks = checks_arguments(tool) if checks is None else checks
+        self._checks = checks and checks_arguments(tool)
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         """The World's answer, after the framework has checked the arguments where it does so."""
@@ -189,10 +190,22 @@ class ToolGate:
         return kept.real if kept.matches(outcome.value) else outcome.value
 
 
+_CHECKING = {
+    name: real_of(method)
+    for name, method in vars(FunctionTool).items()
+    if isinstance(method, FunctionType) and name not in ("__init__", "_get_declaration")
+}
+"""The framework's own way from a call to the author's function."""
+
+
 def checks_arguments(tool: Any) -> bool:
-    """Whether the framework's own code checks the arguments before it calls the author's function."""
-    kind: Any = cast("type[Any]", type(tool))
-    return kind.run_async is FunctionTool.run_async and "run_async" not in vars(tool)
+    """Whether nothing but the framework's own code runs before the author's function does."""
+    if type(tool) is not FunctionTool and not isinstance(tool, FunctionTool):
+        return False
+    if not vars(tool).keys().isdisjoint(_CHECKING):
+        return False
+    kind: Any = type(tool)
+    return all(real_of(getattr(kind, name)) is method for name, method in _CHECKING.items())
 
 
 def name_of_tool(tool: Any) -> str:

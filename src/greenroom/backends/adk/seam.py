@@ -143,14 +143,9 @@ def _tool_seam(real: Callable[..., Any]) -> Callable[..., Any]:
             return await real(tool, *given, **named)
 
         args, context = _arguments(given, named)
-        checks = real.__code__ is _CHECKING and "run_async" not in vars(self)
-        return await _answered(self, args, context, run, checks)
+        return await _answered(self, args, context, run, True)
 
     return run_async
-
-
-_CHECKING = FunctionTool.run_async.__code__
-"""The code that checks arguments before it calls the author's function."""
 
 
 def _caller_seam(real: Callable[..., Any]) -> Callable[..., Any]:

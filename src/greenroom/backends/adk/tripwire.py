@@ -1,4 +1,8 @@
-"""A plug-in that refuses what the copying missed, and notes which agents come and go."""
+"""A plug-in that sees what the copying missed, and notes which agents come and go.
+
+In a rehearsal the seam asks about what came up while the agent ran. Elsewhere no seam stands, and
+what would run unseen is refused.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +22,7 @@ from greenroom.backends.adk.gates import ModelGate
 from greenroom.backends.adk.stage import Stage
 from greenroom.backends.foreign import jsonable
 from greenroom.errors import BadAgent, ToolRefused
+from greenroom.world.presence import model_host
 from greenroom.world.recording import begin_call, fail_call
 from greenroom.world.world import ToolRequest
 
@@ -37,13 +42,15 @@ class Tripwire(BasePlugin):
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> None:
-        """Refuse a tool that is not of our making; write down one that does not exist."""
+        """Leave a tool that is not of our making to the seam; write down one that does not exist."""
         if isinstance(tool, TransferToAgentTool):
             self._stage.hand_over(str(tool_args.get("agent_name", "")))
         if self._made(tool) or type(tool) in _ITS_OWN:
             return
         if type(tool) is BaseTool:
             self._note_unknown(tool.name, tool_args, tool_context)
+            return
+        if model_host() is not None:
             return
         raise self._stage.invocation.keep(
             ToolRefused(
@@ -56,7 +63,7 @@ class Tripwire(BasePlugin):
     async def before_agent_callback(
         self, *, agent: BaseAgent, callback_context: CallbackContext
     ) -> None:
-        """Note that an agent begins; refuse one that is not of our making."""
+        """Note that an agent begins; one that is not of our making is left to the seam."""
         self._check(agent)
         self._enter(agent, callback_context)
 
@@ -122,7 +129,7 @@ class Tripwire(BasePlugin):
             check_agent(agent)
         except BadAgent as error:
             raise self._stage.invocation.keep(error) from error
-        if isinstance(agent, LlmAgent):
+        if isinstance(agent, LlmAgent) and model_host() is None:
             raise self._stage.invocation.keep(
                 ToolRefused(
                     f"agent {agent.name!r} came up while another ran, so nothing stands between it "

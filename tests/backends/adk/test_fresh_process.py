@@ -1,0 +1,63 @@
+"""google-adk loaded for the first time inside a rehearsal, by the function that is rehearsed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+CLERK = """
+import sys
+from greenroom import Case, rehearse
+from greenroom.metrics import called
+
+def weather(city: str) -> str:
+    "The weather."
+    open(sys.argv[1], "a").write("acted")
+    return "fine"
+
+async def by_a_runner(message: str) -> str:
+    from google.adk.agents import LlmAgent
+    from google.adk.models.base_llm import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    class Script(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False):
+            said = any(content.role == "model" for content in llm_request.contents)
+            wanted = types.FunctionCall(name="weather", args={"city": "Oslo"})
+            part = types.Part(text="done") if said else types.Part(function_call=wanted)
+            yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+    agent = LlmAgent(name="inner", model=Script(model="script"), tools=[weather])
+    runner = InMemoryRunner(agent=agent, app_name="app")
+    await runner.session_service.create_session(app_name="app", user_id="u", session_id="s")
+    said = types.Content(role="user", parts=[types.Part(text=message)])
+    async for _ in runner.run_async(user_id="u", session_id="s", new_message=said):
+        pass
+    return "done"
+
+def cases(**options):
+    return [Case("one", "hello", metrics=[called("weather")], **options)]
+
+assert "google.adk.runners" not in sys.modules
+report = rehearse(by_a_runner, cases(mocks={"weather": "fine"}) if sys.argv[2] else cases())
+print(report.results[0].status)
+assert "google.adk.runners" in sys.modules
+if not sys.argv[2]:
+    import asyncio
+    asyncio.run(by_a_runner("hello"))
+"""
+
+
+def played(canary: Path, mocked: str) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", CLERK, str(canary), mocked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or done.stderr
+
+
+def test_a_framework_that_is_loaded_in_a_rehearsal_is_held(tmp_path: Path):
+    canary = tmp_path / "canary"
+    assert (played(canary, "mocked"), canary.exists()) == ("passed", False)
+    assert played(canary, "") == "error"
+    # Fired once: after the rehearsal, where nothing stands in the way.
+    assert canary.read_text() == "acted"
