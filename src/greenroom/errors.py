@@ -9,6 +9,7 @@ GreenroomError
 │   ├── BadQuery                a state query with an unknown operator or scope
 │   ├── BadValue                a value that is not JSON (NaN, bytes, unknown objects)
 │   ├── BadLedger               events out of order, a torn file, another agent's ledger
+│   ├── ImportRefused           a file that connects, starts a process or acts when it is imported
 │   ├── NotFound                a path, attribute, backend or agent that is not there
 │   └── MissingExtra            a package that is not installed, with the extra to install
 ├── Refusal                     safety said no; latches, and ends the case
@@ -83,6 +84,10 @@ class BadValue(BadInput):
 
 class BadLedger(BadInput):
     """Events out of order, a torn file, or the ledger of another agent."""
+
+
+class ImportRefused(BadInput):
+    """A file that tried to connect, to start a process or to call a tool when it was imported."""
 
 
 class NotFound(BadInput):

@@ -15,6 +15,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadAgent, BadFile, NotFound
+from greenroom.suite.importing import fenced_import
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
 AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")
@@ -67,8 +68,12 @@ async def _made(found: Any) -> Any:
             f"{found.__name__}() cannot be called to make an agent: {error}. Let it need no "
             f"arguments, or name an agent that is made already."
         ) from error
-    made = found()
-    return await made if inspect.isawaitable(made) else made
+    with fenced_import(f"{found.__name__}()"):
+        made = found()
+    if not inspect.isawaitable(made):
+        return made
+    with fenced_import(f"{found.__name__}()", runs_loop=False):
+        return await made
 
 
 def load_cases(reference: str) -> EvalSet:
@@ -165,7 +170,12 @@ def _attribute(module: ModuleType, dotted: str, reference: str) -> Any:
 
 
 def load_module(where: str) -> ModuleType:
-    """A Python file, a folder with an agent, or a dotted module, imported once."""
+    """A Python file, a folder with an agent, or a dotted module, imported once, inside the fence."""
+    with fenced_import(where):
+        return _loaded(where)
+
+
+def _loaded(where: str) -> ModuleType:
     path = Path(where)
     if path.is_dir():
         path = _in_folder(path)

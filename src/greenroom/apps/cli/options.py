@@ -92,8 +92,22 @@ def at_once(most: int | None, parallel: bool) -> int | None:
     return most if parallel else 1
 
 
+def _allow_import(_: click.Context, __: click.Parameter, given: bool) -> None:
+    if given:
+        from greenroom.suite.importing import allow_import_network
+
+        allow_import_network()
+
+
 def tools(command: F) -> F:
-    """What answers for tools."""
+    """What answers for tools, and what the agent's file may do when it is loaded."""
+    command = click.option(
+        "--allow-import-network",
+        is_flag=True,
+        expose_value=False,
+        callback=_allow_import,
+        help="Let the agent's file connect and start processes while it is imported.",
+    )(command)
     command = click.option(
         "--allow-opaque",
         is_flag=True,

@@ -17,6 +17,7 @@ from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.gathering import Gathered, gather, gather_beside, load_mocks, load_model
+from greenroom.suite.importing import is_import_allowed
 from greenroom.suite.references import load_module, split_reference
 from greenroom.suite.workers import Workers
 from greenroom.world.answers import AnswerCache
@@ -159,6 +160,7 @@ class Order(Showing):
         flags = {
             "--fail-fast": self.fail_fast,
             "--allow-opaque": self.allow_opaque,
+            "--allow-import-network": is_import_allowed(),
             "--no-cache": self.no_cache,
             "--verbose": self.verbose,
         }

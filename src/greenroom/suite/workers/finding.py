@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from greenroom.suite.importing import fenced_import
 from greenroom.suite.references import executed
 
 _MAIN = "__main__"
@@ -68,7 +69,8 @@ def load_as(name: str, file: str) -> None:
         spec = find_spec(name)
     except (ImportError, ValueError):
         spec = None
-    if spec is not None and spec.origin == file:
-        import_module(name)
-    else:
-        executed(Path(file), name)
+    with fenced_import(Path(file).name):
+        if spec is not None and spec.origin == file:
+            import_module(name)
+        else:
+            executed(Path(file), name)

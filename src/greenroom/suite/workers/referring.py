@@ -18,6 +18,7 @@ from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.suite.importing import is_import_allowed
 from greenroom.suite.playing import Settings
 from greenroom.suite.references import FOLDER_FILES, split_reference
 from greenroom.suite.workers.finding import loaded_from, reference_to
@@ -88,6 +89,7 @@ def briefing(workers: Workers, given: Given, settings: Settings) -> dict[str, Js
         "allow_tools": tools,
         "allow_opaque": settings.allow_opaque,
         "allow_unfenced": given.allow_unfenced,
+        "allow_import": is_import_allowed(),
         "seconds_per_metric": settings.measuring.seconds_per_metric,
         "cache": None if cache is None else str(cache.path.absolute()),
         "modules": _modules([agent, cases, config, mocks, workers.model, *metrics, *tools]),

@@ -28,6 +28,7 @@ from greenroom.suite.collecting import Collecting
 from greenroom.suite.equipping import all_metrics, as_config, equipped
 from greenroom.suite.fencing import refused, unheld
 from greenroom.suite.gathering import gather, gather_beside, load_mocks, load_model
+from greenroom.suite.importing import allow_import_network
 from greenroom.suite.measuring import Measuring
 from greenroom.suite.playing import Settings, play_case
 from greenroom.suite.plays import Play, Take
@@ -161,6 +162,8 @@ def _telling(
 
 
 async def _bench(briefing: Briefing) -> Bench:
+    if briefing["allow_import"]:
+        allow_import_network()
     if not briefing["allow_unfenced"]:
         check_fence()
     for name, file in briefing["modules"]:
