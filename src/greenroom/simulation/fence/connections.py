@@ -2,7 +2,8 @@
 
 The rule. Work without an open passage may send
 - on a pair of sockets made by `socketpair` (asyncio wakes itself up by one),
-- on a connection this process accepted: an answer to whoever came in is no errand,
+- on a connection this process accepted, before or after the fence went up: an answer to whoever
+  came in is no errand,
 - on a connection that a passage opened, if the work itself was born in a passage now over: a
   client's reader may finish handshakes and farewells, but nobody may borrow its connection,
 - as a debugger, to its window;
@@ -13,9 +14,12 @@ may also send where a passage in flight leads.
 import os
 import socket
 import ssl
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
 from greenroom.simulation.fence.probes import is_debugger
@@ -118,8 +122,62 @@ def _is_free_to_use(sock: socket.socket) -> bool:
     descriptor, mark = sock.fileno(), standing.get()
     if _holds(_accepted, descriptor) or (isinstance(sock, ssl.SSLSocket) and sock.server_side):
         return True
+    if mark is None and _came_in(sock):
+        _accepted[descriptor] = sock
+        return True
     is_past_passage = isinstance(mark, Passage) and not mark.open
     return is_past_passage and _holds(_opened_in_passage, descriptor)
+
+
+def _came_in(sock: socket.socket) -> bool:
+    """Whether a connection older than the fence came in: this process listens on its own end's port.
+
+    A connection that goes out has a port of its own, which nobody listens on.
+    """
+    try:
+        port = _port(sock.getsockname())
+        return port is not None and port in _listened_ports()
+    except OSError:
+        return False
+
+
+def _listened_ports() -> set[object]:
+    """The ports, or paths, of this process's sockets that listen."""
+    ports: set[object] = set()
+    for descriptor in _descriptors():
+        known = socket.socket(fileno=descriptor)
+        try:
+            if known.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                ports.add(_port(known.getsockname()))
+        except OSError:
+            continue  # closed meanwhile
+        finally:
+            known.detach()  # it is not ours to close
+    return ports
+
+
+def _descriptors() -> list[int]:
+    """The open descriptors of this process that are sockets, as far as the system tells."""
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        with suppress(OSError):
+            return [
+                int(entry.name) for entry in Path(folder).iterdir() if _is_socket(int(entry.name))
+            ]
+    return []
+
+
+def _is_socket(descriptor: int) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
+def _port(address: Any) -> object:
+    """The port of an address; a path stands for itself."""
+    if isinstance(address, tuple):
+        return cast("tuple[object, ...]", address)[1]
+    return address or None
 
 
 def _holds(known: _Known, descriptor: int) -> bool:

@@ -108,8 +108,8 @@ _footing: Final = _Footing()
 def put_up() -> None:
     """Put the fence up now, open, instead of with the first rehearsal.
 
-    A server that rehearses calls this before it listens: connections accepted earlier cannot be
-    told from errands, and would find themselves cut off while a rehearsal is open.
+    Connections that came in before are known by the port they came in at, as long as this process
+    listens there.
     """
     if not _footing.up:
         _footing.put_up()
