@@ -6,6 +6,7 @@ that ask each other the outermost is answered for.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import update_wrapper
 from typing import Any, Final, cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -34,10 +35,13 @@ _HELD: Final[set[object]] = set()
 
 def hold_models() -> None:
     """Wrap every class of models, those that are yet to be defined too."""
-    defined: Any = vars(Model)["__init_subclass__"]
+    defined: Any = vars(Model).get("__init_subclass__")
 
     def __init_subclass__(cls: type[Model], **options: Any) -> None:  # noqa: N807
-        defined.__get__(None, cls)(**options)
+        if defined is None:  # as in older versions
+            super(Model, cls).__init_subclass__(**options)
+        else:
+            defined.__get__(None, cls)(**options)
         _hold(cls)
 
     Model.__init_subclass__ = classmethod(__init_subclass__)  # pyright: ignore[reportAttributeAccessIssue]
@@ -53,9 +57,7 @@ def _hold(kind: type[Model]) -> None:
     for name, wrap in _WRAPS.items():
         real = vars(kind).get(name)
         if callable(real) and real not in _HELD and not getattr(real, "__isabstractmethod__", 0):
-            wrapper: Any = wrap(real, name)
-            for told in ("__name__", "__qualname__", "__doc__", "__module__"):
-                setattr(wrapper, told, getattr(real, told, None))
+            wrapper: Any = update_wrapper(wrap(real, name), real)
             _HELD.add(wrapper)
             setattr(kind, name, wrapper)
 

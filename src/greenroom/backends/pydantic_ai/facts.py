@@ -2,16 +2,19 @@
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import Any, Final, cast
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, output, toolsets
 from pydantic_ai.output import NativeOutput, PromptedOutput, TextOutput, ToolOutput
 from pydantic_ai.toolsets import (
     AbstractToolset,
     CombinedToolset,
     ExternalToolset,
+    FilteredToolset,
     FunctionToolset,
     PrefixedToolset,
+    PreparedToolset,
     RenamedToolset,
     WrapperToolset,
 )
@@ -21,6 +24,9 @@ from greenroom.backends.foreign import Origin
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json
+
+# Not every version has choices that act.
+_ACTIONS: Final[Any] = getattr(output, "_ChoicesActions", None)
 
 
 def check_agent(agent: Any) -> Agent[Any, Any]:
@@ -33,7 +39,8 @@ def check_agent(agent: Any) -> Agent[Any, Any]:
     known = cast("Agent[Any, Any]", agent)
     for name in ("run", "iter"):
         owner = next(cls for cls in type(known).__mro__ if name in vars(cls))
-        if not owner.__module__.startswith("pydantic_ai."):
+        # By the class itself: whatever it says of itself can be copied.
+        if owner not in Agent.__mro__:
             raise BadAgent(
                 f"agent {name_of(known)!r} is a {type(known).__name__}, which brings its own "
                 f"{name}(); what it does there would run past the gate."
@@ -66,11 +73,27 @@ def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
         if known is None:
             return None
         found |= {name: _tool_fact(name, tool) for name, tool in known.items()}
-    for function in output_parts(agent.output_type):
-        if inspect.isroutine(function):
-            name = function.__name__
-            found[name] = ToolFacts(name, _parameters(function), origin=Origin(function))
+    for part in output_parts(agent.output_type):
+        if inspect.isroutine(part):
+            name = part.__name__
+            found[name] = ToolFacts(name, _parameters(part), origin=Origin(part))
+        for action in _actions(part):
+            name = action_name(action)
+            found[name] = ToolFacts(name, (), origin=Origin(action))
     return found
+
+
+def action_name(action: Any) -> str:
+    """The name by which the action of a choice is asked for: its function's."""
+    while isinstance(action, partial):
+        action = cast("partial[Any]", action).func
+    return getattr(action, "__name__", None) or type(action).__name__
+
+
+def _actions(part: Any) -> list[Any]:
+    """What a set of choices does for those that are picked."""
+    choices = _ACTIONS.of(part) if _ACTIONS is not None else None
+    return [value for value in choices.values.values() if callable(value)] if choices else []
 
 
 def described_agent(agent: Agent[Any, Any]) -> dict[str, Json]:
@@ -86,6 +109,10 @@ def described_agent(agent: Agent[Any, Any]) -> dict[str, Json]:
 
 def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
     """Tools by their name for the model, as far as toolsets of the framework's own tell."""
+    kind = type(toolset)
+    # A class that lists its tools in its own way tells them only when it runs.
+    if "get_tools" in vars(toolset) or _lists(kind) not in _LISTING:
+        return None
     if isinstance(toolset, FunctionToolset):
         return dict(toolset.tools)
     if isinstance(toolset, ExternalToolset):
@@ -100,9 +127,25 @@ def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
     return None
 
 
+def _lists(kind: type) -> object:
+    return next((vars(cls)["get_tools"] for cls in kind.__mro__ if "get_tools" in vars(cls)), None)
+
+
+_LISTING: Final = {
+    _lists(kind)
+    for kind in (
+        *(FunctionToolset, ExternalToolset, CombinedToolset, WrapperToolset),
+        *(PrefixedToolset, RenamedToolset, FilteredToolset, PreparedToolset),
+        # What the tools of a capability are wrapped in, in versions that wrap them.
+        getattr(getattr(toolsets, "_capability_owned", None), "CapabilityOwnedToolset", object),
+    )
+}
+"""The functions by which toolsets of the framework list what they were given."""
+
+
 def _renamed(toolset: WrapperToolset[Any], inner: dict[str, Any] | None) -> dict[str, Any] | None:
-    if inner is None or not type(toolset).__module__.startswith("pydantic_ai."):
-        return inner
+    if inner is None:
+        return None
     if isinstance(toolset, PrefixedToolset):
         return {f"{toolset.prefix}_{name}": tool for name, tool in inner.items()}
     if isinstance(toolset, RenamedToolset):

@@ -70,7 +70,7 @@ class HandedOver:
         call_id = request.id
         if not call_id:
             before = sum(called.tool == tool for called in trail.issued)
-            call_id = self.invocation.world.new_id(self.path, "output", tool, before)
+            call_id = self.invocation.world.new_id(self.path, "call", tool, before)
         n = trail.call_number(tool, call_id, self.path)
         args = plain(dict(request.args), f"arguments of {tool!r}")
         asked = replace(request, id=call_id, args=args, path=self.path, n=n)

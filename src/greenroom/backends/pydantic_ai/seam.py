@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from copy import copy
+from functools import update_wrapper
 from importlib import import_module
 from types import MethodType
 from typing import Any, Final, cast
@@ -16,8 +17,7 @@ from typing import Any, Final, cast
 from pydantic_ai import Agent, RunContext
 from pydantic_ai._function_schema import FunctionSchema
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
-from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturn
-from pydantic_ai.models import Model
+from pydantic_ai.messages import ToolCallPart, ToolReturn
 from pydantic_ai.toolsets import (
     ApprovalRequiredToolset,
     CombinedToolset,
@@ -30,7 +30,7 @@ from pydantic_ai.toolsets import (
 
 from greenroom.backends.foreign import Kept, Origin, held, jsonable
 from greenroom.backends.pydantic_ai.asking import hold_models
-from greenroom.backends.pydantic_ai.facts import name_of
+from greenroom.backends.pydantic_ai.facts import action_name, name_of
 from greenroom.backends.pydantic_ai.gates import STAGE, HandedOver, Inside, Run, tool_gate
 from greenroom.backends.seams import original
 from greenroom.errors import FenceNotHeld
@@ -43,11 +43,14 @@ _HANDING_ON: Final[set[object]] = set()
 """The functions by which toolsets of the framework call a tool: each hands on, or asks itself."""
 
 
+_WANTED: ContextVar[Any] = ContextVar("pydantic_ai_wanted", default=None)
+"""The call of a model that is on its way to its body, as the framework has checked it."""
+
+
 @record
 class _Passed:
     """The call whose body runs here: seams further in that it comes through let it pass."""
 
-    run: object
     call: object
     leaf: object
 
@@ -61,7 +64,6 @@ def install() -> None:
         return
     manager: Any = _part("pydantic_ai.tool_manager", "ToolManager")
     output = _module("pydantic_ai._output")
-    original(Model, "__init_subclass__")
     delegates: dict[Any, Callable[[Any, Any], Any]] = {
         WrapperToolset: lambda toolset, _: toolset.wrapped,
         CombinedToolset: lambda _, tool: tool.source_toolset,
@@ -82,14 +84,12 @@ def install() -> None:
     places += [
         (manager, "_raw_execute", _executing(original(manager, "_raw_execute"))),
         (output, _FUNCTION, _asking_output(original(output, _FUNCTION))),
-        (output, _ACTION, _asking_choice(original(output, _ACTION))),
         (Agent, "iter", _beginning(original(Agent, "iter"))),
     ]
+    if hasattr(import_module("pydantic_ai.output"), "Choices"):  # younger than the rest
+        places.append((output, _ACTION, _asking_choice(original(output, _ACTION))))
     for owner, name, wrapper in places:
-        real = original(owner, name)
-        for told in ("__name__", "__qualname__", "__doc__", "__module__"):
-            setattr(wrapper, told, getattr(real, told))
-        setattr(owner, name, wrapper)
+        setattr(owner, name, update_wrapper(wrapper, original(owner, name)))
     hold_models()
     _HANDING_ON.update(known)
 
@@ -128,11 +128,12 @@ def _hands_on(toolset: object) -> bool:
 
 def _executing(real: Callable[..., Any]) -> Any:
     async def _raw_execute(self: Any, validated: Any, **options: Any) -> Any:
-        if _hands_on(self.toolset):
-            return await real(self, validated, **options)
-        twin = copy(self)
-        twin.toolset = _Held(self.toolset)
-        return await real(twin, validated, **options)
+        manager = self
+        if not _hands_on(self.toolset):
+            manager = copy(self)
+            manager.toolset = _Held(self.toolset)
+        with held(_WANTED, validated):
+            return await real(manager, validated, **options)
 
     return _raw_execute
 
@@ -186,10 +187,8 @@ class _Call:
 
     def passing(self) -> _Passed:
         """What this call is known by further in, where its context and tool may be copies."""
-        ctx = self.ctx
-        if ctx.run_id and ctx.tool_call_id:
-            return _Passed(ctx.run_id, ctx.tool_call_id, _leaf(self.tool))
-        return _Passed(ctx, None, _leaf(self.tool))
+        wanted = _WANTED.get()
+        return _Passed(self.ctx if wanted is None else wanted, _leaf(self.tool))
 
     def has_passed(self) -> bool:
         """Whether this very call was asked for further out."""
@@ -197,17 +196,20 @@ class _Call:
         if passed is None:
             return False
         mine = self.passing()
-        same_run = passed.run is mine.run or (
-            type(passed.run) is str and type(mine.run) is str and passed.run == mine.run
-        )
-        return same_run and passed.call == mine.call and passed.leaf is mine.leaf
+        return passed.call is mine.call and passed.leaf is mine.leaf
 
     def request(self) -> ToolRequest:
-        """The call as the World is asked for it."""
-        wanted = _call_of_model(self.ctx)
-        name = wanted.tool_name if wanted else self.name
-        args = _given(self.args, wanted)
-        return ToolRequest(self.ctx.tool_call_id or "", name, args, origin=self.origin)
+        """The call as the World is asked for it.
+
+        By the name the model knows, though prefixes and renamings are off it at the leaf; unless
+        it is another tool's, which code on the way has put in the place of the one that was wanted.
+        """
+        wanted = _WANTED.get()
+        if wanted is None or _leaf(wanted.tool) is not _leaf(self.tool):
+            return ToolRequest("", self.name, _told_args(self.args), origin=self.origin)
+        call: ToolCallPart = wanted.call
+        args = _given(self.args, call)
+        return ToolRequest(call.tool_call_id, call.tool_name, args, origin=self.origin)
 
 
 def _leaf(tool: Any) -> object:
@@ -275,24 +277,17 @@ def _told(value: Any) -> Json:
     return jsonable(value.return_value if isinstance(value, ToolReturn) else value)  # pyright: ignore[reportUnknownMemberType]
 
 
-def _call_of_model(ctx: RunContext[Any]) -> ToolCallPart | None:
-    """The call as the model made it: at the leaf, prefixes and renamings are off its name."""
-    for message in reversed(ctx.messages):
-        if isinstance(message, ModelResponse):
-            for call in message.tool_calls:
-                if call.tool_call_id == ctx.tool_call_id:
-                    return call
-    return None
-
-
-def _given(tool_args: dict[str, Any], call: ToolCallPart | None) -> dict[str, Json]:
+def _given(tool_args: dict[str, Any], call: ToolCallPart) -> dict[str, Json]:
     """The checked arguments without the defaults that nobody gave."""
-    told = cast("dict[str, Json]", jsonable(tool_args))
-    raw = call.args_as_dict() if call else told
+    told, raw = _told_args(tool_args), call.args_as_dict()
     # A tool of one model-typed argument is told its fields: then the names differ, and all is kept.
     if not set(raw) <= set(told):
         return told
     return {name: value for name, value in told.items() if name in raw}
+
+
+def _told_args(args: dict[str, Any]) -> dict[str, Json]:
+    return cast("dict[str, Json]", jsonable(args))
 
 
 def _asking_output(real: Callable[..., Any]) -> Any:
@@ -317,16 +312,9 @@ class _HeldFunction:
 def _asking_choice(real: Callable[..., Any]) -> Any:
     async def execute_choice_action(action: Callable[[], Any]) -> Any:
         """What a choice stands for acts like an output function that takes nothing."""
-        return await _ask_output(action, choice_name(action), lambda: real(action))
+        return await _ask_output(action, action_name(action), lambda: real(action))
 
     return execute_choice_action
-
-
-def choice_name(action: Any) -> str:
-    """The name by which the action of a choice is asked for: its function's."""
-    while hasattr(action, "func"):
-        action = action.func
-    return getattr(action, "__name__", None) or type(action).__name__
 
 
 async def _ask_output(
@@ -341,8 +329,7 @@ async def _ask_output(
         with held(STAGE, None):
             return await run()
 
-    told = cast("dict[str, Json]", jsonable(args or {}))
-    request = ToolRequest(call_id, name, told, origin=origin)
+    request = ToolRequest(call_id, name, _told_args(args or {}), origin=origin)
     return _settled(*await gate.call_tool(request, body))
 
 
