@@ -23,6 +23,7 @@ test: gates browser
 test-all: test
 	@$(BIN)/pytest -q -m heavy || [ $$? -eq 5 ]
 	@scripts/second_versions.sh
+	@scripts/ray.sh
 
 torture: .venv/.dev
 	@$(BIN)/pytest -q -m torture

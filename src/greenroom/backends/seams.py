@@ -44,6 +44,7 @@ SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.langchain.graphs", ("langgraph.pregel",)),
     Seam("greenroom.backends.langgraph.seam", ("langgraph.prebuilt",)),
     Seam("greenroom.backends.openai_agents.seam", ("agents.run_internal.run_loop",)),
+    Seam("greenroom.simulation.fence.clusters", ("ray",)),
 ]
 """Of our own backends; `add_seam` takes those of others."""
 
