@@ -80,16 +80,113 @@ def test_errors_come_first_and_prove_nothing():
     assert Gate(max_errors=2).decide(report(passed=1, errors=2)).passed
 
 
-def test_a_case_that_got_worse_keeps_it_shut():
-    then, now = (
-        report(passed=3),
-        Report([*report(passed=2), CaseResult(case_id="passed2", status="failed")]),
+# Against a baseline
+
+
+def trials_of(cases: int, trials: int, status: Status, **more) -> Report:
+    return Report(
+        [
+            CaseResult(case_id=f"c{n}", status=status, trial=t, **more)
+            for n in range(cases)
+            for t in range(1, trials + 1)
+        ]
     )
-    decision = Gate(min_pass_rate=0.5).decide(now, then)
-    assert str(decision) == "worse than the baseline: passed2"
-    assert not decision.broke
-    assert Gate(min_pass_rate=0.5, fail_on=()).decide(now, then).passed
-    assert Gate(min_pass_rate=0.5).decide(now).passed
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3, 5])
+@pytest.mark.parametrize("now", [1, 3])
+def test_a_collapse_shuts_it_however_often_cases_were_played(trials, now):
+    decision = Gate().decide(trials_of(50, now, "failed"), trials_of(50, trials, "passed"))
+    assert not decision.passed
+    assert decision.exit_code == 1
+    assert "the pass rate fell from 100 % to 0 %" in str(decision)
+
+
+def test_one_flip_does_not_shut_it_and_no_minimum_is_asked_beside_a_baseline():
+    then = report(passed=3)
+    now = Report([*report(passed=2), CaseResult(case_id="passed2", status="failed")])
+    assert Gate().decide(now, then).passed
+    assert not Gate().decide(now).passed
+    assert not Gate(min_pass_rate=0.9).decide(now, then).passed
+
+
+def test_a_flip_where_nothing_was_left_to_chance_is_a_fact():
+    then = report(passed=3)
+    flipped = CaseResult(case_id="passed2", status="failed", fixed=True)
+    decision = Gate().decide(Report([*report(passed=2), flipped]), then)
+    assert str(decision) == "1 case regressed: passed2"
+    assert decision.exit_code == 1
+    assert Gate(fail_on=()).decide(Report([*report(passed=2), flipped]), then).passed
+
+
+def test_a_case_whose_trials_prove_it_shuts_it():
+    then = Report([*trials_of(20, 5, "passed")])
+    now = Report([*trials_of(20, 5, "passed").results[5:], *trials_of(1, 5, "failed")])
+    assert "1 case regressed: c0" in str(Gate().decide(now, then))
+
+
+def test_a_report_of_nothing_but_errors_never_passes():
+    decision = Gate(max_errors=99).decide(trials_of(9, 1, "error"), trials_of(9, 1, "passed"))
+    assert (decision.exit_code, decision.broke) == (2, True)
+    assert Gate().decide(trials_of(9, 1, "error"), trials_of(9, 1, "passed")).exit_code == 2
+
+
+@pytest.mark.parametrize("errors", [0, 2])
+def test_a_report_that_shares_no_case_cannot_be_compared(errors):
+    decision = Gate(max_errors=9).decide(report(passed=2, errors=errors), trials_of(9, 1, "passed"))
+    assert decision.exit_code == 3
+    assert "no case is shared with the baseline" in str(decision)
+
+
+def test_shared_cases_that_were_not_evaluated_on_both_sides_cannot_be_compared():
+    pairs: list[tuple[Status, Status]] = [("skipped", "passed"), ("passed", "skipped")]
+    for now, then in [*pairs, ("passed", "error")]:
+        decision = Gate().decide(trials_of(3, 1, now), trials_of(3, 1, then))
+        assert decision.exit_code == 3
+        assert "no case was evaluated on both sides: 3 " in str(decision)
+
+
+def test_what_is_unclear_shuts_it_only_if_asked():
+    then = trials_of(9, 1, "passed")
+    now = Report([*trials_of(8, 1, "passed"), CaseResult(case_id="c8", status="failed")])
+    assert Gate().decide(now, then).passed
+    decision = Gate(fail_on=["regression", "unclear"]).decide(now, then)
+    assert decision.exit_code == 1
+    assert "1 flip not decided: c8" in str(decision)
+    assert Gate(fail_on=["unclear"], threshold=1).decide(then, then).passed
+
+
+def test_cases_that_are_gone_shut_it_only_if_asked():
+    then, now = trials_of(9, 1, "passed"), trials_of(7, 1, "passed")
+    assert Gate().decide(now, then).passed
+    assert str(Gate(fail_on=["removed"]).decide(now, then)) == "2 cases removed: c7, c8"
+
+
+def test_a_tag_that_is_named_is_asked_about_like_the_whole():
+    safe = trials_of(12, 1, "failed", tags=("safety",))
+    rest = [replace(r, case_id=f"other-{r.case_id}") for r in trials_of(200, 1, "failed")]
+    then = Report([replace(r, status="passed") for r in safe] + rest)
+    now = Report(
+        [*safe, *(replace(r, status="passed" if n < 9 else "failed") for n, r in enumerate(rest))]
+    )
+    assert Gate().decide(now, then).passed
+    decision = Gate(tags=["safety"]).decide(now, then)
+    assert "the pass rate of tag 'safety' fell from 100 % to 0 %" in str(decision)
+    assert now.compare(then).per_tag["safety"].trend == "worse"
+    with pytest.raises(BadInput, match="fewer than 6 cases with the tag 'nowhere'"):
+        Gate(tags=["nowhere"]).decide(now, then)
+
+
+def test_several_baselines_count_together():
+    runs = [replace(trials_of(8, 1, "passed"), id=f"r{n}") for n in range(3)]
+    pooled = Report.pooled(runs)
+    assert [r.trial for r in pooled.by_case()["c0"]] == [1, 2, 3]
+    now = Report([*trials_of(7, 1, "passed"), CaseResult(case_id="c7", status="failed")])
+    assert now.compare(runs).cases[-1].before == pooled.compare(pooled).cases[-1].before
+    assert now.compare(runs).suspects[0].case_id == "c7"
+    assert len(Report.pooled([runs[0], runs[0]])) == 8
+    with pytest.raises(BadInput, match="no report to pool"):
+        Report.pooled([])
 
 
 def test_many_names_are_cut():
@@ -141,6 +238,7 @@ def test_a_run_that_broke_may_have_been_too_dear_as_well():
         ({"max_errors": -1}, "max_errors=-1 is no count"),
         ({"max_cost": -0.1}, "max_cost=-0.1 is no amount"),
         ({"max_cost": float("nan")}, "max_cost=nan is no amount"),
+        ({"threshold": 5}, "threshold=5 is no difference"),
         ({"fail_on": ["regressions"]}, "fail_on='regressions' is unknown"),
     ],
 )

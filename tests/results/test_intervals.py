@@ -9,7 +9,7 @@ from scipy import stats
 
 from greenroom import Report
 from greenroom.results import CaseResult, Gate, Interval
-from greenroom.results.intervals import cluster_variance, of_cases, of_trials, wilson
+from greenroom.results.intervals import of_cases, of_changes, of_trials, variance_of_mean, wilson
 from greenroom.results.quantiles import Z_POWER, Z, normal, student
 
 TALLIES = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -54,10 +54,9 @@ def test_the_quantiles_are_those_of_scipy():
         assert normal(z) == pytest.approx(stats.norm.cdf(z), rel=1e-9)
 
 
-def test_the_variance_over_cases_is_the_cluster_robust_one_of_statsmodels():
-    # OLS of the trials on a constant, cov_type="cluster" with the cases as groups, 0.15.0.
-    tallies = [(3, 4), (0, 4), (4, 4), (1, 3), (2, 2), (5, 6)]
-    assert cluster_variance(tallies) == pytest.approx(0.02602906650562281, rel=1e-12)
+def test_the_variance_over_cases_is_the_squared_standard_error_of_scipy():
+    rates = [3 / 4, 0.0, 1.0, 1 / 3, 1.0, 5 / 6]
+    assert variance_of_mean(rates) == pytest.approx(stats.sem(rates) ** 2, rel=1e-12)
 
 
 # What a report says
@@ -112,11 +111,9 @@ def test_a_gate_that_opens_after_one_trial_opens_after_three_that_agree():
     assert gate.decide(played(*[(3, 3)] * 20)).passed
 
 
-def test_a_case_that_was_played_much_more_often_does_not_count_as_several():
-    # Its weight makes the rate less sure than as many cases that weigh the same.
-    found = of_cases([(9, 9), (0, 1), (1, 1), (1, 1)])
-    assert found is not None
-    assert wilson(11 / 12, 144 / 84).low <= found.low < wilson(11 / 12, 4).low
+def test_a_case_that_was_played_much_more_often_counts_once():
+    assert of_cases([(9, 9), (0, 1), (1, 1), (1, 1)]) == wilson(0.75, 4)
+    assert played((9, 9), (0, 1), (1, 1), (1, 1)).pass_rate == 0.75
 
 
 def test_trials_that_do_not_resemble_each_other_make_it_surer():
@@ -160,7 +157,7 @@ def test_it_holds_the_pass_rate_and_stays_between_none_and_all(tallies):
         assert len(tallies) < 2
         return
     assert 0 <= found.low <= found.share <= found.high <= 1
-    assert found.share == pytest.approx(played(*tallies).summary.pass_rate)
+    assert found.share == pytest.approx(played(*tallies).pass_rate)
     assert found.low < found.high
 
 
@@ -243,6 +240,53 @@ def test_they_hold_it_as_often_where_cases_were_not_played_equally_often():
         assert found is not None
         held += found.low <= rate <= found.high
     assert 0.93 <= held / ROUNDS <= 0.99
+
+
+@pytest.mark.parametrize("cases", [10, 20, 50])
+def test_they_hold_it_where_some_cases_were_played_once_and_some_twenty_times(cases):
+    dice, rate, held = random.Random(23), 0.85, 0
+    for _ in range(ROUNDS):
+        sizes = [dice.choice((1, 20)) for _ in range(cases)]
+        found = of_cases(next(drawn(dice, 1, size, rate, 0.6)) for size in sizes)
+        assert found is not None
+        held += found.low <= rate <= found.high
+    assert held / ROUNDS >= 0.93
+
+
+CHANGES = [(20, 1, 1, 0.3), (50, 3, 1, 0.3), (50, 5, 5, 0.3), (20, 3, 3, 0.6), (100, 1, 3, 0.1)]
+
+
+@pytest.mark.parametrize("cases, then, now, likeness", CHANGES)
+@pytest.mark.parametrize("drop", [0.0, 0.1])
+def test_the_interval_of_a_change_holds_it_as_often(cases, then, now, likeness, drop):
+    dice, held = random.Random(29), 0
+    weight = 1 / likeness - 1
+    for _ in range(ROUNDS):
+        pairs = []
+        for _ in range(cases):
+            own = dice.betavariate(0.9 * weight, 0.1 * weight)
+            after = own * (1 - drop / 0.9)
+            pairs.append(
+                (
+                    (sum(dice.random() < own for _ in range(then)), then),
+                    (sum(dice.random() < after for _ in range(now)), now),
+                )
+            )
+        found = of_changes(pairs)
+        assert found is not None
+        held += found.low <= -drop <= found.high
+    assert held / ROUNDS >= 0.93
+
+
+def test_the_interval_of_a_change_is_that_of_bonett_and_price_for_single_trials():
+    # 11 pairs fell, 3 rose, of 50: (4 - 12) / 52 and its standard error, by hand.
+    pairs = [((1, 1), (0, 1))] * 11 + [((0, 1), (1, 1))] * 3 + [((1, 1), (1, 1))] * 36
+    found = of_changes(pairs)
+    assert found is not None
+    middle, error = -8 / 52, ((16 / 52 - (8 / 52) ** 2) / 52) ** 0.5
+    assert found.share == pytest.approx(-8 / 50)
+    assert (found.low, found.high) == pytest.approx((middle - Z * error, middle + Z * error))
+    assert of_changes([]) is None
 
 
 @pytest.mark.parametrize("cases", [10, 25, 60])

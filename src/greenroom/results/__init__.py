@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
     from greenroom.results.changes import CaseChange, MetricChange
     from greenroom.results.comparison import Comparison, compare, compare_all
-    from greenroom.results.gate import Decision, Gate, Missed
+    from greenroom.results.gate import Decision, Gate
     from greenroom.results.intervals import Interval
+    from greenroom.results.missed import Missed
     from greenroom.results.redaction import redacted
 
 # Opened when asked for: no rehearsal needs them.
@@ -24,7 +25,7 @@ _SELDOM = {
     "Gate": "gate",
     "Interval": "intervals",
     "MetricChange": "changes",
-    "Missed": "gate",
+    "Missed": "missed",
     "TagSummary": "breakdown",
     "compare": "comparison",
     "compare_all": "comparison",

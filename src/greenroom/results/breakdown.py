@@ -1,10 +1,10 @@
 """A report broken down: by tag, and by case where a case was played several times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import comb
 
 from greenroom.ledger.records import record
-from greenroom.results.intervals import Interval, of_cases, of_trials
+from greenroom.results.intervals import Interval, Tally, of_cases, of_trials
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
 
@@ -19,6 +19,8 @@ class TagSummary:
     """What the agents' models cost in USD; None when a price is unknown."""
     interval: Interval | None = None
     """How sure the pass rate is; None with fewer than two evaluated cases."""
+    pass_rate: float | None = None
+    """The mean of its cases' own pass rates; None when none was evaluated."""
 
     @property
     def total(self) -> int:
@@ -29,11 +31,6 @@ class TagSummary:
     def passed(self) -> int:
         """How many of them passed."""
         return self.counts.passed
-
-    @property
-    def pass_rate(self) -> float | None:
-        """Share of those evaluated that passed; None when none was."""
-        return self.counts.pass_rate
 
 
 @record
@@ -95,7 +92,7 @@ def per_tag(report: Report) -> dict[str, TagSummary]:
 
 
 def _tag(tag: str, part: Report) -> TagSummary:
-    return TagSummary(tag, part.summary, part.cost, part.interval)
+    return TagSummary(tag, part.summary, part.cost, part.interval, part.pass_rate)
 
 
 def per_case(report: Report) -> dict[str, CaseSummary]:
@@ -108,12 +105,17 @@ def per_case(report: Report) -> dict[str, CaseSummary]:
 
 def set_interval(report: Report) -> Interval | None:
     """How sure the report's pass rate is; None with fewer than two evaluated cases."""
+    return of_cases(tallies_of(report))
+
+
+def tallies_of(report: Report) -> Collection[Tally]:
+    """How many trials of each case passed, and of how many; of those that were evaluated."""
     tallies: dict[str, tuple[int, int]] = {}
     for result in report.results:
         if result.status in ("passed", "failed", "terminated"):
             passed, evaluated = tallies.get(result.case_id, (0, 0))
             tallies[result.case_id] = (passed + result.passed, evaluated + 1)
-    return of_cases(tallies.values())
+    return tallies.values()
 
 
 def any_of(cases: Mapping[str, CaseSummary], k: int) -> float | None:

@@ -1,4 +1,4 @@
-"""Two reports side by side: what got worse, what got better, and what nobody can tell.
+"""Two reports side by side: what got worse, what got better, and what cannot be told.
 
 Cases are matched by id; one that was changed in between is named, not compared. What became of each
 stands in `greenroom.results.changes`. Over the whole set every case counts once, however often it
@@ -6,28 +6,57 @@ was played.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
-from greenroom.results.changes import CaseChange, MetricChange, Verdict, changes, mean
-from greenroom.results.exact import ALPHA, flips, flips_of_values
+from greenroom.results.changes import (
+    CaseChange,
+    Confirmed,
+    MetricChange,
+    Verdict,
+    changes,
+    mean,
+)
+from greenroom.results.exact import flips_of_values, holm, stratified
+from greenroom.results.intervals import Interval, of_changes
+from greenroom.results.missed import Missed
 from greenroom.results.power import detectable
 from greenroom.results.report import Report
 
 Trend = Literal["worse", "better", "unclear", "same"]
+Metrics = Literal["all"] | Sequence[str]
 
 THRESHOLD = 0.05
+SET_ALPHA = 0.04
+"""How often the pass rate of the set is said to differ though nothing changed: 2 % on each side."""
+METRICS_ALPHA = 0.01
+"""How often any mean of a metric is, over all that are compared."""
+FEWEST_CASES = 8
+"""A metric that was measured on fewer cases is shown, and never said to differ."""
+FEWEST_IN_TAG = 6
+"""A tag with fewer cases could never be said to differ."""
+
 _VERDICTS: dict[Trend, Verdict] = {
     "worse": "regressed",
     "better": "improved",
     "unclear": "unclear",
     "same": "unchanged",
 }
+_COMPARED: tuple[Verdict, ...] = (
+    "regressed",
+    "suspect",
+    "flipped",
+    "flaky",
+    "improved",
+    "unchanged",
+    "unclear",
+)
 
 
 @record
@@ -38,6 +67,12 @@ class Comparison:
     baseline: Report = field(repr=False)
     current: Report = field(repr=False)
     threshold: float = THRESHOLD
+    tags: Sequence[str] = ()
+    """The tags whose cases are asked about like the whole set."""
+    gated: Metrics = "all"
+    """The metrics whose means are asked about."""
+    confirmed: Confirmed | None = None
+    """What playing suspects again has shown; None where they were not to be played again."""
 
     def of(self, *verdicts: Verdict) -> list[CaseChange]:
         """The cases with one of these verdicts, in the order of the report."""
@@ -49,13 +84,28 @@ class Comparison:
         return self.of("regressed")
 
     @property
+    def suspects(self) -> list[CaseChange]:
+        """The cases that passed every time before and fail every time now, without proof of a change."""
+        return self.of("suspect")
+
+    @property
+    def flipped(self) -> list[CaseChange]:
+        """The cases that were played once on each side, and ended differently."""
+        return self.of("flipped")
+
+    @property
+    def flaky(self) -> list[CaseChange]:
+        """The cases that failed after they had passed, and passed when they were played again."""
+        return self.of("flaky")
+
+    @property
     def improved(self) -> list[CaseChange]:
         """The cases that got better."""
         return self.of("improved")
 
     @property
     def unclear(self) -> list[CaseChange]:
-        """The cases of which nobody can tell."""
+        """The cases of which it cannot be told."""
         return self.of("unclear")
 
     @property
@@ -74,37 +124,58 @@ class Comparison:
         return self.of("changed")
 
     @property
+    def shared(self) -> list[CaseChange]:
+        """The cases that both reports have."""
+        return [case for case in self.cases if case.before is not None and case.now is not None]
+
+    @property
     def compared(self) -> list[CaseChange]:
         """The cases that were evaluated on both sides and ask for the same."""
-        sides = self.of("regressed", "improved", "unchanged", "unclear")
-        return [c for c in sides if c.before and c.now and c.before.evaluated and c.now.evaluated]
+        return [case for case in self.of(*_COMPARED) if case.tallies is not None]
 
     # The whole set
 
     @property
     def pass_rate(self) -> MetricChange | None:
-        """The mean of the compared cases' pass rates, then and now; None if nothing compares."""
-        rates = [_rates(case) for case in self.compared]
-        if not rates:
+        """The mean of the compared cases' pass rates, then and now; None if none compares."""
+        found = [case.tallies for case in self.compared if case.tallies is not None]
+        if not found:
             return None
-        then, now = (mean(side) for side in zip(*rates, strict=True))
-        return MetricChange("pass_rate", then, now, self.p)
+        sides = zip(*found, strict=True)
+        then, now = (mean(passed / count for passed, count in side) for side in sides)
+        return MetricChange("pass_rate", then, now, self.p, len(found))
 
     @property
     def p(self) -> float | None:
-        """How likely so great a change of pass rates is by luck alone; None if nothing compares."""
-        moves = [_move(case) for case in self.compared]
-        return flips(moves) if moves else None
+        """How likely so great a change of pass rates is if nothing changed; None if none compares."""
+        tails = self._tails
+        return None if tails is None else min(1.0, 2 * min(tails))
+
+    @property
+    def _tails(self) -> tuple[float, float] | None:
+        found = [case.tallies for case in self.compared if case.tallies is not None]
+        return stratified((*then, *now) for then, now in found) if found else None
 
     @property
     def trend(self) -> Trend:
         """Where the pass rates went over all compared cases, if that can be told."""
-        moves = [_move(case) for case in self.compared]
-        if not any(above for above, _ in moves):
-            return "same" if moves else "unclear"
-        if flips(moves) > ALPHA:
+        tails = self._tails
+        if tails is None:
             return "unclear"
-        return "better" if sum(above / below for above, below in moves) > 0 else "worse"
+        if not any(then[0] * now[1] - now[0] * then[1] for then, now in self._tallies):
+            return "same"
+        if 2 * min(tails) > SET_ALPHA:
+            return "unclear"
+        return "worse" if tails[0] < tails[1] else "better"
+
+    @property
+    def _tallies(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        return [case.tallies for case in self.compared if case.tallies is not None]
+
+    @property
+    def change(self) -> Interval | None:
+        """How much the pass rate rose, with its 95 % interval; None if none compares."""
+        return of_changes(self._tallies)
 
     @property
     def verdict(self) -> Verdict:
@@ -112,10 +183,18 @@ class Comparison:
         return _VERDICTS[self.trend]
 
     @property
+    def per_tag(self) -> Mapping[str, "Comparison"]:
+        """The same for the cases of each tag, in the order of the alphabet."""
+        tags = sorted({tag for case in self.cases for tag in case.tags})
+        return {tag: self._of_tag(tag) for tag in tags}
+
+    def _of_tag(self, tag: str) -> "Comparison":
+        return replace(self, cases=[case for case in self.cases if tag in case.tags], tags=())
+
+    @property
     def repeated(self) -> bool:
         """Whether a case was evaluated more than once on one side."""
-        sides = [side for case in self.compared for side in (case.before, case.now)]
-        return any(side is not None and side.evaluated > 1 for side in sides)
+        return any(side[1] > 1 for sides in self._tallies for side in sides)
 
     @property
     def detectable(self) -> float | None:
@@ -123,10 +202,11 @@ class Comparison:
 
         None where they could show none: with fewer than six cases.
         """
-        compared = self.compared
-        trials = [c.now.evaluated for c in compared if c.now is not None]
-        moves = [now - then for then, now in map(_rates, compared)]
-        return detectable(moves, min(trials, default=1))
+        found = self._tallies
+        moves = [now[0] / now[1] - then[0] / then[1] for then, now in found]
+        return detectable(moves, min((now[1] for _, now in found), default=1))
+
+    # Metrics, cost and time
 
     @property
     def metrics(self) -> dict[str, MetricChange]:
@@ -138,6 +218,26 @@ class Comparison:
         return {name: _together(name, changes) for name, changes in found.items()}
 
     @property
+    def moved(self) -> dict[str, MetricChange]:
+        """The metrics that can be said to differ, each with its p for as many as were compared."""
+        asked = self.asked
+        adjusted = holm([change.p if change.p is not None else 1.0 for change in asked.values()])
+        return {
+            name: replace(change, p=p)
+            for (name, change), p in zip(asked.items(), adjusted, strict=True)
+            if p <= METRICS_ALPHA
+        }
+
+    @property
+    def asked(self) -> dict[str, MetricChange]:
+        """The metrics that were measured on enough cases to be asked about."""
+        return {
+            name: change
+            for name, change in self.metrics.items()
+            if change.cases >= FEWEST_CASES and (self.gated == "all" or name in self.gated)
+        }
+
+    @property
     def cost(self) -> MetricChange | None:
         """What a trial of the compared cases cost in USD; None when a price is unknown."""
         return _all_known("cost", [case.cost for case in self.compared])
@@ -147,6 +247,29 @@ class Comparison:
         """How long a trial of the compared cases took; None when that is unknown."""
         return _all_known("seconds", [case.seconds for case in self.compared])
 
+    # What it comes to
+
+    @property
+    def worse(self) -> Sequence[Missed]:
+        """What got significantly worse, each with its reason; the gate and `eval compare` read this."""
+        from greenroom.results.worsening import worse
+
+        return worse(self)
+
+    @property
+    def undecided(self) -> Sequence[Missed]:
+        """What may have got worse, and cannot be told."""
+        from greenroom.results.worsening import undecided
+
+        return undecided(self)
+
+    @property
+    def incomparable(self) -> str:
+        """Why nothing can be compared; empty if a case was evaluated on both sides."""
+        from greenroom.results.worsening import incomparable
+
+        return incomparable(self)
+
     def __str__(self) -> str:
         from greenroom.results.comparison_text import comparison_text
 
@@ -154,7 +277,7 @@ class Comparison:
 
     def data(self) -> dict[str, Json]:
         """The comparison as JSON, without secrets."""
-        from greenroom.results.comparison_text import comparison_data
+        from greenroom.results.comparison_data import comparison_data
 
         return comparison_data(self)
 
@@ -166,17 +289,32 @@ class Comparison:
         return write_whole(f"{text}\n", path, "the comparison")
 
 
-def compare(baseline: Report, current: Report, threshold: float = THRESHOLD) -> Comparison:
-    """What became of the baseline's cases.
+def compare(
+    baseline: Report | Sequence[Report],
+    current: Report,
+    threshold: float = THRESHOLD,
+    *,
+    tags: Sequence[str] = (),
+    metrics: Metrics = "all",
+) -> Comparison:
+    """What became of the baseline's cases; several baselines count together.
 
-    A case regressed if it passed and does not any more, or if the mean score of one of its metrics
-    fell by more than `threshold`, though it may still pass. It improved if the same happened the
-    other way and nothing fell. Where there are several trials of it a test must believe it, too.
+    The whole got worse if the pass rate fell by more than chance explains, or the mean of a metric by
+    more than `threshold`; `tags` are asked about like the whole. A single case regressed if its trials
+    prove it; one flip does not.
     """
     if not 0 <= threshold <= 1:
         raise BadInput(f"threshold={threshold!r} is no difference of scores; give 0 to 1.")
-    found = changes(baseline, current, threshold)
-    return Comparison(found, baseline, current, threshold)
+    before = baseline if isinstance(baseline, Report) else Report.pooled(baseline)
+    found, confirmed = changes(before, current)
+    made = Comparison(found, before, current, threshold, tuple(tags), metrics, confirmed)
+    for tag in tags:
+        if len(made.per_tag[tag].compared if tag in made.per_tag else ()) < FEWEST_IN_TAG:
+            raise BadInput(
+                f"fewer than {FEWEST_IN_TAG} cases with the tag {tag!r} can be compared, which is too "
+                f"few to tell a change. Leave the tag out, or give it more cases."
+            )
+    return made
 
 
 def compare_all(
@@ -186,25 +324,15 @@ def compare_all(
     return [compare(baseline, report, threshold) for report in reports]
 
 
-def _rates(case: CaseChange) -> tuple[float, float]:
-    """A compared case's pass rates, then and now."""
-    sides = [side.pass_rate if side is not None else None for side in (case.before, case.now)]
-    then, now = (0.0 if rate is None else rate for rate in sides)
-    return then, now
-
-
-def _move(case: CaseChange) -> tuple[int, int]:
-    """How much a case's pass rate rose, as a fraction."""
-    then, now = case.before, case.now
-    if then is None or now is None:
-        return 0, 1
-    rise = now.passed * then.evaluated - then.passed * now.evaluated
-    return rise, then.evaluated * now.evaluated
-
-
 def _together(name: str, found: Sequence[MetricChange]) -> MetricChange:
-    p = flips_of_values([change.delta for change in found])
-    return MetricChange(name, mean(c.before for c in found), mean(c.now for c in found), p)
+    p = _flipped(tuple(change.delta for change in found))
+    before, now = mean(c.before for c in found), mean(c.now for c in found)
+    return MetricChange(name, before, now, p, len(found))
+
+
+@lru_cache(maxsize=256)
+def _flipped(differences: tuple[float, ...]) -> float:
+    return flips_of_values(differences)
 
 
 def _all_known(name: str, found: Sequence[MetricChange | None]) -> MetricChange | None:

@@ -1,22 +1,31 @@
-"""A comparison for readers: as plain text, and as JSON for other programs."""
+"""A comparison as plain text, for readers."""
 
-from collections.abc import Iterator, Sequence
-from typing import get_args
+from collections.abc import Iterator
+from pathlib import PurePath
 
-from greenroom.ledger.plain import Json
-from greenroom.ledger.redaction import redactor, without_secrets
-from greenroom.results.changes import CaseChange, MetricChange, Verdict
+from greenroom.ledger.redaction import without_secrets
+from greenroom.results.changes import MetricChange, Verdict
 from greenroom.results.comparison import Comparison
 from greenroom.results.exact import ALPHA
-from greenroom.results.power import POWER
-from greenroom.results.report import Report, Summary
+from greenroom.results.intervals import percent
 from greenroom.results.text import number_of
+from greenroom.results.worsening import left_out
 
-VERSION = 1
-KIND = "comparison"
-
-TOLD: tuple[Verdict, ...] = ("regressed", "unclear", "changed", "improved", "added", "removed")
+TOLD: tuple[Verdict, ...] = (
+    "regressed",
+    "suspect",
+    "flipped",
+    "flaky",
+    "unclear",
+    "changed",
+    "improved",
+    "added",
+    "removed",
+)
 """The verdicts that are worth a line, in the order of their weight."""
+
+_LABEL = 10
+_ROUNDING = 1e-9
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -25,17 +34,39 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:
+    yield f"Against {called(comparison)}{_sizes(comparison)}:"
+    names = [name for name, change in comparison.metrics.items() if _moved(change)]
+    wide = max(_LABEL, *map(len, names), 0)
+    if rate := rates(comparison):
+        yield f"  {'pass rate':<{_LABEL}}  {rate}: {certainty(comparison)}"
+    else:
+        yield f"  {comparison.incomparable}"
+    for name in names:
+        yield f"  {name:<{wide}}  mean {shown_metric(comparison, name)}"
+    yield from _cases(comparison)
+    yield from remarks(comparison)
+
+
+def _cases(comparison: Comparison) -> Iterator[str]:
     told = comparison.of(*TOLD)
     width = max((len(case.case_id) for case in told), default=0)
     for verdict in TOLD:
         for case in comparison.of(verdict):
-            yield f"{verdict:<9}  {case.case_id:<{width}}  {' '.join(case.why.split())}".rstrip()
-    for change in comparison.metrics.values():
-        if abs(change.delta) > 1e-9:
-            yield f"mean of {change.name}: {shown_change(change)}"
+            why = " ".join(case.why.split())
+            yield f"  {verdict:<{_LABEL}}  {case.case_id:<{width}}  {why}".rstrip()
+
+
+def remarks(comparison: Comparison) -> Iterator[str]:
+    """What else a reader should know, a line each."""
+    if flips := sum(case.fell for case in comparison.flipped):
+        noun = "1 flip is" if flips == 1 else f"{flips} flips are"
+        yield f"{noun} no proof. eval run --baseline plays flipped cases again."
+    if played := confirmed(comparison):
+        yield f"Confirmed {played}."
     yield from _spent(comparison)
-    yield counted(comparison)
-    yield certainty(comparison)
+    compared, total = len(comparison.compared), len(comparison.cases)
+    if compared < total:
+        yield f"{compared} of {number_of(total, 'case')} compare: {left_out(comparison)}"
     if unknown := sum(not case.known for case in comparison.compared):
         yield f"whether {number_of(unknown, 'case')} ask for the same as before is unknown"
     for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
@@ -43,8 +74,103 @@ def _lines(comparison: Comparison) -> Iterator[str]:
             yield f"note on the {side}: {report.unfinished}"
 
 
+def called(comparison: Comparison) -> str:
+    """What the baseline is called; by the name of its file, where it has another than its set."""
+    name = comparison.baseline.name
+    return name if name and name != comparison.current.name else "the baseline"
+
+
+def short_name(comparison: Comparison) -> str:
+    """The same without a folder and an ending."""
+    name = called(comparison)
+    path = PurePath(name)
+    return path.stem if path.suffix == ".json" else name
+
+
+def _sizes(comparison: Comparison) -> str:
+    """How many cases compare, and how often they were played on each side."""
+    found = [case.tallies for case in comparison.compared if case.tallies is not None]
+    if not found:
+        return ""
+    then, now = ({side[n][1] for side in found} for n in (0, 1))
+    there = f"{_range(then)} {'trial' if then == {1} else 'trials'} there"
+    here = f"{_range(now)} here"
+    if comparison.current.adaptive:
+        here = "the first round here"
+    return f" ({number_of(len(found), 'case')}, {there}, {here})"
+
+
+def _range(counts: set[int]) -> str:
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def rates(comparison: Comparison) -> str:
+    """The pass rates then and now, with how sure the change is; empty if no case compares."""
+    rate, change = comparison.pass_rate, comparison.change
+    if rate is None or change is None:
+        return ""
+    moved = f"{percent(rate.before, 0)} -> {percent(rate.now, 0)}"
+    points, low, high = (_points(share) for share in (change.share, change.low, change.high))
+    return f"{moved}  ({points} points, 95 % interval {low} to {high})"
+
+
+def _points(share: float) -> str:
+    """A difference of shares in points; one that is not there has no sign."""
+    rounded = round(100 * share)
+    return f"{rounded:+d}" if rounded else "0"
+
+
+def certainty(comparison: Comparison) -> str:
+    """Whether the pass rate of the compared cases changed, as far as that can be told."""
+    p = comparison.p
+    if p is None:
+        return comparison.incomparable
+    match comparison.trend:
+        case "same":
+            return "no change"
+        case "worse":
+            return f"significantly worse (p = {p:.1g})"
+        case "better":
+            return f"significantly better (p = {p:.1g})"
+        case "unclear":
+            return f"no significant change{_noticeable(comparison)}"
+
+
+def _noticeable(comparison: Comparison) -> str:
+    """The smallest drop that would have been seen."""
+    least = comparison.detectable
+    if least is None:
+        return ""
+    cases = number_of(len(comparison.compared), "case")
+    return f"; {cases} would show a drop of {100 * least:.0f} points in 4 of 5 runs"
+
+
+def shown_metric(comparison: Comparison, name: str) -> str:
+    """The mean of a metric then and now, and whether it can be said to differ."""
+    change = comparison.metrics[name]
+    told = f"{change.before:.2f} -> {change.now:.2f}"
+    found = comparison.moved.get(name)
+    if found is None or found.p is None:
+        return f"{told}: no significant change"
+    way = "lower" if found.delta < 0 else "higher"
+    count = number_of(len(comparison.asked), "metric")
+    return f"{told}: significantly {way} (p = {found.p:.1g}, {count} compared)"
+
+
+def confirmed(comparison: Comparison) -> str:
+    """How many suspects were played again, how often, and at what price; empty if none was."""
+    found = comparison.confirmed
+    if found is None or not found.trials:
+        return ""
+    cases = number_of(len({result.case_id for result in found.trials}), "case")
+    cost = "cost unknown" if found.cost is None else f"${found.cost:.2f}"
+    price = f" ({cost})" if found.cost != 0 else ""
+    return f"{cases} with {number_of(len(found.trials), 'more trial')}{price}"
+
+
 def _spent(comparison: Comparison) -> Iterator[str]:
-    """What a trial cost and how long it took, where that changed by more than luck explains."""
+    """What a trial cost and how long it took, where that differs by more than chance explains."""
     cost, seconds = comparison.cost, comparison.seconds
     if cost is not None and _told_apart(cost):
         yield f"cost of a trial: ${cost.before:.4f} before, ${cost.now:.4f} now"
@@ -52,120 +178,9 @@ def _spent(comparison: Comparison) -> Iterator[str]:
         yield f"seconds a trial: {seconds.before:.2f} before, {seconds.now:.2f} now"
 
 
+def _moved(change: MetricChange) -> bool:
+    return abs(change.delta) > _ROUNDING
+
+
 def _told_apart(change: MetricChange) -> bool:
     return change.p is not None and change.p <= ALPHA
-
-
-def counted(comparison: Comparison) -> str:
-    """How many cases went which way."""
-    counts = {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)}
-    told = [f"{count} {verdict}" for verdict, count in counts.items() if count]
-    return f"{number_of(len(comparison.cases), 'case')} against the baseline: {', '.join(told) or 'none'}"
-
-
-def certainty(comparison: Comparison) -> str:
-    """Where the pass rates of the compared cases went, and how likely that is by luck alone."""
-    p, compared = comparison.p, len(comparison.compared)
-    if p is None:
-        return "no case was evaluated on both sides, so nothing can be said of the whole"
-    if comparison.trend == "same":
-        return f"the pass rates of {number_of(compared, 'case')} that compare are the same"
-    verdict = {
-        "better": "better than luck explains",
-        "worse": "worse than luck explains",
-        "unclear": "unclear: luck alone may explain it",
-    }[comparison.trend]
-    test = "permutation" if comparison.repeated else "exact sign"
-    told = f"over {number_of(compared, 'case')} that compare: {verdict} ({test} test, p = {p:.2g})"
-    return f"{told}{_noticeable(comparison)}"
-
-
-def _noticeable(comparison: Comparison) -> str:
-    """The smallest change that would have been seen, where it was not."""
-    least = comparison.detectable
-    if least is None or comparison.trend != "unclear":
-        return ""
-    return f"; so many cases would show a change of {100 * least:.0f} points four times in five"
-
-
-def shown_change(change: MetricChange) -> str:
-    """A mean then and now, with its difference."""
-    return f"{change.before:.2f} before, {change.now:.2f} now ({change.delta:+.2f})"
-
-
-def comparison_data(comparison: Comparison) -> dict[str, Json]:
-    """The comparison as JSON, without secrets."""
-    data: dict[str, Json] = {
-        "version": VERSION,
-        "kind": KIND,
-        "threshold": comparison.threshold,
-        "alpha": ALPHA,
-        "baseline": _report_data(comparison.baseline),
-        "current": _report_data(comparison.current),
-        "trend": comparison.trend,
-        "verdict": comparison.verdict,
-        "p": comparison.p,
-        "detectable": {"change": comparison.detectable, "power": POWER},
-        "pass_rate": _change_data(comparison.pass_rate),
-        "cost": _change_data(comparison.cost),
-        "seconds": _change_data(comparison.seconds),
-        "counts": {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)},
-        "metrics": _metrics_data(list(comparison.metrics.values())),
-        "cases": [_case_data(case) for case in comparison.cases],
-    }
-    return redactor().value(data)
-
-
-def _report_data(report: Report) -> dict[str, Json]:
-    return {
-        "id": report.id,
-        "evalset_id": report.evalset_id,
-        "name": report.name,
-        "at": report.at,
-        "counts": _counts_data(report.summary),
-        "pass_rate": report.summary.pass_rate,
-        "cost": report.cost,
-    }
-
-
-def _case_data(case: CaseChange) -> dict[str, Json]:
-    return {
-        "case_id": case.case_id,
-        "verdict": case.verdict,
-        "why": case.why,
-        "before": None if case.before is None else _counts_data(case.before),
-        "now": None if case.now is None else _counts_data(case.now),
-        "metrics": _metrics_data(list(case.metrics.values())),
-        "p": case.p,
-        "adjusted": case.adjusted,
-        "cost": _change_data(case.cost),
-        "seconds": _change_data(case.seconds),
-        "known": case.known,
-    }
-
-
-def _metrics_data(changes: Sequence[MetricChange]) -> dict[str, Json]:
-    return {change.name: _change_data(change) for change in changes}
-
-
-def _change_data(change: MetricChange | None) -> dict[str, Json] | None:
-    if change is None:
-        return None
-    data: dict[str, Json] = {
-        "before": change.before,
-        "now": change.now,
-        "delta": change.delta,
-        "p": change.p,
-    }
-    return data
-
-
-def _counts_data(counts: Summary) -> dict[str, Json]:
-    return {
-        "total": counts.total,
-        "passed": counts.passed,
-        "failed": counts.failed,
-        "errors": counts.errors,
-        "terminated": counts.terminated,
-        "skipped": counts.skipped,
-    }

@@ -34,6 +34,9 @@ def report_data(report: Report, *, failures_only: bool = False) -> dict[str, Jso
         "summary": summary_data(report),
         "errors": [_error_data(result) for result in report.errors],
         "results": [result_data(result) for result in results],
+        "adaptive": report.adaptive,
+        "against": report.against,
+        "confirmed": [result_data(result) for result in report.confirmed],
     }
 
 
@@ -48,7 +51,7 @@ def summary_data(report: Report) -> dict[str, Json]:
         "terminated": counts.terminated,
         "skipped": counts.skipped,
         "evaluated": counts.evaluated,
-        "pass_rate": counts.pass_rate,
+        "pass_rate": report.pass_rate,
         "interval": _interval_data(report),
         "metrics": {name: _metric_data(found) for name, found in report.metrics.items()},
         "case_seconds": sum(result.seconds for result in report.results),
@@ -122,6 +125,7 @@ def verdict_data(result: CaseResult) -> dict[str, Json]:
         "user_models": dict(result.user_models),
         "judge_models": dict(result.judge_models),
         "notes": list(result.notes),
+        "fixed": result.fixed,
     }
 
 

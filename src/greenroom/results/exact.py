@@ -1,13 +1,14 @@
-"""Exact tests: how likely counts are by luck alone, without assuming that there are many of them."""
+"""Exact tests: how likely counts are if nothing changed, without assuming that there are many."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, lcm, sqrt
 
 from greenroom.results.quantiles import normal
 
 ALPHA = 0.05
-"""A difference is believed if luck alone would show as great a one at most this often."""
+"""A difference is believed if chance alone would show as great a one at most this often."""
 
 _FINE = 1000
 _COARSEST = 20
@@ -47,11 +48,6 @@ def sign(better: int, worse: int) -> float:
     return min(1.0, 2 * sum(comb(pairs, k) for k in range(few + 1)) / 2**pairs)
 
 
-def apart(count: int, count_then: int) -> float:
-    """How likely every value of one side lies beyond every value of the other by luck alone."""
-    return min(1.0, 2 / comb(count + count_then, count))
-
-
 def holm(ps: Sequence[float]) -> list[float]:
     """Each p for as many questions as were asked at once, after Holm; in the same order."""
     found, highest = [0.0] * len(ps), 0.0
@@ -61,21 +57,107 @@ def holm(ps: Sequence[float]) -> list[float]:
     return found
 
 
+# Cases with several trials on both sides
+
+
+Tallies = tuple[int, int, int, int]
+"""Of one case: how many trials passed and how many were evaluated, then and now."""
+
+
+def stratified(cases: Iterable[Tallies]) -> tuple[float, float]:
+    """How likely the mean pass rate falls so far, and rises so far, if nothing changed.
+
+    If nothing changed, it is chance which of a case's trials were played now. So the trials of each
+    case are dealt anew in all ways, and every case counts once. With one trial on each side this is
+    McNemar's exact test with one side.
+    """
+    telling = Counter(case for case in cases if 0 < case[0] + case[2] < case[1] + case[3])
+    return _dealt(tuple(sorted(telling.items())))
+
+
+@lru_cache(maxsize=256)
+def _dealt(cases: tuple[tuple[Tallies, int], ...]) -> tuple[float, float]:
+    if not cases:
+        return 1.0, 1.0
+    weights = _weights([case for case, _ in cases], [count for _, count in cases])
+    strata = [_Stratum(case, weight) for (case, _), weight in zip(cases, weights, strict=True)]
+    counts = [count for _, count in cases]
+    seen = sum(s.seen * count for s, count in zip(strata, counts, strict=True))
+    span = sum(s.span * count for s, count in zip(strata, counts, strict=True))
+    terms = sum(len(s.chances) * count for s, count in zip(strata, counts, strict=True))
+    if span * terms > 2 * _WORK:
+        return _nearly_normal(strata, counts, seen)
+    found = [1.0]
+    for stratum, count in zip(strata, counts, strict=True):
+        for _ in range(count):
+            found = stratum.added_to(found)
+    return min(1.0, sum(found[: seen + 1])), min(1.0, sum(found[seen:]))
+
+
+class _Stratum:
+    """One case: how many of its passed trials may have been dealt to now, and how likely that is."""
+
+    def __init__(self, case: Tallies, weight: int) -> None:
+        passed_then, total_then, passed, total = case
+        good, everything = passed + passed_then, total + total_then
+        first = max(0, good - total_then)
+        whole = comb(everything, good)
+        self.chances = [way / whole for way in _tables(good, total, total_then)]
+        self.weight = weight
+        self.seen = weight * (passed - first)
+        self.span = weight * (len(self.chances) - 1)
+        share = good / everything
+        self.mean = weight * (total * share - first)
+        spread = share * (1 - share) * total * total_then / (everything - 1)
+        self.variance = weight**2 * spread
+
+    def added_to(self, before: list[float]) -> list[float]:
+        """The chances of all sums with this case among them."""
+        found = [0.0] * (len(before) + self.span)
+        for number, chance in enumerate(self.chances):
+            at = number * self.weight
+            for place, other in enumerate(before, start=at):
+                found[place] += chance * other
+        return found
+
+
+def _weights(cases: Sequence[Tallies], counts: Sequence[int]) -> list[int]:
+    """How much one passed trial more moves each case's difference of pass rates, in whole numbers.
+
+    They are rounded where exact ones would take too long: a test of rounded differences is still
+    exact, since rounding does not know which side is which.
+    """
+    common = lcm(*(then * now for _, then, _, now in cases))
+    found = [common * (then + now) // (then * now) for _, then, _, now in cases]
+    unit = gcd(*found)
+    found = [weight // unit for weight in found]
+    sizes = [len(_tables(a + b, total, before)) - 1 for a, before, b, total in cases]
+    steps = sum(size * count for size, count in zip(sizes, counts, strict=True))
+    most = max(1, _WORK // (_COARSEST * max(1, steps)))
+    if max(found) <= most:
+        return found
+    return [max(1, round(weight * most / max(found))) for weight in found]
+
+
+def _nearly_normal(
+    strata: Sequence[_Stratum], counts: Sequence[int], seen: int
+) -> tuple[float, float]:
+    """The same for hundreds of cases, whose sum is as good as normal; corrected for its steps."""
+    mean = sum(s.mean * count for s, count in zip(strata, counts, strict=True))
+    spread = sqrt(sum(s.variance * count for s, count in zip(strata, counts, strict=True)))
+    half = gcd(*(s.weight for s in strata)) / 2
+    return normal((seen - mean + half) / spread), normal((mean - seen + half) / spread)
+
+
 # Pairs
 
 
-def flips(differences: Sequence[tuple[int, int]]) -> float:
+def flips_of_values(differences: Sequence[float]) -> float:
     """How likely pairs differ so much in sum if each might as well have differed the other way.
 
-    The differences are fractions, as (numerator, denominator). All sign flips are counted, none
-    are drawn; where every difference is as great as the others this is the sign test.
+    All sign flips are counted, none are drawn. Values are taken to a thousandth of the greatest
+    difference.
     """
-    common = lcm(*(below for _, below in differences)) if differences else 1
-    return _flipped(_units([above * (common // below) for above, below in differences]))
-
-
-def flips_of_values(differences: Sequence[float]) -> float:
-    """The same for measured values, to a thousandth of the greatest difference."""
     greatest = max(map(abs, differences), default=0.0)
     if greatest == 0:
         return 1.0

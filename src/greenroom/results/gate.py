@@ -8,23 +8,16 @@ from typing import Literal, get_args
 
 from greenroom.errors import BadInput
 from greenroom.ledger.records import record
-from greenroom.results.comparison import THRESHOLD, compare
+from greenroom.results.comparison import THRESHOLD, Comparison, Metrics, compare
 from greenroom.results.intervals import percent
+from greenroom.results.missed import Missed
 from greenroom.results.report import Report
-from greenroom.results.text import number_of
+from greenroom.results.text import listed, number_of
 
-FailOn = Literal["regression", "skipped"]
-Kind = Literal["errors", "pass_rate", "regression", "skipped", "cost"]
+FailOn = Literal["regression", "unclear", "removed", "skipped"]
 
-_NAMED = 10
-
-
-@record
-class Missed:
-    """One thing that keeps the gate shut."""
-
-    kind: Kind
-    why: str
+_ROUNDING = 1e-12
+"""What the machine's arithmetic may take from a mean of rates."""
 
 
 @record
@@ -43,6 +36,13 @@ class Decision:
         """Whether too much broke for the run to prove anything."""
         return any(missed.kind == "errors" for missed in self.missed)
 
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with: 3 nothing could be compared, 2 it broke, 1 it fell short, 0 passed."""
+        if any(missed.kind == "incomparable" for missed in self.missed):
+            return 3
+        return 2 if self.broke else 1 if self.missed else 0
+
     def __str__(self) -> str:
         return "\n".join(missed.why for missed in self.missed)
 
@@ -51,26 +51,33 @@ class Decision:
 class Gate:
     """What a report must reach.
 
-    With `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just
-    the pass rate itself. `fail_on` names what else keeps it shut: a case that got worse than in the
-    baseline, or one that was skipped. `max_cost` is what agents, users and judges may cost together
-    in USD; a cost that nobody knows is not shown to stay below it.
+    `min_pass_rate` is 1 unless it is given, and nothing is asked if there is a baseline instead. With
+    `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just the
+    pass rate itself. `fail_on` names what else keeps it shut: what got worse than in the baseline, what
+    may have (`unclear`), a case that only the baseline has (`removed`), or one that was skipped.
+    `threshold` is by how much the mean of a metric must fall to have got worse; `metrics` names those
+    that count, `tags` those whose cases are asked about like the whole set. `max_cost` is what agents,
+    users and judges may cost together in USD; an unknown cost is not shown to stay below it.
     """
 
-    min_pass_rate: float = 1.0
+    min_pass_rate: float | None = None
     confident: bool = False
     fail_on: Sequence[FailOn] = ("regression",)
     max_errors: int = 0
     threshold: float = THRESHOLD
     max_cost: float | None = None
+    tags: Sequence[str] = ()
+    metrics: Metrics = "all"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.min_pass_rate <= 1:
+        if self.min_pass_rate is not None and not 0 <= self.min_pass_rate <= 1:
             raise BadInput(
                 f"min_pass_rate={self.min_pass_rate!r} is no share; give 0 to 1, as in 0.9."
             )
         if self.max_errors < 0:
             raise BadInput(f"max_errors={self.max_errors!r} is no count; give 0 or more.")
+        if not 0 <= self.threshold <= 1:
+            raise BadInput(f"threshold={self.threshold!r} is no difference of scores; give 0 to 1.")
         if self.max_cost is not None and not self.max_cost >= 0:
             raise BadInput(f"max_cost={self.max_cost!r} is no amount in USD; give 0 or more.")
         if unknown := [name for name in self.fail_on if name not in get_args(FailOn)]:
@@ -78,37 +85,58 @@ class Gate:
                 f"fail_on={unknown[0]!r} is unknown; there are {list(get_args(FailOn))}."
             )
 
-    def decide(self, report: Report, baseline: Report | None = None) -> Decision:
+    def decide(self, report: Report, baseline: Report | Sequence[Report] | None = None) -> Decision:
         """Whether the report suffices. Errors come first, since they prove nothing either way."""
-        return Decision(tuple(self._missed(report, baseline)))
+        if baseline is None:
+            return Decision(tuple(self._missed(report, None)))
+        comparison = compare(baseline, report, self.threshold, tags=self.tags, metrics=self.metrics)
+        return Decision(tuple(self._missed(report, comparison)))
 
-    def _missed(self, report: Report, baseline: Report | None) -> Iterator[Missed]:
+    def _missed(self, report: Report, comparison: Comparison | None) -> Iterator[Missed]:
         summary = report.summary
+        minimum = self.min_pass_rate if comparison is not None else self._minimum
         if faults := report.faults:
             yield Missed("errors", "; ".join(faults))
-        if summary.errors > self.max_errors:
-            yield Missed("errors", _errors(report, self.max_errors))
-        elif why := self._too_low(report):
+        broke = _errors(report, self.max_errors, all_count=comparison is not None)
+        if broke:
+            yield Missed("errors", broke)
+        elif minimum is not None and (why := self._too_low(report, minimum)):
             yield Missed("pass_rate", why)
-        if baseline is not None and "regression" in self.fail_on:
-            worse = compare(baseline, report, self.threshold).regressed
-            if worse:
-                names = _listed([case.case_id for case in worse])
-                yield Missed("regression", f"worse than the baseline: {names}")
+        if comparison is not None:
+            yield from self._against(comparison, broke=bool(broke or faults))
         if summary.skipped and "skipped" in self.fail_on:
             names = [result.label for result in report.results if result.status == "skipped"]
-            yield Missed("skipped", f"{number_of(len(names), 'case')} skipped: {_listed(names)}")
+            yield Missed("skipped", f"{number_of(len(names), 'case')} skipped: {listed(names)}")
         if self.max_cost is not None and (why := _too_dear(report, self.max_cost)):
             yield Missed("cost", why)
 
-    def _too_low(self, report: Report) -> str:
-        rate, minimum = report.summary.pass_rate, self.min_pass_rate
-        if rate is None or rate < minimum:
-            return below(rate, minimum)
-        return self._unsure(report) if self.confident else ""
+    @property
+    def _minimum(self) -> float:
+        return 1.0 if self.min_pass_rate is None else self.min_pass_rate
 
-    def _unsure(self, report: Report) -> str:
-        interval, minimum = report.interval, self.min_pass_rate
+    def _against(self, comparison: Comparison, *, broke: bool) -> Iterator[Missed]:
+        """What the comparison with a baseline has against the report."""
+        if why := comparison.incomparable:
+            # Where everything broke, that is said already.
+            if not (broke and comparison.shared):
+                yield Missed("incomparable", why)
+            return
+        if "regression" in self.fail_on:
+            yield from comparison.worse
+        if "unclear" in self.fail_on:
+            yield from comparison.undecided
+        if "removed" in self.fail_on and comparison.removed:
+            names = [case.case_id for case in comparison.removed]
+            yield Missed("removed", f"{number_of(len(names), 'case')} removed: {listed(names)}")
+
+    def _too_low(self, report: Report, minimum: float) -> str:
+        rate = report.pass_rate
+        if rate is None or rate < minimum - _ROUNDING:
+            return below(rate, minimum)
+        return self._unsure(report, minimum) if self.confident else ""
+
+    def _unsure(self, report: Report, minimum: float) -> str:
+        interval = report.interval
         if interval is None:
             return (
                 f"too few cases were evaluated to be sure of a pass rate of {percent(minimum)}; "
@@ -142,13 +170,15 @@ def _too_dear(report: Report, most: float) -> str:
     return f"the cost of ${spent:.4f} is above {bar}" if spent > most else ""
 
 
-def _errors(report: Report, allowed: int) -> str:
-    told = f", {allowed} allowed" if allowed else ""
+def _errors(report: Report, allowed: int, *, all_count: bool) -> str:
+    """Why too much broke; empty if it did not. Where nothing but errors is left, that is too much."""
+    errors = report.summary.errors
+    again = sum(result.error is not None for result in report.confirmed)
+    is_all = all_count and bool(errors) and not report.summary.evaluated
+    if errors + again <= allowed and not is_all:
+        return ""
     is_repeated = len(report) > len(report.by_case())
-    count = number_of(report.summary.errors, "trial" if is_repeated else "case")
-    return f"{count} ended in an error{told}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    counts = [number_of(errors, "trial" if is_repeated else "case")] if errors else []
+    counts += [f"{number_of(again, 'trial')} of cases played again"] if again else []
+    told = f", {allowed} allowed" if allowed else ""
+    return f"{' and '.join(counts)} ended in an error{told}"

@@ -5,7 +5,7 @@ cases. What the cases' own pass rates show decides how much less.
 """
 
 from collections.abc import Iterable, Sequence
-from math import ceil, floor, sqrt
+from math import ceil, floor, fsum, sqrt
 
 from greenroom.ledger.records import record
 from greenroom.results.quantiles import Z
@@ -66,43 +66,61 @@ def of_trials(passed: int, evaluated: int) -> Interval | None:
 def of_cases(tallies: Iterable[Tally]) -> Interval | None:
     """The interval of the pass rate over many cases; None with fewer than two evaluated ones.
 
-    It is Wilson's at the number of independent trials that would be as sure. Where the trials of every
-    case agree, or there is one of each, that is the number of cases.
+    The rate is the mean of the cases' own, so each counts once however often it was played. The
+    interval is Wilson's at the number of independent trials that would be as sure. Where the trials
+    of every case agree, or there is one of each, that is the number of cases.
     """
     found = [tally for tally in tallies if tally[1] > 0]
     if len(found) < 2:
         return None
-    passed, evaluated = (sum(column) for column in zip(*found, strict=True))
-    return wilson(passed / evaluated, _effective(found, passed))
+    rates = [passed / evaluated for passed, evaluated in found]
+    # Added up exactly, so that cases which all passed make 1 and not a little less.
+    return wilson(fsum(rates) / len(rates), _effective(rates, [count for _, count in found]))
 
 
-def _effective(tallies: list[Tally], passed: int) -> float:
-    """How many independent trials would be as sure as these: no fewer than cases, played alike."""
-    evaluated = sum(count for _, count in tallies)
-    if passed in (0, evaluated):
-        return len(tallies)
-    # Outcomes are yes or no, so cases cannot lie further apart than if all trials of each agreed.
-    fewest = evaluated**2 / sum(count**2 for _, count in tallies)
-    return max(fewest, min(_estimated(tallies), evaluated))
+def _effective(rates: Sequence[float], counts: Sequence[int]) -> float:
+    """How many independent trials would be as sure as these: no fewer than cases."""
+    cases = len(rates)
+    if all(rate == 0 for rate in rates) or all(rate == 1 for rate in rates):
+        return cases
+    # As sure as if trials of one case did not resemble each other at all.
+    most = cases**2 / sum(1 / count for count in counts)
+    return max(cases, min(_estimated(rates), most))
 
 
-def _estimated(tallies: list[Tally]) -> float:
+def _estimated(rates: Sequence[float]) -> float:
     """The same, as the cases' own pass rates show it.
 
     One case more that always passes and one that never does are seen with them. Without these, few cases
     that happen to lie close would pass for many, and one failed trial among many passed ones for proof
     that trials do not resemble each other.
     """
-    usual = sum(count for _, count in tallies) / len(tallies)
-    seen = [*tallies, (usual, usual), (0, usual)]
-    share = sum(passed for passed, _ in seen) / sum(count for _, count in seen)
-    alone = share * (1 - share) / cluster_variance(seen)
-    return alone * len(tallies) / len(seen)
+    seen = [*rates, 1.0, 0.0]
+    share = fsum(seen) / len(seen)
+    alone = share * (1 - share) / variance_of_mean(seen)
+    return alone * len(rates) / len(seen)
 
 
-def cluster_variance(tallies: Sequence[tuple[float, float]]) -> float:
-    """The variance of the pass rate if cases, not trials, were drawn; corrected for few cases."""
-    cases, evaluated = len(tallies), sum(count for _, count in tallies)
-    share = sum(passed for passed, _ in tallies) / evaluated
-    spread = sum((passed - share * count) ** 2 for passed, count in tallies)
-    return spread / evaluated**2 * cases / (cases - 1)
+def variance_of_mean(rates: Sequence[float]) -> float:
+    """The variance of the mean of the cases' rates if cases were drawn; corrected for few cases."""
+    cases, share = len(rates), fsum(rates) / len(rates)
+    return sum((rate - share) ** 2 for rate in rates) / (cases * (cases - 1))
+
+
+def of_changes(pairs: Sequence[tuple[Tally, Tally]]) -> Interval | None:
+    """How much the mean pass rate rose from then to now, and its 95 % interval; None without cases.
+
+    Bonett and Price's interval for paired shares: two more cases are seen with them, one that rose
+    and one that fell as far as chance moves a single case with so many trials.
+    """
+    if not pairs:
+        return None
+    moves = [now[0] / now[1] - then[0] / then[1] for then, now in pairs]
+    halves = [(1 / then[1] + 1 / now[1]) / 2 for then, now in pairs]
+    pseudo = sqrt(fsum(halves) / len(halves))
+    seen = [*moves, pseudo, -pseudo]
+    middle = fsum(seen) / len(seen)
+    spread = fsum(move * move for move in seen) / len(seen) - middle**2
+    half = Z * sqrt(spread / len(seen))
+    low, high = max(-1.0, middle - half), min(1.0, middle + half)
+    return Interval(fsum(moves) / len(moves), low, high)

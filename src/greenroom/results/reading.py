@@ -134,9 +134,18 @@ def report_from(data: Json, where: str) -> Report:
         id=part.text("id"),
         evalset_id=part.text("evalset_id"),
         at=part.maybe("at", part.number),
+        # What reports of earlier versions do not have.
+        adaptive="adaptive" in part.data and part.truth("adaptive"),
+        against=part.maybe("against", part.text) if "against" in part.data else None,
+        confirmed=_confirmed_from(part) if "confirmed" in part.data else (),
     )
     part.done("kind", "version", "summary", "errors")
     return report
+
+
+def _confirmed_from(part: _Part) -> tuple[CaseResult, ...]:
+    found = enumerate(part.list("confirmed"))
+    return tuple([_result_from(item, f"{part.where}: confirmed[{i}]") for i, item in found])
 
 
 def _result_from(data: Json, where: str) -> CaseResult:
@@ -184,6 +193,7 @@ def _verdict(part: _Part) -> dict[str, Any]:
         "user_models": part.counts("user_models"),
         "judge_models": part.counts("judge_models"),
         "notes": part.texts("notes"),
+        "fixed": "fixed" in part.data and part.truth("fixed"),
         "blamed": part.maybe("blame", lambda name: _blame_from(part.part(name))),
     }
 

@@ -35,6 +35,9 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         id=report.id,
         evalset_id=clean(report.evalset_id),
         at=report.at,
+        adaptive=report.adaptive,
+        confirmed=tuple([_result(result, hand) for result in report.confirmed]),
+        against=report.against,
     )
 
 

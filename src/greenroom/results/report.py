@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from math import fsum
 from os import urandom
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -89,6 +90,12 @@ class Report:
     evalset_id: str = ""
     at: float | None = None
     """When the run began, in seconds since the epoch."""
+    adaptive: bool = False
+    """Whether the run played as many trials as it took, so that only the first round compares."""
+    confirmed: Sequence[CaseResult] = ()
+    """Further trials of cases that failed though they had passed in the baseline; in no rate, no mean."""
+    against: str | None = None
+    """The id of the baseline against which such cases were played again; None if none were to be."""
 
     @property
     def passed(self) -> bool:
@@ -146,12 +153,17 @@ class Report:
         return _sum([r.user_usage for r in self._run()], Usage())
 
     def _run(self) -> list[CaseResult]:
-        return [result for result in self.results if result.ended is not None]
+        return [result for result in self._played if result.ended is not None]
+
+    @property
+    def _played(self) -> Sequence[CaseResult]:
+        """Everything that was paid for."""
+        return [*self.results, *self.confirmed] if self.confirmed else self.results
 
     @property
     def models(self) -> dict[str, int]:
         """Which models answered in these runs, and how often."""
-        return _added(result.models for result in self.results)
+        return _added(result.models for result in self._played)
 
     @property
     def judge_cost(self) -> float | None:
@@ -166,12 +178,12 @@ class Report:
     @property
     def judge_models(self) -> dict[str, int]:
         """Which models judged these runs, and how often they were asked."""
-        return _added(result.judge_models for result in self.results)
+        return _added(result.judge_models for result in self._played)
 
     @property
     def user_models(self) -> dict[str, int]:
         """Which models played the users in these runs, and how often."""
-        return _added(result.user_models for result in self.results)
+        return _added(result.user_models for result in self._played)
 
     @property
     def metrics(self) -> Mapping[str, MetricSummary]:
@@ -217,6 +229,14 @@ class Report:
         return per_case(self)
 
     @property
+    def pass_rate(self) -> float | None:
+        """The mean of the cases' own pass rates: each counts once; None if nothing was evaluated."""
+        from greenroom.results.breakdown import tallies_of
+
+        rates = [passed / evaluated for passed, evaluated in tallies_of(self)]
+        return fsum(rates) / len(rates) if rates else None
+
+    @property
     def interval(self) -> "Interval | None":
         """How sure the pass rate is, `82 % ± 6`; None with fewer than two evaluated cases."""
         from greenroom.results.breakdown import set_interval
@@ -241,11 +261,20 @@ class Report:
 
         return all_of(self.per_case, k)
 
-    def compare(self, baseline: "Report", threshold: float = 0.05) -> "Comparison":
+    def compare(
+        self, baseline: "Report | Sequence[Report]", threshold: float = 0.05
+    ) -> "Comparison":
         """What became of the baseline's cases; see `greenroom.results.comparison`."""
         from greenroom.results.comparison import compare
 
         return compare(baseline, self, threshold)
+
+    @classmethod
+    def pooled(cls, reports: "Sequence[Report]") -> "Report":
+        """Several reports of the same cases as one baseline: their trials count together."""
+        from greenroom.results.pooling import pooled
+
+        return pooled(reports)
 
     def __getitem__(self, case_id: str) -> CaseResult:
         for result in self.results:

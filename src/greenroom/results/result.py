@@ -61,6 +61,8 @@ class CaseResult:
     user_models: Mapping[str, int] = field(default_factory=EMPTY)
     judge_models: Mapping[str, int] = field(default_factory=EMPTY)
     notes: Sequence[str] = ()
+    fixed: bool = False
+    """Whether nothing in the run was left to chance, so that it would end the same way again."""
     kept: Ledger | Shelf | None = field(default=None, compare=False, repr=False)
     """The ledger of the run, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)

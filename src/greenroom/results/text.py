@@ -1,10 +1,14 @@
 """A report as plain text: what `print(report)` shows."""
 
+from collections.abc import Sequence
+
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.redaction import without_secrets
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
+
+_NAMED = 10
 
 
 def plain_text(report: Report) -> str:
@@ -51,6 +55,12 @@ def reasons(result: CaseResult) -> list[str]:
 def number_of(count: int, noun: str) -> str:
     """So many of them: `1 case`, `2 cases`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names on one line; of many the first, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def counted(summary: Summary) -> str:
