@@ -230,9 +230,9 @@ def test_a_baseline_adds_what_changed():
     page = ConsoleText().render(
         Report([FAILED]), baseline=Report([replace(FAILED, status="passed")])
     )
-    assert "regressed  bad" in page
+    assert "flipped     bad  passed before, failed now (1 trial each)" in page
     assert "\x1b" not in page
-    assert "regressed" not in ConsoleText().render(Report([FAILED]))
+    assert "flipped" not in ConsoleText().render(Report([FAILED]))
 
 
 def test_trials_show_how_sure_the_rate_is_and_how_steady_the_cases_are():

@@ -14,8 +14,8 @@ from greenroom import Agent, Case, EvalSet, Expect, Report, Score, Scripted, cal
 from greenroom.ledger import Usage
 from greenroom.metrics import contains
 from greenroom.reports.inert import block, inline
-from greenroom.reports.markdown import LIMIT, MarkdownReport
-from greenroom.results import CaseResult, Problem
+from greenroom.reports.markdown import LIMIT, MarkdownReport, render_comparison
+from greenroom.results import CaseResult, Problem, Status
 from reports.payloads import PAYLOADS
 from reports.strangers import report as strange
 
@@ -59,12 +59,39 @@ def test_counts_and_rate_are_a_table():
     assert "pass rate" not in nothing
 
 
-def test_it_says_what_changed_since_the_baseline_and_how_sure_that_is():
+def test_its_first_line_says_alone_whether_it_is_worse_than_the_baseline():
     text = rendered(played(4), baseline=played(3))
-    assert "**Against the baseline** (pass rate 100.0 % → 50.0 %): 1 regressed, 1 unclear." in text
-    assert "unclear: luck alone may explain it (exact sign test, p = 1)." in text
-    assert "| regressed | <code>flips</code> | <code>passed before, failed now; " in text
-    assert "| <code>expected&#95;contains</code> | 0.00 | 0 of 1 | – | -1.00 |" in text
+    assert text.startswith("### ❌ Worse than the baseline: 1 case regressed\n")
+    assert "| pass rate (2 cases) | 100 % | 50 % | −50 points (−100 to +56), no significant" in text
+    assert "| <code>expected&#95;contains</code> | 1.00 | 0.00 | −1.00 |" in text
+    assert "| **<code>flips</code>** | 1 of 1 | 0 of 1 | regressed |" in text
+    assert "2 of 3 cases compare: 1 ended in an error." in text
+    assert "A run without any change is called worse at most 1 time in 20.</sub>" in text
+
+
+def of(*statuses: Status, **more) -> Report:
+    results = [CaseResult(case_id=f"c{n}", status=s) for n, s in enumerate(statuses)]
+    return Report(results, **more)
+
+
+@pytest.mark.parametrize(
+    "then, now, told",
+    [
+        (["passed"] * 9, ["failed"] * 9, "❌ Worse than <code>main</code>: pass rate 100 % → 0 %"),
+        (["passed"] * 9, ["passed"] * 9, "✅ Not significantly worse than <code>main</code>"),
+        (["passed"] * 2, ["passed", "failed"], "⚠️ Not decided: 1 flip"),
+        (["passed"], ["error"], "⛔ Could not be compared: no case was evaluated on both sides"),
+    ],
+)
+def test_each_end_has_a_head_of_its_own(then, now, told):
+    head = rendered(of(*now), baseline=of(*then, name="main.json")).splitlines()[0]
+    assert head.startswith(f"### {told}")
+
+
+def test_a_comparison_can_be_rendered_alone():
+    text = render_comparison(of("failed", "passed").compare(of("passed", "passed")))
+    assert text.startswith("### ⚠️ Not decided: 1 flip\n")
+    assert "| <code>c0</code> | 1 of 1 | 0 of 1 | flipped |" in text
 
 
 def test_without_a_baseline_nothing_is_said_of_one():
@@ -155,7 +182,7 @@ def test_the_limit_holds_whatever_names_cases_metrics_tags_and_models_have(text)
 
 # Strangers' text
 
-TAGS = {"h3", "p", "b", "strong", "em", "code", "pre", "details", "summary"}
+TAGS = {"h3", "sub", "p", "b", "strong", "em", "code", "pre", "details", "summary"}
 TABLES = {"table", "thead", "tbody", "tr", "th", "td"}
 
 
@@ -204,7 +231,7 @@ def test_no_text_of_strangers_acts_or_leaves_its_place(payload):
     found = assert_inert(rendered(report, baseline=baseline))
     calm = page(rendered(strange("fine"), baseline=strange("calm")))
     assert found.tags == calm.tags
-    assert found.outside.split("Against")[0] == calm.outside.split("Against")[0]
+    assert found.outside.splitlines()[0] == calm.outside.splitlines()[0]
 
 
 @given(st.text())

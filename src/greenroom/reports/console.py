@@ -187,7 +187,7 @@ def _why(outcome: Outcome) -> str:
 
 def totals(report: Report) -> Text:
     """The counts, the pass rate, the time, who answered and what they cost, on one line."""
-    rate = report.summary.pass_rate
+    rate = report.pass_rate
     passing = (
         plain("nothing evaluated")
         if rate is None

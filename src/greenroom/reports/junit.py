@@ -16,7 +16,9 @@ from xml.etree import ElementTree as Xml
 from greenroom.ledger.messages import Usage
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import harmless, shortened
-from greenroom.results.comparison import Verdict, compare
+from greenroom.results.changes import Verdict
+from greenroom.results.comparison import compare
+from greenroom.results.comparison_text import certainty, confirmed, rates
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
@@ -76,8 +78,8 @@ def _suite_facts(report: Report, baseline: Report | None) -> Iterator[tuple[str,
     """What is known of the whole run; what is not is left out."""
     if report.id:
         yield "report", report.id
-    if report.summary.pass_rate is not None:
-        yield "pass_rate", f"{report.summary.pass_rate:.4f}"
+    if report.pass_rate is not None:
+        yield "pass_rate", f"{report.pass_rate:.4f}"
     if (interval := report.interval) is not None:
         yield "pass_rate.low", f"{interval.low:.4f}"
         yield "pass_rate.high", f"{interval.high:.4f}"
@@ -96,6 +98,12 @@ def _suite_facts(report: Report, baseline: Report | None) -> Iterator[tuple[str,
         for verdict in get_args(Verdict):
             yield f"baseline.{verdict}", str(len(changes.of(verdict)))
         yield "baseline.trend", changes.trend
+        if change := rates(changes):
+            yield "baseline.pass_rate", f"{change}: {certainty(changes)}"
+        for missed in changes.worse:
+            yield "baseline.worse", missed.why
+        if again := confirmed(changes):
+            yield "baseline.confirmed", again
 
 
 def _all_spent(whose: Report | CaseResult) -> Iterator[tuple[str, str]]:

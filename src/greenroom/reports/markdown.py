@@ -7,10 +7,11 @@ from greenroom.ledger.messages import Usage
 from greenroom.reports.inert import block, inline
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
-from greenroom.results.comparison import CaseChange, Comparison, compare
-from greenroom.results.comparison_text import TOLD, certainty
+from greenroom.results.changes import CaseChange
+from greenroom.results.comparison import Comparison, compare
+from greenroom.results.comparison_text import TOLD, certainty, remarks, short_name
 from greenroom.results.redaction import redacted
-from greenroom.results.report import MetricSummary, Report
+from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.text import how_many, number_of, reasons, repeats
 
@@ -38,6 +39,18 @@ class MarkdownReport:
         return _filled(head, [_case(result) for result in clean.failures])
 
 
+def render_comparison(changes: Comparison) -> str:
+    """A comparison alone as Markdown, without secrets."""
+    clean = compare(
+        redacted(changes.baseline),
+        redacted(changes.current),
+        changes.threshold,
+        tags=changes.tags,
+        metrics=changes.gated,
+    )
+    return "\n\n".join([_against(clean), _changes(clean)]) + "\n"
+
+
 def _filled(head: str, cases: Sequence[str]) -> str:
     """As many cases as fit below the head, and how many do not."""
     text, room = head, LIMIT - _ROOM_FOR_NOTE - len(head.encode())
@@ -52,10 +65,13 @@ def _filled(head: str, cases: Sequence[str]) -> str:
 
 
 def _head(report: Report, changes: Comparison | None) -> Iterator[str]:
-    yield _verdict(report)
-    yield _counts(report)
-    if changes is not None:
+    if changes is None:
+        yield _verdict(report)
+    else:
+        yield _against(changes)
         yield _changes(changes)
+        yield _verdict(report, sign=False)
+    yield _counts(report)
     yield _spent(report, changes)
     yield _metrics(report, changes)
     yield _tags(report)
@@ -63,16 +79,17 @@ def _head(report: Report, changes: Comparison | None) -> Iterator[str]:
         yield _table(["note"], [[inline(note, 400)] for note in report.notes], "notes")
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: Report, *, sign: bool = True) -> str:
     counts = report.summary
-    sign = "✅" if report.passed else "⚠️" if not counts.evaluated else "❌"
+    mark = "✅" if report.passed else "⚠️" if not counts.evaluated else "❌"
     name = inline(report.name or report.evalset_id)
     verdict = f"{counts.passed} of {counts.evaluated} passed"
     if not counts.evaluated:
         verdict = "nothing was evaluated"
     if counts.errors:
         verdict += f", {counts.errors} ended in an error"
-    return f"### {sign} {name + ': ' if name else ''}{verdict}"
+    told = f"{name + ': ' if name else ''}{verdict}"
+    return f"### {mark} {told}" if sign else f"**{told}**"
 
 
 def _counts(report: Report) -> str:
@@ -84,34 +101,108 @@ def _counts(report: Report) -> str:
         "terminated": str(counts.terminated),
         "skipped": str(counts.skipped),
     }
-    if counts.pass_rate is not None:
-        cells["pass rate"] = f"**{rate_text(counts.pass_rate, report.interval)}**"
+    if (rate := report.pass_rate) is not None:
+        cells["pass rate"] = f"**{rate_text(rate, report.interval)}**"
     return _table(list(cells), [list(cells.values())], "rows")
 
 
 # Against the baseline
 
 
+def _against(changes: Comparison) -> str:
+    """The first line, which is read alone: whether it is worse than the baseline."""
+    name = _name(changes)
+    if why := changes.incomparable:
+        return f"### ⛔ Could not be compared: {why}"
+    if changes.worse:
+        return f"### ❌ Worse than {name}: {_worse(changes)}"
+    flips = sum(case.fell for case in changes.flipped)
+    counts = {"suspect": len(changes.suspects), "flip": flips}
+    if told := ", ".join(number_of(count, noun) for noun, count in counts.items() if count):
+        return f"### ⚠️ Not decided: {told}"
+    return f"### ✅ Not significantly worse than {name}"
+
+
+def _name(changes: Comparison) -> str:
+    name = short_name(changes)
+    return name if name == "the baseline" else inline(name)
+
+
+def _worse(changes: Comparison) -> str:
+    """What got worse, without names: these stand below."""
+    found: list[str] = []
+    rate, cases = changes.pass_rate, len(changes.regressed)
+    if rate is not None and changes.trend == "worse":
+        found.append(f"pass rate {percent(rate.before, 0)} → {percent(rate.now, 0)}")
+    lower = sum(one.delta < -changes.threshold for one in changes.moved.values())
+    found += [f"{number_of(lower, 'metric')} lower"] if lower else []
+    found += [f"{number_of(cases, 'case')} regressed"] if cases else []
+    return ", ".join(found) or "a tag fell"
+
+
 def _changes(changes: Comparison) -> str:
-    told = {verdict: changes.of(verdict) for verdict in TOLD}
-    counts = ", ".join(f"{len(cases)} {verdict}" for verdict, cases in told.items() if cases)
-    rates = _rates(changes)
-    lines = [f"**Against the baseline**{rates}: {counts or 'no case changed'}."]
-    lines.append(f"{certainty(changes)[:1].upper()}{certainty(changes)[1:]}.")
-    rows = [_change_row(case) for cases in told.values() for case in cases]
-    table = _table(["", "case", "what happened"], rows, "cases") if rows else ""
-    return "\n\n".join(part for part in [" ".join(lines), table] if part)
+    """The pass rate and every metric then and now, then each case that changed."""
+    rows = [*_rate_rows(changes), *_metric_rows(changes)]
+    columns = ["", _name(changes), "this run", "change"]
+    whole = _table(columns, rows, "metrics") if rows else ""
+    cases = [_change_row(case) for verdict in TOLD for case in changes.of(verdict)]
+    table = _table(["case", "before", "now", ""], cases, "cases") if cases else ""
+    return "\n\n".join(part for part in (whole, table, _small_print(changes)) if part)
 
 
-def _rates(changes: Comparison) -> str:
-    then, now = changes.baseline.summary.pass_rate, changes.current.summary.pass_rate
-    if then is None or now is None:
-        return ""
-    return f" (pass rate {percent(then)} → {percent(now)})"
+def _rate_rows(changes: Comparison) -> Iterator[list[str]]:
+    rate, change = changes.pass_rate, changes.change
+    if rate is None or change is None:
+        return
+    points = f"{_signed(100 * change.share)} points"
+    between = f"({_signed(100 * change.low)} to {_signed(100 * change.high)})"
+    count = number_of(len(changes.compared), "case")
+    yield [
+        f"pass rate ({count})",
+        percent(rate.before, 0),
+        percent(rate.now, 0),
+        f"{points} {between}, {certainty(changes)}",
+    ]
+
+
+def _signed(value: float) -> str:
+    """A difference with a sign that is as wide as a plus."""
+    return f"{round(value):+d}".replace("-", "−") if round(value) else "0"
+
+
+def _metric_rows(changes: Comparison) -> Iterator[list[str]]:
+    moved = changes.moved
+    for name, change in changes.metrics.items():
+        delta = f"{change.delta:+.2f}".replace("-", "−")
+        sure = ", significant" if name in moved else ""
+        yield [inline(name), f"{change.before:.2f}", f"{change.now:.2f}", f"{delta}{sure}"]
 
 
 def _change_row(case: CaseChange) -> list[str]:
-    return [case.verdict, inline(case.case_id), inline(case.why, 300)]
+    name = inline(case.case_id)
+    told = case.verdict if case.tallies is not None else f"{case.verdict}: {inline(case.why, 300)}"
+    return [
+        f"**{name}**" if case.verdict == "regressed" else name,
+        _passes(case.before),
+        _passes(case.now, case.again),
+        told.removesuffix(": "),
+    ]
+
+
+def _passes(*sides: Summary | None) -> str:
+    """How many trials passed of those that were evaluated."""
+    found = [side for side in sides if side is not None]
+    passed, evaluated = (sum(getattr(s, n) for s in found) for n in ("passed", "evaluated"))
+    return f"{passed} of {evaluated}" if evaluated else "–"
+
+
+def _small_print(changes: Comparison) -> str:
+    lines = [f"{line.removesuffix('.')}." for line in remarks(changes)]
+    # What a report says of itself is a stranger's text.
+    lines = [inline(line, 300) if line.startswith("note on the") else line for line in lines]
+    if not changes.incomparable:
+        lines.append("A run without any change is called worse at most 1 time in 20.")
+    return f"<sub>{' '.join(lines)}</sub>" if lines else ""
 
 
 # What it took

@@ -30,7 +30,7 @@ def variants_table(reports: Mapping[str, Report]) -> Table:
 
 
 def _passing(report: Report) -> Text:
-    rate = report.summary.pass_rate
+    rate = report.pass_rate
     return Text("–") if rate is None else rated(rate, report.interval)
 
 

@@ -29,7 +29,7 @@ def test_the_page_shows_its_summary_without_any_script():
     page = render_html(rich_report())
     before_script = text(page[: page.index("<noscript>")])
     for told in (
-        "57 % (24–85)",
+        "53 % (18–85)",
         "4 of 7 evaluated",
         "9 trials of 7 cases",
         "21.4 s",

@@ -7,13 +7,16 @@ from greenroom.reports.html.markup import Markup, tag
 from greenroom.reports.html.overview import STATUSES, level, pill, status_counts
 from greenroom.reports.words import dollars, duration, percent
 from greenroom.results.comparison import CaseChange, Comparison, MetricChange, Verdict
-from greenroom.results.comparison_text import TOLD, certainty
+from greenroom.results.comparison_text import TOLD, called, certainty, rates, remarks
 from greenroom.results.report import Summary
 
 _MOST = 200
 _NOTABLE = 0.005
 _TITLES: dict[Verdict, str] = {
     "regressed": "Regressed",
+    "suspect": "Suspects",
+    "flipped": "Flipped, one trial each",
+    "flaky": "Flaky",
     "unclear": "Unclear",
     "changed": "Changed cases, not comparable",
     "improved": "Improved",
@@ -29,7 +32,9 @@ def compared(found: Comparison) -> Markup:
         "section",
         tag("h2", "Compared with the baseline", id="compared"),
         tag("p", list(_told(found)), class_="lead"),
-        tag("p", f"{certainty(found)[:1].upper()}{certainty(found)[1:]}.", class_="lead dim"),
+        tag("p", _whole(found), class_="lead dim"),
+        [tag("p", missed.why, class_="lead worse") for missed in found.worse],
+        [tag("p", line, class_="dim") for line in remarks(found)],
         [_list(verdict, cases) for verdict in TOLD if (cases := found.of(verdict))],
         tag("p", f"{unchanged} unchanged", class_="dim") if unchanged else None,
         class_="panel compared",
@@ -40,17 +45,23 @@ def compared(found: Comparison) -> Markup:
 def _told(found: Comparison) -> Iterator[Markup | str]:
     """Pass rate, cost and time then and now, as far as both are known."""
     baseline, current = found.baseline, found.current
-    yield tag("span", f"against {baseline.name or baseline.id or 'the baseline'}", class_="dim")
-    then, now = baseline.summary.pass_rate, current.summary.pass_rate
-    if then is not None and now is not None:
+    yield tag("span", f"against {called(found)}", class_="dim")
+    if (rate := found.pass_rate) is not None:
         yield " · pass rate "
-        yield tag("b", percent(then), class_=level(then))
+        yield tag("b", percent(rate.before), class_=level(rate.before))
         yield " → "
-        yield tag("b", percent(now), class_=level(now))
+        yield tag("b", percent(rate.now), class_=level(rate.now))
     if current.models and current.cost is not None and baseline.cost is not None:
         yield f" · cost {dollars(baseline.cost)} → {dollars(current.cost)}"
     if current.seconds and baseline.seconds:
         yield f" · time {duration(baseline.seconds)} → {duration(current.seconds)}"
+
+
+def _whole(found: Comparison) -> str:
+    """What became of the pass rate, as a sentence."""
+    moved = rates(found)
+    told = f"pass rate {moved}: {certainty(found)}" if moved else certainty(found)
+    return f"{told[:1].upper()}{told[1:]}."
 
 
 def _list(verdict: Verdict, cases: Sequence[CaseChange]) -> Markup:
@@ -67,14 +78,17 @@ def _row(case: CaseChange) -> Markup:
     link = f"#case={quote(case.case_id, safe='', errors='replace')}"
     both = case.before is not None and case.now is not None
     moved = [change for change in case.metrics.values() if abs(change.delta) >= _NOTABLE]
-    # Scores that moved speak for themselves, unless luck has a word in it.
-    why = case.why if not moved or case.verdict == "unclear" or case.p is not None else ""
     return tag(
         "tr",
         tag("th", tag("a", case.case_id, href=link) if case.now else case.case_id, scope="row"),
-        tag("td", _side(case.before), " → " if both else None, _side(case.now)),
-        tag("td", [_moved(change) for change in moved], tag("span", why, class_="dim")),
+        tag("td", _side(case.before), " → " if both else None, _side(case.now), _again(case)),
+        tag("td", [_moved(change) for change in moved], tag("span", case.why, class_="dim")),
     )
+
+
+def _again(case: CaseChange) -> list[Markup | str]:
+    """How it ended when it was played again."""
+    return ["again ", *_side(case.again)] if case.again is not None else []
 
 
 def _side(counts: Summary | None) -> list[Markup]:

@@ -68,7 +68,7 @@ def _tile(label: str, value: str | Markup, more: str = "", class_: str = "") -> 
 
 def _rate_tile(report: Report) -> list[Markup]:
     summary = report.summary
-    rate = summary.pass_rate
+    rate = report.pass_rate
     if rate is None:
         return [_tile("pass rate", "nothing evaluated")]
     of = f"{summary.passed} of {summary.evaluated} evaluated"

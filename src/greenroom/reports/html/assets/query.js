@@ -9,7 +9,7 @@ const SORTS = {
   cost: { label: "cost", of: (one) => one.cost },
 };
 const CHANGES = {
-  regressed: "regressed", unclear: "unclear", changed: "case changed", improved: "improved",
+  regressed: "regressed", suspect: "suspect", flipped: "flipped", flaky: "flaky", unclear: "unclear", changed: "case changed", improved: "improved",
   added: "new", unchanged: "unchanged",
 };
 const THEMES = ["auto", "light", "dark"];
