@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from greenroom.errors import BadAgent, ScriptExhausted
@@ -16,6 +17,11 @@ Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Json] | ModelR
 """A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
 Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
 _READY = (str, ToolCall)
+
+SCRIPT = "scripted"
+"""Where a price of nothing comes from, if the answer stands in a script."""
+_FUNCTION = "scripted by a function"
+"""The same if a function gave the answer, which may give another one the next time."""
 
 
 class Scripted:
@@ -45,12 +51,15 @@ class Scripted:
             await asyncio.sleep(self._latency)
         answers, n = self._answers, request.n
         answer = answers[n] if n < len(answers) else self._after_all(request)
+        is_made = callable(answer)
         if callable(answer):
             answer = answer(request)
             # To ask whether it can be awaited takes longer than to answer.
             is_ready = isinstance(answer, _READY)
             answer = answer if is_ready or not inspect.isawaitable(answer) else await answer
         reply = self._reply(answer)
+        if is_made and reply.prices == SCRIPT:
+            reply = replace(reply, prices=_FUNCTION)
         if on_delta and reply.text:
             on_delta(reply.text)
         return reply
@@ -68,9 +77,9 @@ class Scripted:
     def _reply(self, line: Line) -> ModelReply:
         # A script costs nothing, and that is a known price.
         if type(line) is str:
-            return ModelReply(line, (), self._usage, 0.0, "scripted", self.name)
+            return ModelReply(line, (), self._usage, 0.0, SCRIPT, self.name)
         if type(line) is ToolCall:
-            return ModelReply("", (line,), self._usage, 0.0, "scripted", self.name)
+            return ModelReply("", (line,), self._usage, 0.0, SCRIPT, self.name)
         given: Any = _checked(line)
         match given:
             case ModelReply() as reply:
@@ -78,17 +87,17 @@ class Scripted:
             case Exception() as error:
                 raise error
             case ToolCall() as wanted:
-                return ModelReply("", (wanted,), self._usage, 0.0, "scripted", self.name)
+                return ModelReply("", (wanted,), self._usage, 0.0, SCRIPT, self.name)
             case str(text):
-                return ModelReply(text, (), self._usage, 0.0, "scripted", self.name)
+                return ModelReply(text, (), self._usage, 0.0, SCRIPT, self.name)
             case list():
                 said = cast("list[str | ToolCall]", given)
                 text = "".join(part for part in said if isinstance(part, str))
                 calls = tuple(part for part in said if isinstance(part, ToolCall))
-                return ModelReply(text, calls, self._usage, 0.0, "scripted", self.name)
+                return ModelReply(text, calls, self._usage, 0.0, SCRIPT, self.name)
             case value:
                 text = json.dumps(plain(value, "a scripted answer"), ensure_ascii=False)
-                return ModelReply(text, (), self._usage, 0.0, "scripted", self.name)
+                return ModelReply(text, (), self._usage, 0.0, SCRIPT, self.name)
 
     @property
     def identity(self) -> str:

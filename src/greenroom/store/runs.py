@@ -24,6 +24,12 @@ class Plan:
     """The digest of each metric of the run."""
     cases: int = 0
     trials: int = 1
+    adaptive: bool = False
+    """Whether as many trials are played as it takes, `trials` at most."""
+    confirm: int = 0
+    """How often a case that passed in the baseline and fails is played again at most."""
+    against: str | None = None
+    """The id of that baseline; None if no case is played again."""
 
     def changes(self, now: "Plan") -> list[str]:
         """What makes `now` another undertaking, in words; the cases are looked at one by one."""
@@ -61,6 +67,8 @@ class Run:
     notes: Sequence[str] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many trials ended how."""
+    again: int = 0
+    """How many trials more were played of cases that passed in the baseline."""
     begun_before: bool = False
     """Whether this process goes on with what another began."""
 

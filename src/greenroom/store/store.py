@@ -181,7 +181,8 @@ class Store:
                 "select id, status, begun, ended, seconds, plan, notes from runs "
                 "order by begun desc, id desc"
             )
-            return [self._run(row, counts.get(row[0], {})) for row in rows]
+            found = [self._run(row, counts.get(row[0], {})) for row in rows]
+            return [_without_again(run, connection) if run.plan.confirm else run for run in found]
 
     def _run(self, row: tuple[Any, ...], counts: Mapping[str, int]) -> Run:
         run_id, status, begun, ended, seconds, plan, notes = row
@@ -275,14 +276,20 @@ class Store:
     def report(self, given: str) -> Report:
         """What a run has come to so far."""
         run = self.run(given)
+        results, confirmed = list[CaseResult](), list[CaseResult]()
+        for key, result in self.results(run.id):
+            (results if key.trial <= run.plan.trials else confirmed).append(result)
         return Report(
-            [result for _, result in self.results(run.id)],
+            results,
             run.plan.name,
             run.seconds,
             [*run.notes, *_unfinished(run)],
             id=run.id,
             evalset_id=run.plan.evalset_id,
             at=run.begun,
+            adaptive=run.plan.adaptive,
+            confirmed=tuple(confirmed),
+            against=run.plan.against,
         )
 
     def shelved(self, run_id: str, key: Key) -> Shelved:
@@ -299,6 +306,17 @@ class Store:
                 f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more."
             )
         return Ledger.loads(bytes(found[0]).decode(), f"run {run_id!r}, case {key.case_id!r}")
+
+
+def _without_again(run: Run, connection: sqlite3.Connection) -> Run:
+    """The run whose counts leave out the trials that were played again; these are counted apart."""
+    query = (
+        "select status, count(*) from trials where run_id = ? and position >= 0 and trial > ? "
+        "group by status"
+    )
+    again: dict[str, int] = dict(connection.execute(query, (run.id, run.plan.trials)).fetchall())
+    counts = {status: count - again.get(status, 0) for status, count in run.counts.items()}
+    return replace(run, counts={s: n for s, n in counts.items() if n}, again=sum(again.values()))
 
 
 def _new_id() -> str:
@@ -336,5 +354,7 @@ def _given(stored: str | bytes) -> str:
 
 def _unfinished(run: Run) -> list[str]:
     if run.done >= run.total:
+        if run.plan.confirm and run.status != "finished":
+            return [f"{UNFINISHED}: cases that fail may have to be played again"]
         return []
     return [f"{UNFINISHED}: {run.done} of {run.total} trials are done"]

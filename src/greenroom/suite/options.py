@@ -1,12 +1,13 @@
 """What an evaluation may be told; the same for `evaluate`, `rehearse` and `stream`."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadInput
+from greenroom.results.report import Report
 from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.hooks import HOOKS, OnCase, OnEvent, OnMetric, OnResult
@@ -25,6 +26,10 @@ class Options(TypedDict, total=False):
     # What is played, and how it is measured
     trials: int | Literal["auto"] | None  # None: as often as the set says
     min_pass_rate: float  # 1.0; what trials="auto" is to find out about
+    baseline: "Report | Sequence[Report] | None"  # an earlier report of these cases, or several
+    confirm: (
+        int | None
+    )  # None: 30 beside a baseline; how often suspects are played again, 0 for never
     metrics: Iterable[MetricLike]  # none beside those of cases, set and config
     config: "EvalConfig | str | Path | None"
     mocks: Mapping[str, Any]
@@ -82,6 +87,13 @@ def _is_whole(value: object) -> bool:
     return type(value) is int and value >= 1
 
 
+def _is_baseline(value: object) -> bool:
+    if value is None or isinstance(value, Report):
+        return True
+    several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+    return bool(several) and all(isinstance(one, Report) for one in several)
+
+
 def _is_hook(value: object) -> bool:
     return value is None or callable(value)
 
@@ -94,6 +106,11 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "min_pass_rate": (
         lambda value: type(value) in (int, float) and 0 <= value <= 1,
         "a share from 0 to 1",
+    ),
+    "baseline": (_is_baseline, "a Report (Report.load(...)), or a list of them"),
+    "confirm": (
+        lambda value: value is None or value == 0 or _is_whole(value),
+        "a whole number of 0 or more",
     ),
     "concurrency": (_is_whole, "a whole number of 1 or more"),
     "budget": (

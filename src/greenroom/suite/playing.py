@@ -7,10 +7,12 @@ from typing import Any, Literal, get_args
 
 from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
 from greenroom.ledger.events import Event
+from greenroom.ledger.records import fill
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.stage import simulate
 from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
+from greenroom.suite.chance import would_fail_again
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.measuring import Measuring
 from greenroom.suite.plays import Play, Take
@@ -87,7 +89,12 @@ async def _played(agent: Any, take: Take, settings: Settings) -> CaseResult:
     except (Refusal, MetricsHung, BadInput) as error:
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=take.judged, keep_ledger=is_kept)
-    return concluded(case, ledger, scores, judging=take.judged, keep_ledger=is_kept)
+    result = concluded(case, ledger, scores, judging=take.judged, keep_ledger=is_kept)
+    if result.status == "failed" and would_fail_again(
+        result, agent, case, ledger, measuring.metrics
+    ):
+        fill(result, "fixed", True)
+    return result
 
 
 def heard_by(

@@ -24,6 +24,7 @@ from greenroom.suite.playing import CONCURRENCY, Settings
 from greenroom.suite.recording import recording
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.suite.running import Running
+from greenroom.suite.suspects import suspects_for
 from greenroom.world.answers import AnswerCache
 
 if TYPE_CHECKING:
@@ -40,17 +41,23 @@ async def prepared(agent: Any, cases: Cases, options: Options) -> Running:
     config = as_config(options.get("config"))
     evalset = _with_trials(equipped(found, options.get("mocks", {}), config), options)
     settings = _settings(evalset, config, options)
+    suspects = suspects_for(evalset, options, fail_fast=settings.fail_fast)
     _make_ready(evalset, settings)
     backend = await _backend(agent, settings.allow_opaque)
     pool = _pool(agent, cases, found, evalset, backend, settings, options)
     # Where workers play, it is their fence that counts, and they tell of it themselves.
     notes = [] if pool is not None else _fence_notes(options.get("allow_unfenced", False))
-    plan = plan_of(evalset, agent, backend, settings.measuring.metrics)
     adaptive, cancel = _adaptive(evalset, options), options.get("cancel") or Cancel()
+    plan = replace(
+        plan_of(evalset, agent, backend, settings.measuring.metrics),
+        adaptive=adaptive is not None,
+        confirm=0 if suspects is None else suspects.most,
+        against=None if suspects is None else suspects.baseline.id,
+    )
     # Last, because it opens what somebody has to close again.
     recorder = await recording(options, plan, evalset, notes)
     settings.hooks.run_started(plan)
-    return Running(backend, evalset, settings, recorder, cancel, notes, pool, adaptive)
+    return Running(backend, evalset, settings, recorder, cancel, notes, pool, adaptive, suspects)
 
 
 def _with_trials(evalset: EvalSet, options: Options) -> EvalSet:

@@ -224,6 +224,7 @@ async def resumed(
         )
         known = whole() if retry else _without_retries(done, left)
         cases = Cases(evalset, hand, _names(done, left))
+        _refuse_other_trials(before, plan, done)
         if not options.get("accept_changes", False):
             _refuse_changes(before, plan, done, cases.digests)
         places = _places(done, plan, cases.digests)
@@ -272,6 +273,16 @@ class Cases:
         return Key(case_id, key.trial), replace(result, case_id=case_id)
 
 
+def _refuse_other_trials(run: Run, plan: Plan, done: Iterable[Key]) -> None:
+    """Refuse to count trials that were played again because they fail among all others."""
+    is_again = run.plan.confirm and any(key.trial > run.plan.trials for key in done)
+    if is_again and run.plan.trials != plan.trials:
+        raise BadInput(
+            f"run {run.id!r} has played cases again after {run.plan.trials} trials of each, and cannot "
+            f"go on with {plan.trials}. Resume it with as many, or start a new run."
+        )
+
+
 def _refuse_changes(
     run: Run, plan: Plan, done: Mapping[Key, str], digests: Mapping[str, str]
 ) -> None:
@@ -302,10 +313,18 @@ def _out_of_date(done: Mapping[Key, str], digests: Mapping[str, str]) -> list[st
 def _places(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
     """Where finished trials belong now, without those of cases that are no more, or are others."""
     first = {case_id: number * plan.trials for number, case_id in enumerate(digests)}
+    behind, numbers = len(digests) * plan.trials, {c: n for n, c in enumerate(digests)}
+
+    def place(key: Key) -> int:
+        again = key.trial - plan.trials
+        if again <= 0:
+            return first[key.case_id] + key.trial - 1
+        return behind + numbers[key.case_id] * plan.confirm + again - 1
+
     return {
-        key: first[key.case_id] + key.trial - 1
+        key: place(key)
         for key, digest in done.items()
-        if digests.get(key.case_id) == digest and key.trial <= plan.trials
+        if digests.get(key.case_id) == digest and key.trial <= plan.trials + plan.confirm
     }
 
 

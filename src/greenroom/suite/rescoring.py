@@ -130,14 +130,17 @@ class _Rescoring:
     async def rescored(self, concurrency: int) -> Rescored:
         """The report, and what flipped in it."""
         at, begun = time(), perf_counter()
-        waiting = iter(enumerate(self.report.results))
+        before = [*self.report.results, *self.report.confirmed]
+        waiting = iter(enumerate(before))
         with vigil():
             workers = [self._work(waiting) for _ in range(max(1, concurrency))]
             await asyncio.gather(*workers)
-        results = [self.done[place] for place in sorted(self.done)]
+        found = [self.done[place] for place in sorted(self.done)]
+        results = found[: len(self.report.results)]
         report = replace(
             self.report,
             results=results,
+            confirmed=tuple(found[len(results) :]),
             seconds=perf_counter() - begun,
             notes=[*self.report.notes, *self._told()],
             id=new_report_id(),

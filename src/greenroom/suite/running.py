@@ -26,6 +26,7 @@ from greenroom.suite.outlet import Outlet
 from greenroom.suite.playing import Settings, play_case
 from greenroom.suite.plays import Play, Take
 from greenroom.suite.recording import Recorder
+from greenroom.suite.suspects import Suspects
 from greenroom.world.threads import Expired
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Running:
     """Who plays in other processes; without one, this process plays."""
     adaptive: Adaptive | None = None
     """Who says which trials are worth their price; without one, all are."""
+    suspects: Suspects | None = None
+    """Who says which cases are played again because they passed in a baseline; without one, none is."""
     outlet: Outlet | None = None
     """Who takes the results one by one; without one, they are kept for the report."""
     done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
@@ -68,7 +71,7 @@ class Running:
     def _take(self, position: int, result: CaseResult) -> None:
         if self.outlet is not None:
             self.outlet.put(result)
-        if self.outlet is None or self.adaptive is not None:
+        if self.outlet is None or self.adaptive is not None or self.suspects is not None:
             self.done[position] = result
 
     async def report(self) -> Report:
@@ -80,7 +83,10 @@ class Running:
             self.recorder.freeze()
             await self._put_away(begun, is_whole=False)
             raise
-        results = [self.done[position] for position in sorted(self.done)]
+        places = sorted(self.done)
+        again = [place for place in places if self.suspects and self.suspects.is_again(place)]
+        results = [self.done[place] for place in places[: len(places) - len(again)]]
+        confirmed = [self.done[place] for place in again]
         self.notes += [*_unseen(results), *refused(before), *self.settings.hooks.notes]
         if self.pool is not None:
             self.notes += [note for note in self.pool.notes if note not in self.notes]
@@ -88,7 +94,8 @@ class Running:
             self.notes += self.settings.budget.notes
         is_whole = not (self.undone or self.recorder.failure)
         self.notes += await self._put_away(begun, is_whole=is_whole)
-        return self.settings.hooks.run_completed(self._report(results, at, begun))
+        report = replace(self._report(results, at, begun), confirmed=tuple(confirmed))
+        return self.settings.hooks.run_completed(report)
 
     def _report(self, results: Sequence[CaseResult], at: float, begun: float) -> Report:
         return Report(
@@ -99,6 +106,8 @@ class Running:
             id=self.recorder.run_id or new_report_id(),
             evalset_id=self.evalset.id,
             at=at,
+            adaptive=self.adaptive is not None,
+            against=None if self.suspects is None else self.suspects.baseline.id,
         )
 
     async def _put_away(self, begun: float, *, is_whole: bool) -> list[str]:
@@ -112,7 +121,7 @@ class Running:
         due = list(filterfalse(self.recorder.is_done, plays))
         self.undone = 0 if self.adaptive else len(due)
         # Thousands of earlier results take their time; who does not depend on them need not wait.
-        is_first = bool(self.adaptive or self.settings.budget)
+        is_first = bool(self.adaptive or self.settings.budget or self.suspects)
         self.cancel.listen(self._cut)
         try:
             with Collecting(), vigil(self.cancel):
@@ -120,6 +129,10 @@ class Running:
                     self._take_earlier(plays)
                 async with self._company(due):
                     await (self._by_rounds(self.adaptive) if self.adaptive else self._work_off(due))
+                    if due and self.suspects is not None:
+                        await self._confirm(self.suspects)
+                if not due and self.suspects is not None:
+                    await self._confirm_later(self.suspects)
                 if not is_first:
                     self._take_earlier(plays)
                 await self.recorder.flush()
@@ -145,7 +158,8 @@ class Running:
         for key, result in self.recorder.earlier():
             # Most runs have no earlier results, and need no places.
             places = places or {Key(play.case.id, play.trial): play for play in plays}
-            play = places[key]
+            is_again = self.suspects is not None and key.trial > self.evalset.trials
+            play = self.suspects.place_of(key) if self.suspects and is_again else places[key]
             if self.settings.budget is not None:
                 self.settings.budget.learn(result, cost_so_far(result))
             self._take(play.position, replace(result, asked=play.case))
@@ -162,6 +176,28 @@ class Running:
         if self._stopped():
             self.undone += len(adaptive.due())  # there is more to do, should the run go on
         self.notes.append(str(adaptive.spending))
+
+    async def _confirm(self, suspects: Suspects) -> None:
+        """Play cases again that passed in the baseline and fail now, until it can be told."""
+        await self.recorder.flush()
+        if self.undone:
+            return  # whoever is a suspect can only be told when every case was played
+        suspects.begin([self.done[n] for n in sorted(self.done) if not suspects.is_again(n)])
+        while not self._stopped() and (due := suspects.due()):
+            fresh = [play for play in due if not self.recorder.is_done(play)]
+            self.undone += len(fresh)
+            await self._work_off(fresh)
+            await self.recorder.flush()
+            for play in due:
+                suspects.take(self.done[play.position])
+        if self._stopped():
+            self.undone += len(suspects.due())  # there is more to do, should the run go on
+
+    async def _confirm_later(self, suspects: Suspects) -> None:
+        """The same for a run that was cut after every case had been played."""
+        suspects.begin([self.done[n] for n in sorted(self.done) if not suspects.is_again(n)])
+        async with self._company(suspects.due()):
+            await self._confirm(suspects)
 
     async def _work_off(self, due: Sequence[Play]) -> None:
         width = max(1, min(self.settings.concurrency, len(due)))

@@ -1,0 +1,76 @@
+"""Whether a trial that failed would fail again: nothing in it was left to chance.
+
+Where there is doubt it is left to chance; then playing the case again settles it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from greenroom.backends.native import NativeBackend
+from greenroom.cases.case import Case
+from greenroom.cases.parts import Metric
+from greenroom.cases.scores import Score
+from greenroom.cases.users import Lines
+from greenroom.ledger.events import RunStarted
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, is_object
+from greenroom.metrics import as_metric
+from greenroom.metrics.scoring import only_compares
+from greenroom.models.scripted import SCRIPT
+from greenroom.results.result import CaseResult
+
+_FIXED_SOURCES = ("mock", "replayed")
+_FIXED_NODES = ("agent", "sequence")
+"""Nodes without code of an author's: steps, routes and loops may throw dice, branches may race."""
+_FIXED_METRICS = tuple(
+    f"greenroom.metrics.{room}" for room in ("response", "likeness", "structured", "vocabulary")
+)
+"""What only looks at texts. Times, costs and an author's code may come out otherwise the next time."""
+
+
+def would_fail_again(
+    result: CaseResult, agent: object, case: Case, ledger: Ledger, metrics: Iterable[Metric]
+) -> bool:
+    """Whether this trial failed for a reason that is the same each time it is played."""
+    if result.status != "failed" or not isinstance(agent, NativeBackend) or case.agent is not None:
+        return False
+    has_plain_user = case.bridge is None and (case.user is None or isinstance(case.user, Lines))
+    has_plain_mocks = not any(callable(mock) for mock in case.mocks.values())
+    return (
+        has_plain_user
+        and has_plain_mocks
+        and not case.allow_tools
+        and _went_by_the_script(ledger)
+        and _fell_short_for_good(result, case, metrics)
+    )
+
+
+def _went_by_the_script(ledger: Ledger) -> bool:
+    """Whether every model was scripted or replayed, every tool mocked, and no code in between."""
+    first = ledger.first
+    if not isinstance(first, RunStarted) or first.opaque or not _is_plain(first.agent):
+        return False
+    trails = ledger.trails.values()
+    replies = [reply for trail in trails for reply in trail.replied]
+    results = [found for trail in trails for found in trail.results.values()]
+    return all(r.prices == SCRIPT or r.source in _FIXED_SOURCES for r in replies) and all(
+        found.source in _FIXED_SOURCES for found in results
+    )
+
+
+def _is_plain(graph: Json) -> bool:
+    """Whether the agent's graph holds agents only, one after another."""
+    if not is_object(graph) or graph.get("kind") not in _FIXED_NODES:
+        return False
+    parts = graph.get("parts", {})
+    return is_object(parts) and all(map(_is_plain, parts.values()))
+
+
+def _fell_short_for_good(result: CaseResult, case: Case, metrics: Iterable[Metric]) -> bool:
+    """Whether one of the metrics that did not pass looks at texts only."""
+    known = {metric.name: metric for metric in (*metrics, *map(as_metric, case.metrics))}
+    missed = [n for n, o in result.scores.items() if isinstance(o, Score) and not o.passed]
+    if any(type(known[n]).__module__ in _FIXED_METRICS for n in missed if n in known):
+        return True
+    own = [name for name in missed if name not in known and name.startswith("expected_")]
+    return bool(own) and only_compares(replace(case, metrics=()), ())

@@ -1,0 +1,100 @@
+"""Cases that fail though they passed in the baseline: which trials of them are due once more.
+
+What is due follows from the results alone, so a run that was cut asks for the same trials again.
+"""
+
+from collections.abc import Sequence
+
+from greenroom.cases.evalset import EvalSet
+from greenroom.errors import BadInput
+from greenroom.ledger.redaction import clean_ids, redactor
+from greenroom.results.changes import confirming, end_of, paired
+from greenroom.results.confirming import MOST, Confirming
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult
+from greenroom.store.runs import Key
+from greenroom.suite.options import Options
+from greenroom.suite.plays import Play
+
+
+class Suspects:
+    """Who is played again, round by round, at most `most` times each.
+
+    When every case has been played, hand all results to `begin()`. Then ask `due()`, play all of it,
+    hand every result to `take()`, and ask again until nothing is due.
+    """
+
+    def __init__(self, baseline: Report, evalset: EvalSet, most: int, *, adaptive: bool) -> None:
+        self.baseline, self.most = baseline, most
+        self._trials, self._adaptive = evalset.trials, adaptive
+        self._cases = {case.id: (number, case) for number, case in enumerate(evalset)}
+        self._first = len(self._cases) * evalset.trials
+        """The place behind the last trial of the set."""
+        self._own: dict[str, str] = {}
+        self._found: Confirming | None = None
+        self._played = dict.fromkeys(self._cases, 0)
+        self._cut = False
+
+    def is_again(self, position: int) -> bool:
+        """Whether this is the place of a trial that was played again."""
+        return position >= self._first
+
+    def begin(self, results: Sequence[CaseResult]) -> None:
+        """See who is a suspect, once every case was played."""
+        report = Report(results, adaptive=self._adaptive)
+        clean = clean_ids(report.by_case(), redactor())
+        self._own = {name: case_id for case_id, name in clean.items()}
+        self._found = confirming(paired(self.baseline, report).values(), self.most)
+
+    def due(self) -> list[Play]:
+        """The trials to play next, in the order of the cases; none when all is said."""
+        if self._found is None or self._cut:
+            return []
+        ids = [self._own[name] for name in self._found.due()]
+        return [self._play(case_id, self._played[case_id] + 1) for case_id in ids]
+
+    def take(self, result: CaseResult) -> None:
+        """Learn how a trial that was due has ended. One that was not played at all ends it."""
+        if self._found is None or (result.status == "skipped" and result.error is None):
+            self._cut = True
+            return
+        self._played[result.case_id] += 1
+        name = next(name for name, own in self._own.items() if own == result.case_id)
+        self._found.take(name, end_of(result))
+
+    def place_of(self, key: Key) -> Play:
+        """The play of a trial that an earlier process finished."""
+        return self._play(key.case_id, key.trial - self._trials)
+
+    def _play(self, case_id: str, number: int) -> Play:
+        place, case = self._cases[case_id]
+        position = self._first + place * self.most + number - 1
+        return Play(position, case, self._trials + number)
+
+
+def suspects_for(evalset: EvalSet, options: Options, *, fail_fast: bool) -> Suspects | None:
+    """Who is played again against the baseline, if anybody is; a baseline of other cases is refused."""
+    given = options.get("baseline")
+    most = options.get("confirm")
+    if given is None:
+        if most:
+            raise BadInput("confirm= is for baseline=: without one there are no suspects.")
+        return None
+    baseline = given if isinstance(given, Report) else Report.pooled(given)
+    _check_shared(baseline, evalset)
+    # A run that stops at the first failure never comes to playing cases again.
+    most = 0 if fail_fast else MOST if most is None else most
+    if not most:
+        return None
+    return Suspects(baseline, evalset, most, adaptive=options.get("trials") == "auto")
+
+
+def _check_shared(baseline: Report, evalset: EvalSet) -> None:
+    hand = redactor()
+    then = set(clean_ids(baseline.by_case(), hand).values())
+    if then.isdisjoint(clean_ids(evalset.ids, hand).values()):
+        name = baseline.name or baseline.id or "the baseline"
+        raise BadInput(
+            f"no case of {evalset.name or evalset.id or 'this set'!r} is in {name!r}, so nothing could "
+            f"be compared. Give a report of the same cases, or leave the baseline out."
+        )
