@@ -11,6 +11,7 @@ from pathlib import Path
 
 from greenroom import Agent, Case, EvalSet, Expect, Report, Scripted, rehearse
 from greenroom.reports.reporters import write_reports
+from greenroom.results import Gate
 
 REPORTS = Path("reports")
 BASELINE = REPORTS / "baseline.json"
@@ -27,22 +28,14 @@ cases = EvalSet(
 )
 
 
-def gate(report: Report, baseline: Report | None) -> int:
-    """The exit code: 2 if something broke, 1 if it is not good enough or got worse, else 0."""
-    if report.errors:
-        return 2
-    if (report.summary.pass_rate or 0.0) < MIN_PASS_RATE:
-        return 1
-    return 1 if baseline is not None and report.compare(baseline).regressed else 0
-
-
 if __name__ == "__main__":
-    report = rehearse(agent, cases)
     baseline = Report.load(BASELINE) if BASELINE.exists() else None
+    report = rehearse(agent, cases, baseline=baseline)
     for path in write_reports(report, ["json", "junit", "markdown"], REPORTS, baseline=baseline):
         print("wrote", path.as_posix())
-    code = gate(report, baseline)
-    if code == 0:
+    decision = Gate(min_pass_rate=MIN_PASS_RATE).decide(report, baseline)
+    code = decision.exit_code
+    if decision.passed:
         report.save(BASELINE)
     print(report.summary.passed, "of", len(report), "trials passed, exit code", code)
     sys.exit(code)

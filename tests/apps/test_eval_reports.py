@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from greenroom import EvalSet, Report
+from greenroom.results import CaseResult, Status
 from greenroom.store import Store
 
 CASES = """
@@ -155,11 +156,12 @@ def test_a_case_that_got_worse_than_the_baseline_closes_the_gate(author, greenro
     assert greenroom(*words).exit_code == 0
     result = greenroom(*words, "--baseline", "old.json")
     assert result.exit_code == 1
-    assert "regressed  good" in result.stdout
-    assert "worse than the baseline: good" in result.stderr
+    assert "Against old.json (2 cases, 1 trial there, 1 here):" in result.stdout
+    assert "  regressed   good  " in result.stdout
+    assert "greenroom: 1 case regressed: good" in result.stderr
     compared = greenroom("eval", "compare", "new.json", "--baseline", "old.json", "-o", "diff.json")
     assert compared.exit_code == 1
-    assert "regressed  good" in compared.stdout
+    assert "  regressed   good  " in compared.stdout
     assert json.loads(Path("diff.json").read_text())["cases"]
 
 
@@ -171,6 +173,78 @@ def test_a_case_that_asks_for_something_else_is_not_called_worse(author, greenro
     result = greenroom(*words, "--baseline", "old.json")
     assert result.exit_code == 0, result.output
     assert "1 changed" in result.stdout
+
+
+def report_file(name: str, cases: int, status: Status, trials: int = 1, prefix: str = "c") -> str:
+    results = [
+        CaseResult(case_id=f"{prefix}{n}", status=status, trial=trial)
+        for n in range(cases)
+        for trial in range(1, trials + 1)
+    ]
+    return str(Report(results, id=name).save(f"{name}.json"))
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_comparing_ends_with_a_code_for_each_end(shop, greenroom, trials):
+    main = report_file("main", 50, "passed", trials)
+    collapsed = report_file("collapsed", 50, "failed", trials)
+    broken, other = report_file("broken", 50, "error"), report_file("other", 50, "passed", 1, "x")
+    nothing = report_file("nothing", 50, "skipped")
+    for report, code, told in (
+        (collapsed, 1, "the pass rate fell from 100 % to 0 %"),
+        (broken, 2, "50 cases ended in an error"),
+        (other, 3, "no case is shared with the baseline"),
+        (nothing, 3, "no case was evaluated on both sides: 50 not evaluated"),
+        (main, 0, ""),
+    ):
+        result = greenroom("eval", "compare", report, "--baseline", main)
+        assert result.exit_code == code, result.output
+        assert told in result.stderr
+    assert (
+        greenroom("eval", "compare", broken, "--baseline", main, "--max-errors", "50").exit_code
+        == 2
+    )
+    both = greenroom("eval", "compare", collapsed, other, "--baseline", main)
+    assert both.exit_code == 3
+    assert "collapsed.json: the pass rate fell" in both.stderr
+
+
+def test_one_flip_of_fifty_is_no_regression_unless_doubt_is_to_fail(shop, greenroom):
+    main = report_file("main", 50, "passed")
+    flipped = [
+        CaseResult(case_id=f"c{n}", status="failed" if n == 31 else "passed") for n in range(49)
+    ]
+    Report(flipped, id="now").save("now.json")
+    words = ["eval", "compare", "now.json", "--baseline", main]
+    result = greenroom(*words)
+    assert result.exit_code == 0, result.output
+    assert "flipped     c31  passed before, failed now (1 trial each)" in result.stdout
+    assert "1 flip is no proof. eval run --baseline plays flipped cases again." in result.stdout
+    assert "49 of 50 cases compare: 1 removed" in result.stdout
+    assert greenroom(*words, "--fail-on", "unclear").exit_code == 1
+    assert greenroom(*words, "--fail-on", "removed").exit_code == 1
+    markdown = greenroom(*words, "-f", "markdown", "-o", "diff.md").stdout
+    assert markdown.startswith("### ⚠️ Not decided: 1 flip\n")
+    assert Path("diff.md").read_text().startswith("### ⚠️")
+
+
+def test_a_set_that_shares_no_case_with_the_baseline_is_not_played(author, greenroom):
+    author(CASES)
+    other = report_file("other", 3, "passed", 1, "x")
+    result = greenroom("eval", "run", "shop.py", "--baseline", other, "-f", "json=now.json")
+    assert result.exit_code == 3
+    assert "so nothing could be compared" in result.stderr
+    assert not Path("now.json").exists()
+
+
+def test_beside_a_baseline_no_minimum_is_asked_unless_it_is_given(author, greenroom):
+    author(CASES)
+    greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")
+    words = ["eval", "run", "shop.py", "--baseline", "old.json"]
+    assert greenroom("eval", "run", "shop.py").exit_code == 1
+    assert greenroom(*words).exit_code == 0
+    assert greenroom(*words, "--baseline", "old.json").exit_code == 0
+    assert greenroom(*words, "--min-pass-rate", "0.9").exit_code == 1
 
 
 def test_a_report_compared_with_itself_is_unchanged(shop, greenroom):

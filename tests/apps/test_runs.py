@@ -333,7 +333,8 @@ def test_what_fails_is_what_was_named(greenroom, shop, played):
     run = ["eval", "run", "shop.py:worse", "cases.json", "--min-pass-rate", "0", "--baseline", good]
     assert greenroom(*run).exit_code == 1
     assert greenroom(*run, "--fail-on", "regression").exit_code == 1
-    assert greenroom(*run, "--fail-on", "skipped").exit_code == 0
+    assert greenroom(*run, "--fail-on", "skipped").exit_code == 1
+    assert greenroom(*run[:-2]).exit_code == 0
 
 
 def test_a_minimum_that_trials_leave_open_is_not_reached(greenroom, shop):
@@ -495,11 +496,11 @@ def test_runs_are_compared_with_each_other_and_with_files(greenroom, shop, playe
     good = played("-f", "json=good.json")
     bad = played(agent="shop.py:worse")
     assert greenroom("eval", "compare", good, "good.json").exit_code == 0
-    result = greenroom("eval", "compare", bad, "--baseline", good)
+    result = greenroom("eval", "compare", bad, "--baseline", good, "--fail-on", "unclear")
     assert result.exit_code == 1
-    assert f"worse than {good}: {bad}" in result.stderr
+    assert "2 flips not decided: a, b" in result.stderr
     found = json.loads(greenroom("eval", "compare", "good.json", bad, "--json").stdout)
-    assert found["counts"]["regressed"] == 2
+    assert found["counts"]["flipped"] == 2
     unknown = greenroom("eval", "compare", good, "20")
     assert unknown.exit_code == 3
 
@@ -509,7 +510,7 @@ def test_cases_that_a_run_did_not_get_to_are_not_called_removed(greenroom, shop,
     result = greenroom("eval", "compare", whole, part)
     assert result.exit_code == 0, result.output
     assert "removed" not in result.stdout
-    assert "unclear    c  not played now: the run is not finished" in result.stdout
+    assert "unclear     c  not played now: the run is not finished" in result.stdout
     assert "note on the report: the run is not finished: 2 of 3 trials are done" in result.stdout
     turned = greenroom("eval", "compare", part, whole).stdout
     assert "added" not in turned

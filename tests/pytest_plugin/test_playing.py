@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from greenroom.results import Report
-from pytest_plugin.conftest import BAD, BROKEN, GOOD, Project, said
+from pytest_plugin.conftest import AGENT, BAD, BROKEN, GOOD, Project, said
 
 CUT = """
 - id: cut
@@ -304,6 +304,37 @@ def test_the_gate_may_stand_in_the_projects_file(project: Project) -> None:
     project.cases(GOOD, BAD)
     assert project.run().ret == pytest.ExitCode.OK
     assert project.run("--greenroom-min-pass-rate=0.6").ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("where", ["ini", "section", "option"])
+def test_a_baseline_asks_that_nothing_gets_worse_in_place_of_a_minimum(
+    project: Project, where: str
+) -> None:
+    project.cases(GOOD, BAD)
+    project.run("--greenroom-report=main.json")
+    words = ["--greenroom-baseline=main.json"] if where == "option" else []
+    project.settings(
+        'baseline = "main.json"' if where == "section" else "",
+        'greenroom_baseline = "main.json"' if where == "ini" else "",
+    )
+    result = project.run(*words)
+    assert result.ret == pytest.ExitCode.OK, said(result)
+    assert "gate: held" in said(result)
+    project.write("agent.py", AGENT.replace("Your money is on its way.", "No."))
+    worse = project.run(*words)
+    assert worse.ret == pytest.ExitCode.TESTS_FAILED
+    assert "gate: 1 case regressed: refund.eval.yaml::good" in said(worse)
+
+
+def test_a_baseline_that_cannot_be_read_or_shares_no_case_opens_no_gate(project: Project) -> None:
+    project.cases(GOOD)
+    missing = project.run("--greenroom-baseline=main.json")
+    assert missing.ret == pytest.ExitCode.TESTS_FAILED
+    assert "gate: File not found" in said(missing)
+    Report([], id="other").save(project.path / "main.json")
+    other = project.run("--greenroom-baseline=main.json")
+    assert other.ret == pytest.ExitCode.TESTS_FAILED
+    assert "gate: no case is shared with the baseline" in said(other)
 
 
 def test_the_gate_excuses_no_other_failure(project: Project) -> None:

@@ -3,62 +3,93 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out, telling
+from greenroom.apps.cli.exits import Stopped, aside, put_out, telling
+from greenroom.apps.cli.filing import baseline as pooled
 from greenroom.apps.cli.filing import earlier
+from greenroom.reports.markdown import render_comparison
 from greenroom.reports.terminal import Terminal, styled
+from greenroom.results import Gate, Report
 from greenroom.results.comparison import Comparison, compare
+
+Format = Literal["text", "markdown", "json"]
+Compared = dict[str, Comparison]
+"""Each report by the name under which it was given."""
 
 
 def compare_reports(
     reports: Sequence[str],
-    baseline: str,
-    threshold: float,
+    baselines: Sequence[str],
+    gate: Gate,
+    shown_as: Format,
     output: str,
     store: str,
-    as_json: bool,
 ) -> int:
-    """Compare every report or run with the baseline, or with the first of them."""
+    """Compare every report or run with the baseline, or with the first of them; the exit code."""
     with telling(verbose=False):
-        base, others = (baseline, list(reports)) if baseline else (reports[0], list(reports[1:]))
-        if not others:
+        base, others = (baselines, reports) if baselines else (reports[:1], reports[1:])
+        before = pooled(base, store)
+        if not others or before is None:
             raise click.UsageError(
                 "there is nothing to compare; give a second report or --baseline."
             )
-        before = earlier(base, store)
-        found = {name: compare(before, earlier(name, store), threshold) for name in others}
-        _show(base, found, as_json)
+        current = {name: earlier(name, store) for name in others}
+        options: dict[str, Any] = {"tags": gate.tags, "metrics": gate.metrics}
+        found = {
+            name: compare(before, report, gate.threshold, **options)
+            for name, report in current.items()
+        }
+        _show(found, shown_as)
         if output:
             aside(f"wrote {_saved(found, Path(output))}")
-    worse = [name for name, one in found.items() if one.regressed]
-    if worse:
-        raise Stopped(f"worse than {base}: {', '.join(worse)}", GATE_MISSED)
-    return PASSED
+        return _decided(gate, before, current)
 
 
-def _show(base: str, found: dict[str, Comparison], as_json: bool) -> None:
-    if as_json:
+def _decided(gate: Gate, before: Report, current: dict[str, Report]) -> int:
+    """Raise if the gate stays shut for one of them; the gravest is the exit code."""
+    told: list[str] = []
+    code = 0
+    for name, report in current.items():
+        decision = gate.decide(report, before)
+        whose = f"{name}: " if len(current) > 1 else ""
+        told += [f"{whose}{missed.why}" for missed in decision.missed]
+        code = max(code, decision.exit_code)
+    if told:
+        raise Stopped("\n".join(told), code)
+    return code
+
+
+def _show(found: Compared, shown_as: Format) -> None:
+    if shown_as == "json":
         put_out(json.dumps(_data(found), indent=2))
+        return
+    if shown_as == "markdown":
+        put_out(_markdown(found))
         return
     terminal = Terminal()
     for name, comparison in found.items():
-        terminal.say(styled(name, "bold"), " beside ", styled(base, "bold"))
+        if len(found) > 1:
+            terminal.say(styled(name, "bold"))
         terminal.say(str(comparison))
 
 
-def _data(found: dict[str, Comparison]) -> Any:
+def _markdown(found: Compared) -> str:
+    pages = [render_comparison(comparison) for comparison in found.values()]
+    return "\n".join(pages)
+
+
+def _data(found: Compared) -> Any:
     """One comparison as it is; several by the name of their report."""
     data = {name: one.data() for name, one in found.items()}
     return next(iter(data.values())) if len(data) == 1 else data
 
 
-def _saved(found: dict[str, Comparison], path: Path) -> Path:
-    if len(found) == 1:
-        return next(iter(found.values())).save(path)
-    from greenroom.cases.files.saving import save_text
+def _saved(found: Compared, path: Path) -> Path:
+    from greenroom.results.writing import write_whole
 
-    save_text(json.dumps(_data(found), indent=2) + "\n", path)
-    return path
+    if path.suffix == ".md":
+        return write_whole(_markdown(found), path, "the comparison")
+    return write_whole(json.dumps(_data(found), indent=2) + "\n", path, "the comparison")

@@ -5,13 +5,12 @@ from functools import partial
 from typing import Any
 
 from greenroom.apps.cli import filing
-from greenroom.apps.cli.exits import BAD_INPUT, GATE_MISSED, PASSED, RUN_ERRORS, Stopped, put_out
+from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out
 from greenroom.apps.cli.orders import Chosen, Order
 from greenroom.errors import BadInput
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
-from greenroom.results.comparison import compare
 from greenroom.results.gate import Decision, Missed
 from greenroom.results.text import number_of
 from greenroom.suite.adaptive import spending
@@ -64,7 +63,7 @@ def show_together(order: Order, reports: Reports, baseline: Report | None) -> No
         terminal.print(variants_table(reports))
     if baseline is not None:
         terminal.print()
-        terminal.say(str(compare(baseline, reports[order.agent])))
+        terminal.say(str(order.compared(baseline, reports[order.agent])))
 
 
 def _json(order: Order, reports: Reports) -> str:
@@ -97,9 +96,7 @@ def decide(
         decision = _with_doubt(decision, order, cases, report)
         whose = f"{agent}: " if len(reports) > 1 else ""
         told += [f"{whose}{missed.why}" for missed in decision.missed]
-        code = max(
-            code, RUN_ERRORS if decision.broke else PASSED if decision.passed else GATE_MISSED
-        )
+        code = max(code, decision.exit_code)
     if told:
         raise Stopped("\n".join(told), code)
 
@@ -111,7 +108,7 @@ def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report)
     """
     if order.trials != "auto" or {"errors", "pass_rate"} & {m.kind for m in decision.missed}:
         return decision
-    found = spending(cases.evalset.cases, order.min_pass_rate, report)
+    found = spending(cases.evalset.cases, order.minimum, report)
     if found.verdict == "passes":
         return decision
     doubt = Missed("pass_rate", f"--trials auto did not show that the minimum is reached: {found}")

@@ -115,29 +115,53 @@ _kept_where = options.together(
 """The options of `run` that say where it is written down, and how it goes on."""
 
 
+_against = options.together(
+    click.option(
+        "--gate-tag",
+        "gate_tags",
+        multiple=True,
+        metavar="TAG",
+        help="Ask about the cases with this tag as about all cases; may be repeated.",
+    ),
+    click.option(
+        "--threshold",
+        type=click.FloatRange(0, 1),
+        default=0.05,
+        show_default=True,
+        metavar="FLOAT",
+        help="By how much the mean of a metric must fall to have got worse.",
+    ),
+)
+"""The options that say what counts as worse than a baseline."""
+
+
 _gate = options.together(
+    _against,
+    click.option(
+        "--confirm",
+        callback=options.confirm,
+        metavar="N|off",
+        help="With --baseline: play cases that fail though they passed in it up to N more times, "
+        "to tell a change from chance. Usually 30.",
+    ),
     click.option(
         "--baseline",
+        "baselines",
+        multiple=True,
         type=FILE,
-        default="",
         metavar="REPORT",
-        help="Compare with this earlier report, or run; what got worse is exit code 1.",
+        help="Compare with this earlier report, or run; what got significantly worse is exit code "
+        "1. No minimum is asked then unless --min-pass-rate is given. Several count together.",
     ),
     click.option(
         "--fail-on",
         multiple=True,
-        type=click.Choice(["regression", "skipped"]),
-        help="What else is exit code 1: a case worse than in the baseline, as is usual, or one "
-        "that was skipped; may be repeated.",
+        type=click.Choice(["regression", "unclear", "removed", "skipped"]),
+        help="What else is exit code 1, beside what got significantly worse than in the baseline: "
+        "what may have got worse, a case that only the baseline has, one that was skipped. May be "
+        "repeated.",
     ),
-    click.option(
-        "--max-errors",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="How many cases may end in an error, unmeasured ones among them, before exit code 2.",
-    ),
+    options.max_errors,
     click.option(
         "--confident",
         is_flag=True,
@@ -147,10 +171,10 @@ _gate = options.together(
     click.option(
         "--min-pass-rate",
         type=click.FloatRange(0, 1),
-        default=1.0,
-        show_default=True,
+        default=None,
         metavar="FLOAT",
-        help="The share of evaluated cases that must pass, from 0 to 1.",
+        help="The share of evaluated cases that must pass, from 0 to 1. Usually 1, and none beside "
+        "a --baseline.",
     ),
 )
 """The options of `run` that say what suffices."""
@@ -218,6 +242,9 @@ def eval_run(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
 def _check_together(given: dict[str, Any]) -> None:
     """Refuse options that only mean something beside others."""
     has_resume = given["resume"] is not None
+    has_baseline = bool(given["baselines"])
+    against = [name for name in given["fail_on"] if name != "skipped"]
+    has_minimum = given["min_pass_rate"] is not None and given["min_pass_rate"] < 1
     for wrong, why in (
         (given["no_store"] and given["store"], "--store and --no-store contradict each other"),
         (has_resume and given["no_store"], "--resume needs a store; leave --no-store out"),
@@ -226,17 +253,16 @@ def _check_together(given: dict[str, Any]) -> None:
         (given["retry_errors"] and not has_resume, "--retry-errors is for --resume"),
         (given["unknown_prices"] and not given["budget"], "--unknown-prices is for --budget"),
         (
-            given["trials"] == "auto" and given["min_pass_rate"] == 1,
+            given["trials"] == "auto" and not has_minimum,
             "--trials auto needs a --min-pass-rate below 1: no number shows that a case always passes",
         ),
         (
-            given["confident"] and given["min_pass_rate"] == 1,
+            given["confident"] and not has_minimum,
             "--confident needs a --min-pass-rate below 1: no number shows that a case always passes",
         ),
-        (
-            "regression" in given["fail_on"] and not given["baseline"],
-            "--fail-on regression needs a --baseline",
-        ),
+        (against and not has_baseline, f"--fail-on {''.join(against[:1])} needs a --baseline"),
+        (given["confirm"] is not None and not has_baseline, "--confirm needs a --baseline"),
+        (given["gate_tags"] and not has_baseline, "--gate-tag needs a --baseline"),
     ):
         if wrong:
             raise click.UsageError(f"{why}.")
@@ -291,27 +317,59 @@ def eval_watch(max_concurrency: int | None, parallel: bool, **given: Any) -> int
     ),
 )
 @click.argument("reports", nargs=-1, required=True, type=FILE)
-@click.option("--baseline", type=FILE, default="", metavar="REPORT", help="What to compare with.")
 @click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    default=0.05,
-    show_default=True,
-    metavar="FLOAT",
-    help="By how much a score must fall to have got worse.",
+    "--baseline",
+    "baselines",
+    multiple=True,
+    type=FILE,
+    metavar="REPORT",
+    help="What to compare with; several count together.",
 )
-@options.output(help="Also write the comparison to this JSON file.")
+@_against
+@options.max_errors
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice(["regression", "unclear", "removed", "skipped"]),
+    help="What else is exit code 1, beside what got significantly worse: what may have got worse, a "
+    "case that only the baseline has, one that was skipped. May be repeated.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "shown_as",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="How the comparison is printed.",
+)
+@options.output(
+    help="Also write the comparison to this file: Markdown if it ends in .md, else JSON."
+)
 @options.store
 @options.as_json
-def eval_compare(**given: Any) -> int:
+def eval_compare(
+    threshold: float,
+    gate_tags: tuple[str, ...],
+    max_errors: int,
+    fail_on: tuple[str, ...],
+    as_json: bool,
+    **given: Any,
+) -> int:
     """Compare REPORTS with a baseline.
 
     Each of them is a file written by `eval run -f json`, or a run: `runs list` shows their ids.
-    Without --baseline the first report is it. Exit code 1 if a case got worse.
+    Without --baseline the first report is it. Exit code 1 if the pass rate, the mean of a metric or
+    a case got significantly worse, 2 if cases ended in errors, 3 if nothing can be compared.
     """
     from greenroom.apps.cli.comparing import compare_reports
+    from greenroom.results import Gate
 
-    return compare_reports(**given)
+    gate: Any = {"threshold": threshold, "tags": gate_tags, "max_errors": max_errors}
+    gate["fail_on"] = ("regression", *fail_on)
+    if as_json:
+        given["shown_as"] = "json"
+    return compare_reports(gate=Gate(**gate), **given)
 
 
 @eval_group.command(

@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import time
+from typing import Any
 
 from greenroom.apps.cli import filing
 from greenroom.apps.cli.concluding import decide, left_behind, show_together
@@ -26,7 +27,7 @@ def run(order: Order) -> int:
         plan = order.plan()
         if order.save_failures:
             filing.check_reachable(Path(order.save_failures))
-        baseline = filing.earlier(order.baseline, order.store) if order.baseline else None
+        baseline = filing.baseline(order.baselines, order.store)
         cases = chosen(order, order.aside)
         if order.suggest_mocks:
             return _suggest_mocks(order, cases)
@@ -83,7 +84,7 @@ class _Rehearsal:
 
     def _played(self, agent: str) -> Report | None:
         order = self._order
-        watching = Watching(self._terminal, self._total, shown=order.talks)
+        watching = Watching(self._terminal, self._total, trials=self._trials, shown=order.talks)
 
         def overdue(code: int) -> None:
             # Nobody knows what the main thread holds; what is told here is the last of it.
@@ -108,6 +109,7 @@ class _Rehearsal:
                 budget=budget,
                 workers=order.hands(agent),
                 **self._settings,
+                **self._against(agent),
             )
         except Interrupted as stop:
             self._stop = stop
@@ -119,6 +121,12 @@ class _Rehearsal:
         if order.resume is not None and not watching.done:
             order.aside("nothing was left to play")
         return report
+
+    def _against(self, agent: str) -> dict[str, Any]:
+        """What an agent is compared with: the baseline is that of the first."""
+        if self._baseline is None or agent != self._order.agent:
+            return {}
+        return {"baseline": self._baseline, "confirm": self._order.confirm}
 
     def _farewell(self, agent: str) -> str:
         """How to go on with the run under way, for somebody who does not wait for its report."""
@@ -151,8 +159,12 @@ class _Rehearsal:
 
     @property
     def _total(self) -> int:
+        return len(self._cases) * self._trials
+
+    @property
+    def _trials(self) -> int:
         asked = MAX_TRIALS if self._order.trials == "auto" else self._order.trials
-        return len(self._cases) * (asked or self._cases.evalset.trials)
+        return asked or self._cases.evalset.trials
 
     def _take(self, agent: str, report: Report) -> None:
         """Show what an agent came to."""
@@ -222,10 +234,13 @@ class _Rehearsal:
     def _to_go_on(self, agent: str, kept: Run) -> list[str]:
         """The command that plays the rest, as it must be for anything to be played."""
         left = kept.total - kept.done
-        if left <= 0:
+        is_again = bool(kept.plan.confirm) and kept.status == "interrupted"
+        if left <= 0 and not is_again:
             return []
         order, budget = self._order, self._budgets.get(agent)
         told = f"{left} of {kept.total} trials {'is' if left == 1 else 'are'} left"
+        if left <= 0:
+            told = "cases that fail have to be played again"
         if budget is None or not budget.refusal:
             return [f"{told}; to go on: {order.resumed_by(agent, kept.id)}"]
         if budget.unpriced_refused:

@@ -1,6 +1,7 @@
 """Which report goes to which file, and where an earlier one is found."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from greenroom.apps.cli.exits import aside
@@ -95,3 +96,11 @@ def earlier(given: str, place: str) -> Report:
     if store is None:
         raise NotFound(f"there is no file {given!r}, and no store to look for a run in.")
     return store.report(given)
+
+
+def baseline(given: Sequence[str], place: str) -> Report | None:
+    """The reports to compare with, as one that is called as they were given; None without any."""
+    if not given:
+        return None
+    pooled = Report.pooled([earlier(name, place) for name in given])
+    return replace(pooled, name=", ".join(given))

@@ -20,10 +20,12 @@ def examples(*lines: str) -> str:
 EXIT_CODES = """\b
 Exit codes, the first that applies:
   130, 143  interrupted by Ctrl-C, or by SIGTERM
-  3         bad usage, or an agent, case, file or store that cannot be used
+  3         bad usage, or an agent, case, file or store that cannot be used;
+            no case that can be compared with the baseline
   2         errors in the run: a case broke, or the fence could not hold
   1         the pass rate is below the minimum, or not shown to reach it where
-            --trials auto or --confident asks for that; something got worse
+            --trials auto or --confident asks for that; the pass rate, the mean
+            of a metric or a case is significantly worse than in the baseline
   0         passed
 """
 
@@ -48,6 +50,29 @@ def trials(context: click.Context, parameter: click.Parameter, value: str | None
             f"{value!r} is no number of trials; give 1 or more, or auto.", context, parameter
         )
     return int(value)
+
+
+def confirm(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """How many more trials a suspect may take, `off`, or nothing."""
+    if value is None:
+        return None
+    if value != "off" and not (value.isdecimal() and int(value)):
+        raise click.BadParameter(
+            f"{value!r} is no number of trials; give 1 or more, or off.", context, parameter
+        )
+    return 0 if value == "off" else int(value)
+
+
+def max_errors(command: F) -> F:
+    """How much may break."""
+    return click.option(
+        "--max-errors",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="How many cases may end in an error, unmeasured ones among them, before exit code 2.",
+    )(command)
 
 
 def config(command: F) -> F:

@@ -11,6 +11,7 @@ from greenroom.apps.cli.showing import Showing
 from greenroom.cases import Case, EvalSet
 from greenroom.errors import BadInput
 from greenroom.results import Report
+from greenroom.results.comparison import THRESHOLD, Comparison, compare
 from greenroom.results.gate import FailOn, Gate
 from greenroom.results.text import number_of
 from greenroom.store import Store
@@ -43,11 +44,16 @@ class Order(Showing):
     fail_fast: bool = False
     mocks: str = ""
     allow_tools: Sequence[str] = ()
-    min_pass_rate: float = 1.0
+    min_pass_rate: float | None = None
+    """None: all of them, or as many as in the baseline."""
     confident: bool = False
     max_errors: int = 0
     fail_on: Sequence[FailOn] = ()
-    baseline: str = ""
+    baselines: Sequence[str] = ()
+    confirm: int | None = None
+    """How often suspects are played again at most; 0 for not at all, None for as often as is usual."""
+    threshold: float = THRESHOLD
+    gate_tags: Sequence[str] = ()
     budget: float | None = None
     unknown_prices: UnknownPrices | None = None
     store: str = ""
@@ -81,7 +87,7 @@ class Order(Showing):
             mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
         return {
             "trials": self.trials,
-            "min_pass_rate": self.min_pass_rate,
+            "min_pass_rate": self.minimum,
             "config": self.config or None,
             "mocks": mocks,
             "allow_tools": self.allow_tools,
@@ -103,7 +109,8 @@ class Order(Showing):
         if self.budget is None:
             return None
         budget = Budget(self.budget, self.unknown_prices or "refuse")
-        for number, result in enumerate(result for report in earlier for result in report):
+        paid = (result for report in earlier for result in (*report.results, *report.confirmed))
+        for number, result in enumerate(paid):
             budget.settle(-1 - number, result)
         return budget
 
@@ -113,9 +120,20 @@ class Order(Showing):
         return Gate(
             min_pass_rate=self.min_pass_rate,
             confident=self.confident,
-            fail_on=self.fail_on or ("regression",),
+            fail_on=("regression", *self.fail_on),
             max_errors=self.max_errors,
+            threshold=self.threshold,
+            tags=self.gate_tags,
         )
+
+    @property
+    def minimum(self) -> float:
+        """The pass rate that is asked for where nothing else is."""
+        return 1.0 if self.min_pass_rate is None else self.min_pass_rate
+
+    def compared(self, baseline: Report, report: Report) -> Comparison:
+        """A report beside the baseline, by what this order counts as worse."""
+        return compare(baseline, report, self.threshold, tags=self.gate_tags)
 
     @property
     def keeping(self) -> Store | None:
@@ -175,9 +193,10 @@ class Order(Showing):
         """
         given = "" if self.budget is None else f"{self.budget:.12g}"
         named = {
-            "--min-pass-rate": None if self.min_pass_rate == 1 else f"{self.min_pass_rate:.12g}",
+            "--min-pass-rate": _number(self.min_pass_rate),
             "--max-errors": self.max_errors,
-            "--baseline": self.baseline,
+            "--confirm": "off" if self.confirm == 0 else self.confirm,
+            "--threshold": None if self.threshold == THRESHOLD else _number(self.threshold),
             "--budget": budget or given,
             "--unknown-prices": self.unknown_prices,
             "--output": self.output,
@@ -185,10 +204,16 @@ class Order(Showing):
             "--store": self.store,
         }
         many = {"--fail-on": self.fail_on, "--format": self.formats}
+        many |= {"--baseline": self.baselines, "--gate-tag": self.gate_tags}
         flags = ["--confident"] if self.confident else []
         resumed = ["--resume", run_id] if run_id else ["--resume"]
         words = [*self.words(agent), *_options(named, many), *flags, *resumed]
         return shlex.join(["greenroom", "eval", "run", *words])
+
+
+def _number(value: float | None) -> str | None:
+    """A number as one would type it."""
+    return None if value is None else f"{value:.12g}"
 
 
 def _options(named: Mapping[str, str | int | None], many: Mapping[str, Sequence[str]]) -> list[str]:

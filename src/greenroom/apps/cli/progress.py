@@ -22,8 +22,11 @@ from greenroom.results.text import counted
 class Watching:
     """Collects results as they come and shows their counts; in a pipe it only collects."""
 
-    def __init__(self, terminal: Terminal, total: int, *, shown: bool = True) -> None:
+    def __init__(
+        self, terminal: Terminal, total: int, *, trials: int = 1, shown: bool = True
+    ) -> None:
         self.total = total
+        self._trials = trials
         self.done: list[CaseResult] = []
         self._begun = 0.0
         self._counts: Counter[str] = Counter()
@@ -49,7 +52,9 @@ class Watching:
         spent = result.spent
         self._cost = None if self._cost is None or spent is None else self._cost + spent
         words = f"{counted(self._summary)}{self._spent}"
-        self._bar.update(self._task, advance=1, description=words)
+        # Cases that are played again come on top.
+        total = max(self.total, len(self.done))
+        self._bar.update(self._task, advance=1, total=total, description=words)
 
     @property
     def _spent(self) -> str:
@@ -64,7 +69,11 @@ class Watching:
     @property
     def so_far(self) -> Report:
         """The cases that are over, for a run that will not end."""
-        return Report(self.done, seconds=perf_counter() - self._begun)
+        own, again = list[CaseResult](), list[CaseResult]()
+        for result in self.done:
+            (own if result.trial <= self._trials else again).append(result)
+        took = perf_counter() - self._begun
+        return Report(own, seconds=took, confirmed=tuple(again))
 
     def __enter__(self) -> Self:
         self._begun = perf_counter()

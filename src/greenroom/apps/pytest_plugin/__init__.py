@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from greenroom.apps.pytest_plugin.settings import (
+    BASELINE_INI,
     add_options,
     is_listed,
     is_usual,
@@ -32,6 +33,7 @@ _READABLE = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer the options."""
     add_options(parser.getgroup("greenroom", "rehearsals of agents"))
+    parser.addini(BASELINE_INI, "An earlier report with which eval sets are compared.", default="")
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

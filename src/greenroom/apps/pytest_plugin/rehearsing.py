@@ -27,15 +27,18 @@ class Rehearsal:
         """Rehearse `agent` on `cases` and report what came of it; options are `evaluate`'s.
 
         A path is looked for beside the test, then in the project's folder. With `min_pass_rate` the
-        test fails at once when fewer pass or something broke.
+        test fails at once when fewer pass or something broke; with `baseline` when something got
+        significantly worse.
         """
         agent, cases, minimum, options = self._told(agent, cases, options)
-        return self._judged(evaluation.rehearse(agent, cases, **options), minimum)
+        report = evaluation.rehearse(agent, cases, **options)
+        return self._judged(report, minimum, options.get("baseline"))
 
     async def evaluate(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
         """The same, awaited."""
         agent, cases, minimum, options = self._told(agent, cases, options)
-        return self._judged(await evaluation.evaluate(agent, cases, **options), minimum)
+        report = await evaluation.evaluate(agent, cases, **options)
+        return self._judged(report, minimum, options.get("baseline"))
 
     def _told(self, agent: Any, cases: Any, options: dict[str, Any]) -> Any:
         settings = self._config.stash[KEY]
@@ -59,11 +62,11 @@ class Rehearsal:
     def _found(self, given: Any) -> Any:
         return anchored(str(given), *self._folders) if isinstance(given, str | Path) else given
 
-    def _judged(self, report: Report, minimum: float | None) -> Report:
+    def _judged(self, report: Report, minimum: float | None, baseline: Any) -> Report:
         hear(report)
-        if minimum is None:
+        if minimum is None and baseline is None:
             return report
-        decision = Gate(min_pass_rate=minimum).decide(report)
+        decision = Gate(min_pass_rate=minimum).decide(report, baseline)
         if not decision.passed:
             pytest.fail(str(decision), pytrace=False)
         return report

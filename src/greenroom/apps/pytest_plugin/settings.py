@@ -7,6 +7,8 @@ from typing import Any, cast
 import pytest
 
 _SECTION = "[tool.greenroom.pytest]"
+BASELINE_INI = "greenroom_baseline"
+"""The same as `baseline` there, for those who keep it beside pytest's own options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,8 @@ class Settings:
     min_pass_rate: float | None = None
     max_errors: int = 0
     max_cost: float | None = None
+    baseline: str = ""
+    """An earlier report, as `report` writes it: nothing may be significantly worse than there."""
     report: str = ""
     store: str = ""
     """Where runs are written down; nowhere unless it is named, for tests leave nothing behind."""
@@ -28,7 +32,7 @@ class Settings:
     @property
     def has_gate(self) -> bool:
         """Whether the cases of eval-set files are judged together, not one by one."""
-        return self.min_pass_rate is not None
+        return self.min_pass_rate is not None or bool(self.baseline)
 
 
 KEY = pytest.StashKey[Settings]()
@@ -90,6 +94,12 @@ def add_options(group: pytest.OptionGroup) -> None:
         "--greenroom-max-cost", type=float, metavar="USD", help="What they may cost together."
     )
     group.addoption(
+        "--greenroom-baseline",
+        metavar="FILE",
+        help="Compare them with this earlier report of --greenroom-report, in place of asking that "
+        "all pass.",
+    )
+    group.addoption(
         "--greenroom-report", metavar="FILE", help="Write what came of them to this JSON file."
     )
     group.addoption(
@@ -108,6 +118,8 @@ def place_of_runs(config: pytest.Config) -> Path | bool:
 def read_settings(config: pytest.Config) -> Settings:
     """The settings of this run, remembered in its config; what cannot be meant is a usage error."""
     given = _section(config.rootpath / "pyproject.toml")
+    if (baseline := config.getini(BASELINE_INI)) and "baseline" not in given:
+        given["baseline"] = baseline
     for name in _NAMES:
         option = config.getoption(f"greenroom_{name}", None)
         if option is not None:
@@ -136,7 +148,7 @@ def _section(file: Path) -> dict[str, Any]:
 
 
 _NAMES = tuple(field.name for field in fields(Settings))
-_TEXTS = ("agent", "config", "report", "store")
+_TEXTS = ("agent", "config", "baseline", "report", "store")
 _LISTS = ("files", "allow_tools")
 _RANGES = {"trials": 1, "max_errors": 0}
 

@@ -5,6 +5,7 @@ Results ride on pytest's own reports, so that under xdist they come home with th
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
@@ -50,11 +51,11 @@ def _send(report: pytest.TestReport, heard: list["Report"], *, in_file: bool) ->
 
 def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
     """The report whose cases are called as pytest calls them: several files may use one name."""
-    results = [
-        replace(result, case_id=nodeid if in_file else f"{nodeid}::{result.case_id}")
-        for result in report
-    ]
-    return replace(report, results=results)
+    results, confirmed = (
+        [replace(r, case_id=nodeid if in_file else f"{nodeid}::{r.case_id}") for r in some]
+        for some in (report.results, report.confirmed)
+    )
+    return replace(report, results=results, confirmed=tuple(confirmed))
 
 
 def _show(item: pytest.Item, report: pytest.TestReport, rehearsed: list["Report"]) -> None:
@@ -130,7 +131,7 @@ class Tally:
             self._missed.append(printable(str(error)))
 
     def _judge(self, report: "Report", session: pytest.Session) -> None:
-        self._missed += missed(report, self._settings)
+        self._missed += missed(report, self._settings, self._config.rootpath)
         if self._missed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif self._settings.has_gate and not self._lost and session.testsfailed == self._failures:
@@ -156,6 +157,7 @@ class Tally:
             list(dict.fromkeys(note for part in parts for note in part.notes)),
             id=new_report_id(),
             at=min((part.at for part in parts if part.at is not None), default=None),
+            confirmed=tuple(result for part in parts for result in part.confirmed),
         )
 
     @pytest.hookimpl(optionalhook=True)
@@ -196,16 +198,22 @@ class Tally:
         return [f"not played, because no agent is known for it: {files}"]
 
 
-def missed(report: "Report", settings: Settings) -> list[str]:
+def missed(report: "Report", settings: Settings, root: Path) -> list[str]:
     """Why the cases of eval-set files do not suffice together; empty if they do."""
+    from greenroom.errors import BadInput
     from greenroom.results.gate import Gate
+    from greenroom.results.report import Report
 
+    try:
+        baseline = Report.load(root / settings.baseline) if settings.baseline else None
+    except BadInput as error:
+        return [str(error)]
+    minimum = settings.min_pass_rate
     gate = Gate(
-        min_pass_rate=settings.min_pass_rate or 0.0,
+        min_pass_rate=0.0 if minimum is None and baseline is None else minimum,
         max_errors=settings.max_errors,
         max_cost=settings.max_cost,
     )
-    # Where no pass rate is asked for, each case has to pass as a test: only the cost is left to say.
-    return [
-        one.why for one in gate.decide(report).missed if settings.has_gate or one.kind == "cost"
-    ]
+    # Where no gate is asked for, each case has to pass as a test: only the cost is left to say.
+    found = gate.decide(report, baseline).missed
+    return [one.why for one in found if settings.has_gate or one.kind == "cost"]
