@@ -270,6 +270,6 @@ def test_a_run_is_compared_with_a_stored_or_saved_one_by_the_ids_of_its_cases(
     saved = Report.load(before.save(tmp_path / "before.json"))
     for earlier in (before, Store(tmp_path).report(before.id), saved):
         changes = now.compare(earlier)
-        assert [change.verdict for change in changes.cases] == ["regressed"] * 3, earlier
+        assert [change.verdict for change in changes.cases] == ["flipped"] * 3, earlier
     failed = failed_cases(Report.load(now.save(tmp_path / "now.json")), cases())
     assert failed.ids == cases().ids
