@@ -257,7 +257,6 @@ def test_a_run_that_played_cases_again_does_not_go_on_with_more_trials(tmp_path:
 SHOP = """
     import os, signal
     from pathlib import Path
-from typing import Any
     from greenroom import Agent, Case, Expect, Scripted
 
     HERE = Path(__file__).parent
