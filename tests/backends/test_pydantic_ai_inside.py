@@ -7,7 +7,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, cast
 
 import mcp
@@ -565,3 +565,23 @@ async def test_tools_that_run_at_the_provider_are_refused_inside_a_function(
     assert (result.status, asked) == ("error", [])
     assert result.error is not None
     assert "provider" in result.error.message
+
+
+@pytest.mark.parametrize("is_override", [False, True])
+async def test_a_request_put_into_a_model_object_is_refused(is_override: bool):
+    asked: list[str] = []
+
+    async def request(*_: Any) -> ModelResponse:
+        asked.append("asked")
+        return ModelResponse(parts=[TextPart("done")])
+
+    model: Any = saying("done")
+    model.request = request
+    agent = Agent(saying("done") if is_override else model, name="clerk")
+    with agent.override(model=model) if is_override else nullcontext():
+        await agent.run("hello")
+        assert asked == ["asked"]
+        asked.clear()
+        (result,) = await played(agent)
+    assert result.error is not None
+    assert (result.error.type, asked) == ("BadAgent", [])

@@ -17,6 +17,7 @@ from greenroom.backends.backend import Advance, Feature, Interception, Resumptio
 from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
 from greenroom.backends.pydantic_ai.facts import (
     check_agent,
+    check_model,
     described_agent,
     name_of,
     tool_facts,
@@ -122,6 +123,7 @@ class PydanticAIBackend:
         messages: list[ModelMessage],
         answers: DeferredToolResults | None,
     ) -> AgentRunResult[Any]:
+        check_model(self.agent)
         agent = self._twin or self.agent
         given: dict[str, Any] = {
             **({} if self._twin else pausing_output(agent)),

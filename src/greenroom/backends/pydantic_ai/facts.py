@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from pydantic_ai import Agent, output, toolsets
+from pydantic_ai.models import Model
 from pydantic_ai.output import NativeOutput, PromptedOutput, TextOutput, ToolOutput
 from pydantic_ai.toolsets import (
     AbstractToolset,
@@ -52,6 +53,20 @@ def check_agent(agent: Any) -> Agent[Any, Any]:
             f"provider, where no gate can hold them. Rehearse with function tools."
         )
     return known
+
+
+def check_model(agent: Agent[Any, Any]) -> None:
+    """Refuse a model object whose own `request` was put into it: the World would never be asked."""
+    override: Any = getattr(agent, "_override_model", None)
+    given: Any = override.get() if override is not None else None
+    model: Any = agent.model if given is None else given.value
+    for name in ("request", "request_stream"):
+        if isinstance(model, Model) and name in vars(model):
+            raise BadAgent(
+                f"the model of agent {name_of(agent)!r} has a {name}() that was put into the object, "
+                f"which would answer past the World. Define it in a class of models, or use a "
+                f"FunctionModel."
+            )
 
 
 def native_kinds(tools: Iterable[Any]) -> list[str]:
