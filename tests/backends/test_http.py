@@ -1,6 +1,7 @@
 """Agents behind an address, asked over a real connection to this machine."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from greenroom.backends.http.templates import NAMES, Template, answer_path, foun
 from greenroom.errors import BadAgent
 from greenroom.ledger import Ledger
 from greenroom.ledger import questions as q
+from greenroom.ledger.redaction import without_secrets
 from greenroom.metrics import called, contains, efficiency, event_count, forbidden_calls
 from greenroom.results import CaseResult
 
@@ -237,3 +239,27 @@ def test_a_path_finds_what_was_put_there(steps: list[str | int]):
         reply = {step: reply} if isinstance(step, str) else [*([None] * step), reply]
     text = "$" + "".join(f".{s}" if isinstance(s, str) else f"[{s}]" for s in steps)
     assert found_at(reply, answer_path(text)) == "here"
+
+
+async def test_what_an_agent_is_sent_as_a_secret_is_redacted_wherever_it_turns_up(
+    far: FarSide, tmp_path: Path
+):
+    url = far.address(lambda asked: f"done, you sent plain-words-of-mine and {asked['pin']}")
+    query = url.replace("http://", "http://bob:open-sesame@") + "?access_token=query-words"
+    agent = http_agent(
+        query,
+        template={"q": "{{message}}", "pin": "x", "api_key": "template-words"},
+        headers={"X-Tenant": "plain-words-of-mine", "Accept": "application/json"},
+    )
+    report = await evaluate(agent, case(), allow_opaque=True)
+    report.save(tmp_path / "report.json")
+    saved = (tmp_path / "report.json").read_text()
+    assert "plain-words-of-mine" not in saved
+    assert "[redacted:X-Tenant]" in saved
+    told = without_secrets("open-sesame query-words template-words application/json")
+    assert told.split() == [
+        "[redacted:url_password]",
+        "[redacted:access_token]",
+        "[redacted:api_key]",
+        "application/json",
+    ]

@@ -8,6 +8,7 @@ import pytest
 from greenroom import Agent, Scripted
 from greenroom.errors import BadAgent, KeyRefused, MissingExtra
 from greenroom.ledger import Message
+from greenroom.ledger.redaction import without_secrets
 from greenroom.models import ModelRequest, as_model, provider_model
 
 QUESTION = ModelRequest("clerk", (Message("user", "Hello"),))
@@ -152,3 +153,8 @@ def test_naming_a_model_loads_no_client():
     loaded = set(run.stdout.split())
     heavy = {"pydantic_ai", "openai", "anthropic", "google.genai", "genai_prices", "httpx2"}
     assert not loaded & heavy
+
+
+def test_a_key_that_a_model_is_given_is_redacted_wherever_it_turns_up() -> None:
+    provider_model("openai:gpt-4o", api_key="words-nobody-knows")
+    assert without_secrets("it said words-nobody-knows") == "it said [redacted:api_key]"

@@ -16,16 +16,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import unquote
 
 from greenroom.errors import BadFile
+from greenroom.ledger.given import GIVEN
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.looks import DENSE
 from greenroom.ledger.secrets import (
     CODED,
     QUOTED,
-    SECRET_FIELD,
     Kind,
+    announces,
     found_in,
     is_hinted,
+    is_secret_field,
     kept_secrets,
     kind_of,
+    may_be_secret_field,
     readings,
     well_known,
 )
@@ -69,7 +73,7 @@ class Redactor:
         everything = "\n".join(texts)
         going = _Pass(self.kinds, self._suspected(everything))
         # What all texts together do not hold, none of them does.
-        if not any(map(_is_secret_field, names)) and going.text(everything) == everything:
+        if not any(map(announces, names)) and going.text(everything) == everything:
             return value
         return going.value(value)
 
@@ -133,18 +137,29 @@ class _Pass:
             return self._record(value)
         return value
 
-    def _mapping(self, value: Mapping[Any, Any]) -> Any:
+    def _mapping(self, value: Mapping[Any, Any], named: bool = False) -> Any:
         clean: dict[Any, Any] = {}
         same = True
+        pair = _pair_name(value)
         for key, item in value.items():
-            new_key, new = self.value(key), self._field(key, item)
+            name = pair if pair and key == "value" and isinstance(item, str) else key
+            new_key, new = self.value(key), self._field(name, item, named)
             same = same and new_key is key and new is item
             clean[new_key if new_key not in clean else _another(new_key, clean)] = new
         return value if same else clean
 
-    def _field(self, name: object, value: Any) -> Any:
-        """What stands under a name that may say that it is a secret."""
-        if isinstance(name, str) and _is_secret_field(name):
+    def _field(self, name: object, value: Any, named: bool = False) -> Any:
+        """What stands under a name that may say that it is a secret.
+
+        Where the keys are `named` by authors (models, metrics), a count or a score is what it is.
+        """
+        if not isinstance(name, str) or (named and type(value) in _SAFE):
+            return self.value(value)
+        if name in _NAMED_BY_AUTHORS and isinstance(value, Mapping):
+            return self._mapping(cast("Mapping[Any, Any]", value), True)
+        if is_secret_field(name):
+            return self._secret(f"{MARK}{_LAST_WORD.findall(name)[-1]}]", value)
+        if isinstance(value, str) and may_be_secret_field(name) and DENSE.fullmatch(value):
             return self._secret(f"{MARK}{_LAST_WORD.findall(name)[-1]}]", value)
         return self.value(value)
 
@@ -166,10 +181,22 @@ class _Pass:
         for name in _names(cast("type[Any]", type(value))):
             old = getattr(value, name)
             by_key = name in ("value", "values")
-            new = self._field(getattr(value, "key", ""), old) if by_key else self.value(old)
+            new = self._field(getattr(value, "key", "") if by_key else name, old)
             if new is not old:
                 changed[name] = new
         return replace(value, **changed) if changed else value
+
+
+_NAMED_BY_AUTHORS = frozenset(
+    ("models", "judge_models", "user_models", "metrics", "scores", "criteria", "mocks", "tools")
+)
+"""Fields of ours whose keys are names that authors gave."""
+
+
+def _pair_name(value: Mapping[Any, Any]) -> str:
+    """Whose value stands beside it, as headers and cookies are often told; "" if nobody's."""
+    name = value.get("name", value.get("key")) if "value" in value else None
+    return name if isinstance(name, str) else ""
 
 
 def _same_or_new(old: Sequence[Any], new: list[Any]) -> Sequence[Any]:
@@ -186,15 +213,10 @@ def _another(key: str, taken: Mapping[str, Any]) -> str:
 _LAST_WORD = re.compile(r"[\w-]+")
 
 
-@lru_cache(maxsize=4096)
-def _is_secret_field(name: str) -> bool:
-    return SECRET_FIELD.fullmatch(name.rpartition(".")[2]) is not None
-
-
 @lru_cache(maxsize=1024)
 def _marking(kind: Kind) -> str:
-    keep = r"\g<keep>" if "keep" in kind.look.groupindex else ""
-    return f"{keep}{MARK}{kind.name}]"
+    kept = "".join(rf"\g<{group}>" for group in kind.look.groupindex)
+    return f"{kept}{MARK}{kind.name}]"
 
 
 @lru_cache(maxsize=256)
@@ -218,6 +240,7 @@ def _survey(value: Any) -> tuple[list[str], set[str]]:
             stack += inner.keys()
             stack += inner.values()
             names.update(key for key in inner if isinstance(key, str))
+            names.add(_pair_name(inner))
         elif isinstance(item, list | tuple):
             stack += cast("Sequence[Any]", item)
         elif is_dataclass(item) and not isinstance(item, type):
@@ -235,8 +258,9 @@ def is_redacted(value: Any) -> bool:
 
 
 def redactor() -> Redactor:
-    """The redactor for this process: its environment, and `redact_env` of the nearest pyproject."""
-    return _made(tuple(kept_secrets(os.environ, _named_here())))
+    """The redactor for this process: its environment, `redact_env` of the nearest pyproject, and
+    what it was given as a secret."""
+    return _made((*kept_secrets(os.environ, _named_here()), *GIVEN.items()))
 
 
 def without_secrets(text: str) -> str:
@@ -244,7 +268,7 @@ def without_secrets(text: str) -> str:
     try:
         return redactor().text(text)
     except BadFile:
-        return _made(tuple(kept_secrets(os.environ))).text(text)
+        return _made((*kept_secrets(os.environ), *GIVEN.items())).text(text)
 
 
 @lru_cache(maxsize=8)

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from html import escape
 from urllib.parse import quote, quote_plus
 
+from greenroom.ledger.looks import LOOKS, NAMED, PERHAPS_SECRET_FIELD, SECRET_FIELD
 from greenroom.ledger.records import record
 
 SHORTEST = 8
@@ -20,7 +21,11 @@ SHORTEST = 8
 SHORTEST_NAMED = 4
 """So short may be what the author named."""
 
-_TELLING = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$", re.I)
+_TELLING = re.compile(
+    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIALS?|CONN(?:ECTION)?_?STR(?:ING)?)$"
+    r"|_(?:PASS|PWD|PAT|DSN|CREDS|COOKIE|JWT|SAS|AUTH|WEBHOOK(?:_URL)?)$|^(?:PAT|DSN|JWT)$",
+    re.I,
+)
 _URL_PASSWORD = re.compile(r"://[^\s/:@]*:([^\s/]+)@")
 _LONG_LINE = 16
 
@@ -48,128 +53,32 @@ def telling(name: str) -> bool:
 @cache
 def well_known() -> tuple[Kind, ...]:
     """Secrets that show what they are by their look."""
-    return tuple(_kind(*kind) for kind in _LOOKS) + tuple(_kind(*kind, True) for kind in _NAMED)
+    return tuple(_kind(*kind) for kind in LOOKS) + tuple(_kind(*kind, True) for kind in NAMED)
 
 
 def _kind(name: str, hints: str, look: str, by_name: bool = False) -> Kind:
     return Kind(name, tuple(hints.split("|")), re.compile(look), by_name)
 
 
-def _begins(head: str, letter: str = "[A-Za-z0-9]") -> str:
-    """`head` where a word begins, or behind a line break written as JSON and Python write it."""
-    # We look back from its end, for what begins with known letters is found ten times as fast.
-    return rf"{head}(?:(?<!{letter}{head})|(?<=\\[nrt]{head}))"
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-_VALUE = r"(?!\[redacted:)[^\s\"'\\,;&)\]}<>]"
-_QUOTE = r"\\*[\"']"
-_IS = rf"(?:=|{_QUOTE}?\s{{0,9}}[:=]\s{{0,9}}{_QUOTE})"
-_SCHEME = r"(?i:basic|bearer|token|digest)"
-_FIELDS = (
-    r"api[_-]?key|secret[_-]?key|client[_-]?secret|secret[_-]?access[_-]?key"
-    r"|(?:access|refresh|auth)[_-]?token"
-)
+@lru_cache(maxsize=4096)
+def is_secret_field(name: str) -> bool:
+    """Whether what stands under this name is a secret."""
+    return SECRET_FIELD.fullmatch(_CAMEL.sub("~", name.rpartition(".")[2])) is not None
 
-# Strangers write what these are matched against, so none of them may look far ahead in vain.
-_LOOKS: tuple[tuple[str, str, str], ...] = (
-    (
-        "private_key",
-        "PRIVATE KEY",
-        (
-            r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?"
-            r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
-        ),
-    ),
-    (
-        "api_key",
-        "sk-",
-        rf"(?:{_begins('sk-')}(?!learn)|sk-(?:ant|proj|or)-)[A-Za-z0-9_-]{{16,}}",
-    ),
-    ("api_key", "k_live_|k_test_", rf"{_begins('[sr]k_')}(?:live|test)_[A-Za-z0-9]{{16,}}"),
-    (
-        "api_key",
-        "gsk_|xai-|hf_",
-        rf"(?:{_begins('gsk_')}|{_begins('xai-')}|{_begins('hf_')})[A-Za-z0-9]{{24,}}",
-    ),
-    ("google_key", "AIza", r"AIza[A-Za-z0-9_-]{30,}"),
-    (
-        "google_token",
-        "ya29.|GOCSPX-",
-        rf"(?:{_begins('ya29[.]')}|{_begins('GOCSPX-')})[A-Za-z0-9_-]{{20,}}",
-    ),
-    (
-        "github_token",
-        "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
-        r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
-    ),
-    ("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
-    (
-        "slack_token",
-        "xox|xapp-",
-        rf"(?:{_begins('xox')}[a-z]-|{_begins('xapp-')})[A-Za-z0-9-]{{10,}}",
-    ),
-    (
-        "aws_key",
-        "AKIA|ASIA",
-        rf"(?:{_begins('AKIA')}|{_begins('ASIA')})[A-Z0-9]{{16}}(?![A-Za-z0-9])",
-    ),
-    (
-        "package_token",
-        "npm_|pypi-",
-        rf"{_begins('npm_')}[A-Za-z0-9]{{30,}}|{_begins('pypi-')}[A-Za-z0-9_-]{{30,}}",
-    ),
-    (
-        "jwt",
-        "eyJ",
-        (
-            rf"{_begins('eyJ', '[A-Za-z0-9_-]')}"
-            r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
-        ),
-    ),
-    (
-        "url_password",
-        "://",
-        r"(?P<keep>://[^\s/:@\"'<>]*:)(?!\[redacted:)[^\s/\"'<>]+(?=@)",
-    ),
-)
-_NAMED: tuple[tuple[str, str, str], ...] = (
-    (
-        "authorization",
-        "uthorization|UTHORIZATION",
-        (
-            rf"(?P<keep>(?i:authorization){_QUOTE}?\s{{0,9}}[:=]\s{{0,9}}(?:{_QUOTE})?)"
-            rf"(?:{_SCHEME}\s+{_VALUE}{{6,}}|(?=[^\s\"',;]{{0,99}}[0-9]){_VALUE}{{12,}})"
-        ),
-    ),
-    (
-        "bearer_token",
-        "earer|EARER",
-        (
-            r"(?P<keep>\b(?i:bearer)\s+)(?!\[redacted:)"
-            r"(?:[A-Za-z0-9._~+/-]{20,}|(?=[A-Za-z._~+/-]{0,19}[0-9])[A-Za-z0-9._~+/-]{8,})=*"
-        ),
-    ),
-    (
-        "password",
-        "assword|ASSWORD|asswd|ASSWD",
-        rf"(?P<keep>(?i:password|passwd){_IS}){_VALUE}{{4,}}",
-    ),
-    (
-        "api_key",
-        "key|Key|KEY|ecret|ECRET|oken|OKEN",
-        rf"(?P<keep>(?i:{_FIELDS}){_IS}){_VALUE}{{6,}}",
-    ),
-)
 
-SECRET_FIELD = re.compile(
-    rf"(?i).*(?:password|passwd|passphrase)|(?:.*[_-])?(?:{_FIELDS}|private[_-]?key|authorization)"
-)
-"""Names of fields whose text is a secret, whatever it looks like."""
+@lru_cache(maxsize=4096)
+def may_be_secret_field(name: str) -> bool:
+    """Whether it is one if it looks like one."""
+    return PERHAPS_SECRET_FIELD.fullmatch(_CAMEL.sub("~", name.rpartition(".")[2])) is not None
 
-TELLING_WORD = re.compile(
-    rf"passw(?:or)?d|passphrase|{_FIELDS}|private[_-]?key|authorization|bearer", re.I
-)
-"""A part of each word that announces a secret: of such names of fields, and of kinds `by_name`."""
+
+def announces(name: str) -> bool:
+    """Whether what stands under this name is a secret, or may be."""
+    return is_secret_field(name) or may_be_secret_field(name)
+
 
 CODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 """What may be base64, of either alphabet, long enough to hide a secret."""

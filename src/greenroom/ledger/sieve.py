@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
+from greenroom.ledger.looks import TELLING_WORD
 from greenroom.ledger.redaction import Redactor
 from greenroom.ledger.secrets import (
     CODED,
     QUOTED,
-    TELLING_WORD,
     Kind,
     found_in,
     readings,
@@ -27,8 +27,9 @@ _BREAK = re.compile(r"\\[nrt\\]")
 _WORD_ENDS = re.compile(rb'[ "]')
 # One of these is in each word that `TELLING_WORD` finds, and hardly in an image.
 _PARTS_OF_NAMES = (
-    *("passw", "passphrase", "secret", "token", "private", "authori", "bearer"),
-    *("pikey", "pi_key", "pi-key"),
+    *("passw", "passphrase", "passcode", "secret", "token", "private", "authori", "bearer"),
+    *("cookie", "key", "connection", "shared", "_pass", "-pass", "pwd", "_pat", "-pat"),
+    *("dsn", "cred", "jwt", "sig"),
 )
 # A name announces nothing unless a value may follow, or the text ends: then it may name a field.
 _ANNOUNCED = re.compile(
@@ -84,12 +85,14 @@ class Sieve:
             return False
         if self._is_coded(told) or (b"%" in everything and self._is_quoted(texts)):
             return False
-        doubts = self._doubts(told)
+        looks, names = self._doubts(told)
+        doubts = looks | names
         doubted = _holding(doubts, texts)
         if doubted and _is_seen(doubts, doubted):
             return False
-        # What is harmless beside one letter need not be so beside another.
-        _remember(self._texts, texts - doubted)
+        # What is harmless beside one letter need not be so beside another; a name that announces
+        # nothing in the whole of a text does not do so later either.
+        _remember(self._texts, texts - _holding(looks, doubted))
         _remember(self._words, words - _holding(doubts, words))
         return True
 
@@ -108,14 +111,15 @@ class Sieve:
     def _is_secret(self, plain: str) -> bool:
         return self._hint.search(plain) is not None and found_in(plain, self._kinds) is not None
 
-    def _doubts(self, words: str) -> _Looks:
-        """The parts of words that may belong to a secret, and the looks that settle it."""
-        doubts = {core: looks for core, looks in self._looks.items() if core in words}
+    def _doubts(self, words: str) -> tuple[_Looks, _Looks]:
+        """The parts of words that may belong to a secret or name one, and the looks that settle it."""
+        looks = {core: looks for core, looks in self._looks.items() if core in words}
+        names: _Looks = {}
         # Where case does not count, both of these are an i.
         folded = words.replace("İ", "i").replace("ı", "i").casefold()
         if any(part in folded for part in _PARTS_OF_NAMES):
-            doubts |= {word: [_ANNOUNCED] for word in TELLING_WORD.findall(words)}
-        return doubts
+            names = {word: [_ANNOUNCED] for word in set(TELLING_WORD.findall(words))}
+        return looks, names
 
 
 def _holding(parts: Iterable[str], some: set[bytes]) -> set[bytes]:

@@ -19,6 +19,7 @@ from greenroom.backends.http.templates import Template, answer_path, found_at
 from greenroom.backends.unseen import message_data, refuse_doubt
 from greenroom.errors import AgentFailed
 from greenroom.ledger.events import NodeEnded, NodeStarted
+from greenroom.ledger.given import keep_fields
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.world.world import World
@@ -63,6 +64,7 @@ class HttpBackend:
     )
 
     def __init__(self, endpoint: Endpoint, template: Template, answer: str = "") -> None:
+        keep_fields("", template.given)
         self.endpoint = endpoint
         self.template = template
         self.answer = answer

@@ -10,9 +10,10 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from greenroom.errors import AgentFailed, BadAgent, Refusal
+from greenroom.ledger.given import keep_fields, keep_headers, keep_secret
 from greenroom.ledger.plain import Json
 from greenroom.world.threads import in_thread
 
@@ -28,6 +29,10 @@ class Endpoint:
     def __init__(self, url: str, headers: Mapping[str, str], timeout: float) -> None:
         self._url = _checked(url)
         self.headers = dict(headers)
+        keep_headers(self.headers)
+        keep_secret("url_password", self._url.password or "")
+        for name, value in parse_qsl(self._url.query):
+            keep_fields(name, value)
         self.timeout = timeout
 
     @property

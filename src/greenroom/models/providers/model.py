@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any, Final, Literal
 
 from greenroom.errors import BadAgent, KeyRefused, MissingExtra
+from greenroom.ledger.given import keep_secret
 from greenroom.ledger.records import record
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
@@ -77,6 +78,7 @@ class ProviderModel:
     priced_as: str = ""
 
     def __post_init__(self) -> None:
+        keep_secret("api_key", self.api_key)
         if self.seed is not None and not self.provider.takes_seed:
             raise BadAgent(
                 f"{self!r} has a seed, but {self.provider.name} takes none; leave it out."
@@ -106,6 +108,7 @@ class ProviderModel:
         variables = self.provider.keys
         found = next(filter(None, (os.environ.get(variable) for variable in variables)), "")
         if self.api_key or found:
+            keep_secret("api_key", found)
             return self.api_key or found
         if self.url():
             return "none"  # a server of one's own often wants no key, but clients insist on one

@@ -1,0 +1,55 @@
+"""Secrets that this process was given by its authors: headers of agents, keys of models.
+
+They are redacted by their value, wherever it turns up and whatever it looks like.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, cast
+
+from greenroom.ledger.secrets import SHORTEST, SHORTEST_NAMED, announces
+
+GIVEN: dict[str, str] = {}
+"""Each such value by a name of its own."""
+
+
+def keep_secret(name: str, value: str) -> None:
+    """Redact this value from now on, wherever in this process it turns up: it was given as a secret."""
+    value = value.strip()
+    if len(value) >= SHORTEST_NAMED and value not in GIVEN.values():
+        GIVEN[_free(name, value)] = value
+
+
+def keep_headers(headers: Mapping[str, str]) -> None:
+    """The same of what is sent as headers, but for those that only say what is spoken."""
+    for name, value in headers.items():
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            continue
+        shortest = SHORTEST_NAMED if announces(name) else SHORTEST
+        # "Bearer x" is a secret as a whole and in what follows the scheme; so is each cookie.
+        for part in (value, *_HEADER_PARTS.split(value)):
+            if _HARMLESS_HEADERS.fullmatch(name) is None and len(part.strip()) >= shortest:
+                keep_secret(name, part)
+
+
+def keep_fields(name: str, value: Any) -> None:
+    """The same of the texts in JSON that stand under names of secrets."""
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            keep_fields(str(key), item)
+    elif isinstance(value, str) and announces(name) and "{{" not in value:
+        keep_secret(name, value)
+
+
+_HARMLESS_HEADERS = re.compile(
+    r"(?i)accept.*|content-.*|user-agent|host|connection|cache-control|pragma|origin|referer|te|date"
+    r"|expect|range|via|upgrade|.*-version|x-request-id|x-correlation-id|traceparent|tracestate"
+)
+_HEADER_PARTS = re.compile(r"[\s;]+(?:[^\s=;]*=)?")
+
+
+def _free(name: str, value: str) -> str:
+    """A name under which no other secret is kept."""
+    names = (name if n == 1 else f"{name}-{n}" for n in count(1))
+    return next(one for one in names if GIVEN.get(one, value) == value)
