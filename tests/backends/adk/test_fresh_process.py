@@ -61,3 +61,34 @@ def test_a_framework_that_is_loaded_in_a_rehearsal_is_held(tmp_path: Path):
     assert played(canary, "") == "error"
     # Fired once: after the rehearsal, where nothing stands in the way.
     assert canary.read_text() == "acted"
+
+
+KEPT = """
+import asyncio, sys
+from google.adk.tools import FunctionTool
+from greenroom import Case, rehearse
+from greenroom.metrics import called
+
+def weather(city: str) -> str:
+    "The weather."
+    open(sys.argv[1], "a").write("acted")
+    return "fine"
+
+kept = FunctionTool(weather).run_async
+
+async def clerk(message: str) -> str:
+    await kept(args={"city": "Oslo"}, tool_context=None)
+    return "done"
+
+asyncio.run(clerk("hello"))
+for mocks in ({}, {"weather": "fine"}):
+    print(rehearse(clerk, Case("one", "hello", metrics=[called("weather")], mocks=mocks)).results[0].status)
+"""
+
+
+def test_a_method_kept_from_before_the_first_rehearsal_is_held(tmp_path: Path):
+    canary = tmp_path / "canary"
+    command = [sys.executable, "-W", "ignore", "-c", KEPT, str(canary)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["error", "passed"], done.stderr
+    assert canary.read_text() == "acted"

@@ -29,8 +29,9 @@ from backends.adk.bypasses import BYPASSES, Server, leads_nowhere, smuggle_into
 from backends.adk.insiders import INSIDERS, around, replaced_on_the_object, simple
 from backends.adk.scripts import WEATHER, Script, agent, case, ledger_of, result_of, run_bare
 from backends.adk.test_toolsets import LISTED, SERVER
-from greenroom import Agent, Scripted, call, evaluate, tool
-from greenroom.ledger.events import AgentSaid, ModelCalled, ToolCalled
+from greenroom import Agent, Ledger, Scripted, call, evaluate, simulate, tool
+from greenroom.ledger.events import AgentSaid, ModelCalled, ModelReplied, ToolCalled, ToolReturned
+from greenroom.ledger.questions import ended
 from greenroom.metrics import called, contains
 from greenroom.simulation import UserAgents
 from greenroom.testing import Desk
@@ -418,3 +419,26 @@ async def test_an_agent_that_comes_up_while_another_runs_is_asked_about(desk: De
     assert [c.path for c in ledger_of(mocked).of(ToolCalled)] == ["@1/clerk/inner"]
     assert {c.path for c in ledger_of(mocked).of(ModelCalled)} == {"@1/clerk", "@1/clerk/inner"}
     assert desk.marks == []
+
+
+async def test_a_function_with_an_agent_cut_anywhere_goes_on_and_no_tool_acts_twice(desk: Desk):
+    outer = agent("outer", ("inner", {"request": "?"}), "fine", tools=[AgentTool(simple(desk))])
+    one = case(allow_tools=["weather"])
+    whole = list(await simulate(one, around(outer)))
+    assert desk.marks == ["weather Oslo 1"]
+    acted = [type(event) for event in whole].index(ToolReturned)
+    for cut in range(1, len(whole) - 1):
+        before = len(desk.marks)
+        ledger = await simulate(one, around(outer), ledger=Ledger(whole[:cut]))
+        end, new = ended(ledger), len(desk.marks) - before
+        assert end is not None
+        in_doubt = isinstance(whole[acted - 1], ToolCalled) and cut == acted
+        assert (end.reason, end.error_type) == (
+            ("error", "InDoubt") if in_doubt else ("completed", "")
+        ), (cut, end)
+        assert new == (1 if cut < acted else 0)
+        if not in_doubt:
+            kinds = (ToolCalled, ToolReturned, ModelReplied, AgentSaid)
+            assert [(e.kind, e.path) for e in ledger.of(*kinds)] == [
+                (e.kind, e.path) for e in whole if isinstance(e, kinds)
+            ]
