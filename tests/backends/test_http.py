@@ -245,9 +245,9 @@ async def test_what_an_agent_is_sent_as_a_secret_is_redacted_wherever_it_turns_u
     far: FarSide, tmp_path: Path
 ):
     url = far.address(lambda asked: f"done, you sent plain-words-of-mine and {asked['pin']}")
-    query = url.replace("http://", "http://bob:open-sesame@") + "?access_token=query-words"
+    http_agent("http://bob:open-sesame@127.0.0.1:9/?access_token=query-words")
     agent = http_agent(
-        query,
+        url,
         template={"q": "{{message}}", "pin": "x", "api_key": "template-words"},
         headers={"X-Tenant": "plain-words-of-mine", "Accept": "application/json"},
     )

@@ -5,20 +5,24 @@ They are redacted by their value, wherever it turns up and whatever it looks lik
 
 import re
 from collections.abc import Mapping
-from itertools import count
 from typing import Any, cast
 
 from greenroom.ledger.secrets import SHORTEST, SHORTEST_NAMED, announces
 
-GIVEN: dict[str, str] = {}
-"""Each such value by a name of its own."""
+_given: dict[str, str] = {}
+"""What each such value is called."""
+
+
+def given_secrets() -> list[tuple[str, str]]:
+    """Each of them with what it is called."""
+    return [(name, value) for value, name in _given.items()]
 
 
 def keep_secret(name: str, value: str) -> None:
     """Redact this value from now on, wherever in this process it turns up: it was given as a secret."""
     value = value.strip()
-    if len(value) >= SHORTEST_NAMED and value not in GIVEN.values():
-        GIVEN[_free(name, value)] = value
+    if len(value) >= SHORTEST_NAMED:
+        _given.setdefault(value, name)
 
 
 def keep_headers(headers: Mapping[str, str]) -> None:
@@ -47,9 +51,3 @@ _HARMLESS_HEADERS = re.compile(
     r"|expect|range|via|upgrade|.*-version|x-request-id|x-correlation-id|traceparent|tracestate"
 )
 _HEADER_PARTS = re.compile(r"[\s;]+(?:[^\s=;]*=)?")
-
-
-def _free(name: str, value: str) -> str:
-    """A name under which no other secret is kept."""
-    names = (name if n == 1 else f"{name}-{n}" for n in count(1))
-    return next(one for one in names if GIVEN.get(one, value) == value)

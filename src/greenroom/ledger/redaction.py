@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import unquote
 
 from greenroom.errors import BadFile
-from greenroom.ledger.given import GIVEN
+from greenroom.ledger.given import given_secrets
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.looks import DENSE
 from greenroom.ledger.secrets import (
@@ -260,7 +260,7 @@ def is_redacted(value: Any) -> bool:
 def redactor() -> Redactor:
     """The redactor for this process: its environment, `redact_env` of the nearest pyproject, and
     what it was given as a secret."""
-    return _made((*kept_secrets(os.environ, _named_here()), *GIVEN.items()))
+    return _made((*kept_secrets(os.environ, _named_here()), *given_secrets()))
 
 
 def without_secrets(text: str) -> str:
@@ -268,7 +268,7 @@ def without_secrets(text: str) -> str:
     try:
         return redactor().text(text)
     except BadFile:
-        return _made((*kept_secrets(os.environ), *GIVEN.items())).text(text)
+        return _made((*kept_secrets(os.environ), *given_secrets())).text(text)
 
 
 @lru_cache(maxsize=8)
