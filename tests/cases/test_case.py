@@ -107,7 +107,8 @@ def test_no_field_takes_what_it_cannot_be(part: Any, given: dict[str, Any]) -> N
 
 def test_uncommon_sequences_and_mappings_will_do_as_well() -> None:
     few = UserList(["refund"])
-    expect = Expect(tools=few, contains=("a", "b"), intermediate=few, state=UserDict(), extra={})
+    state = UserDict(session={"paid": True})
+    expect = Expect(tools=few, contains=("a", "b"), intermediate=few, state=state, extra={})
     case = Case(
         "a",
         expect=expect,
@@ -241,3 +242,30 @@ def test_a_mock_says_what_is_wrong_with_it(make: Any, args: Any, options: Any, t
 def test_faults_read_like_their_source() -> None:
     assert repr(fault(slow=2, value={"ok": True})) == "fault(slow=2, value={'ok': True})"
     assert repr(fault("no stock")) == "fault(error='no stock')"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"response": ""},
+        {"response": " \n"},
+        {"reference": ""},
+        {"contains": ""},
+        {"contains": []},
+        {"contains": ["a", ""]},
+        {"contains": ("a", "\t")},
+        {"intermediate": []},
+        {"intermediate": ["a", " "]},
+        {"state": {}},
+        {"state": {"session": {}}},
+        {"state": {"session": {"a": 1}, "user": {}}},
+    ],
+)
+def test_an_expectation_that_every_answer_meets_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(BadCase, match="asks for nothing"):
+        Expect(**given)
+
+
+def test_a_goal_that_every_state_meets_is_refused() -> None:
+    with pytest.raises(BadCase, match="would match at once"):
+        Stop(state_matches={"session": {}})

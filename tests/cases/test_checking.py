@@ -42,7 +42,7 @@ def test_all_problems_are_told_at_once() -> None:
     ]
     assert told(cases) == [
         ("cases[1].id", "the id 'good' is also that of cases[0]"),
-        ("cases[2]", "the conversation is empty: nobody says anything"),
+        ("cases[2]", "the conversation is empty: the user never speaks"),
     ]
 
 
@@ -89,11 +89,6 @@ def test_the_id_of_the_set_is_looked_at_too() -> None:
             Case("c", says="Hi", expect=Expect(), metrics=["exact"]),
             "cases[0].expect",
             "the expectation is empty",
-        ),
-        (
-            Case("c", says="Hi", expect=Expect(tools=[], response=" ")),
-            "cases[0].expect.response",
-            "the expected `response` is ' ', which asks for nothing",
         ),
         (
             Case("c", turns=[Turn("Hi", Expect(response="No.", contains=["no", "yes"]))]),
@@ -187,6 +182,7 @@ def test_whoever_knows_the_metrics_says_what_is_wrong_with_them() -> None:
 
 
 ODD = st.sampled_from(["", " ", "a", "../a", "<<fill in: x>>", "sesion", "\0"])
+SAID = ODD.filter(str.strip)
 TURNS = st.builds(
     Turn,
     ODD.filter(bool),
@@ -194,9 +190,9 @@ TURNS = st.builds(
     | st.builds(
         Expect,
         tools=st.none() | st.lists(ODD, max_size=2),
-        response=st.none() | ODD,
-        contains=st.none() | ODD | st.lists(ODD, max_size=2),
-        state=st.none() | st.dictionaries(ODD, st.just({"a": 1}), max_size=1),
+        response=st.none() | SAID,
+        contains=st.none() | SAID | st.lists(SAID, min_size=1, max_size=2),
+        state=st.none() | st.dictionaries(ODD, st.just({"a": 1}), min_size=1, max_size=1),
     ),
 )
 TAGS: Any = st.lists(ODD | st.integers(), max_size=2)

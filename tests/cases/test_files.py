@@ -53,9 +53,9 @@ EXPECTS = st.builds(
     Expect,
     tools=st.none() | st.lists(st.builds(lambda t: call(t, order=7), WORDS) | WORDS, max_size=2),
     response=st.none() | WORDS,
-    contains=st.none() | WORDS | st.lists(WORDS, max_size=2),
+    contains=st.none() | WORDS | st.lists(WORDS, min_size=1, max_size=2),
     state=st.none() | st.just({"session": {"done": {"$exists": True}}}),
-)
+).filter(lambda expect: expect != Expect())
 TURNS = st.lists(st.builds(Turn, says=WORDS, expect=st.none() | EXPECTS), max_size=2)
 CASES = st.builds(
     Case,
@@ -152,19 +152,24 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
         (
             "turns",
             [{"says": "Hi", "expects": {}}],
-            r"turns\[0\]: the field 'expects' is unknown. Did you mean 'expect'",
+            r"turns\[0\]\.expects: the field 'expects' is unknown. Did you mean 'expect'",
         ),
-        ("expect", {"tool": []}, "expect: the field 'tool' is unknown. Did you mean 'tools'"),
+        ("expect", {"tool": []}, "expect.tool: the field 'tool' is unknown. Did you mean 'tools'"),
         ("expect", {"tools": "refund"}, "expect.tools: 'refund' should be a list"),
         ("expect", {"tools": 5}, "expect.tools: 5 should be a list"),
-        ("expect", {"tools": [{"name": "refund"}]}, r"expect.tools\[0\]: .*names no tool"),
+        ("expect", {"tools": [{"args": {}}]}, r"expect.tools\[0\]: .*names no tool"),
+        (
+            "expect",
+            {"tools": [{"name": "refund"}]},
+            r"expect.tools\[0\].name: the field 'name' is unknown. Known are tool, args",
+        ),
         ("expect", {"response": 21}, "`response` is 21, but should be a text"),
         ("expect", {"contains": [21]}, "holds 21; write it as a text"),
         ("expect", {"state": {"session": {"a": {"$bogus": 1}}}}, r"'\$bogus'"),
         (
             "stop",
             {"max_turn": 3},
-            "stop: the field 'max_turn' is unknown. Did you mean 'max_turns'",
+            "stop.max_turn: the field 'max_turn' is unknown. Did you mean 'max_turns'",
         ),
         ("stop", {"max_turns": "3"}, "stop.max_turns: '3' should be a number"),
         ("stop", {"max_turns": 0}, "both must be positive"),
@@ -172,7 +177,7 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
         (
             "mocks",
             {"refund": {"ok": True}},
-            "mocks.refund: the field 'ok' is unknown. Known are value, changes, in_turn",
+            "mocks.refund.ok: the field 'ok' is unknown. Known are value, changes, in_turn",
         ),
         ("mocks", {"refund": "ok"}, "mocks.refund: 'ok' should be a mapping"),
         ("mocks", {"refund": {}}, "is no mock. Give value, in_turn, by_args or fault"),
@@ -186,7 +191,7 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
         ("allow_tools", "refund", "allow_tools: 'refund' should be a list"),
         ("allow_tools", [{"live": "m.refund:1"}], r"allow_tools\[0\]: .* is no name of a tool"),
         ("now", "noon", r"\.now: 'noon' should be a number"),
-        ("name", None, r"\.name: None should be a text"),
+        ("name", 7, r"\.name: 7 should be a text"),
     ],
 )
 def test_a_bad_case_is_named_with_its_file_and_place(
@@ -300,7 +305,7 @@ def test_yaml_that_is_no_eval_set_is_refused(tmp_path: Path, body: str, told: st
 
 
 def test_a_date_in_yaml_is_a_text(tmp_path: Path) -> None:
-    text = "version: 1\ncases:\n- {id: a, state: {session: {day: 2026-01-02}}}\n"
+    text = "version: 1\ncases:\n- {id: a, says: Hi, state: {session: {day: 2026-01-02}}}\n"
     assert reading(tmp_path, text, "set.yaml")["a"].state == {"session": {"day": "2026-01-02"}}
 
 

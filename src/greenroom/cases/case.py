@@ -63,6 +63,15 @@ def _check_scopes(query: Mapping[str, Any], where: str) -> None:
     check_query(query, where)
 
 
+def _refuse_no_query(query: Mapping[str, Mapping[str, Any]], where: str) -> None:
+    """What every state matches asks for nothing."""
+    if not query or not all(query.values()):
+        raise BadCase(
+            f"{where} is {dict(query)!r}, which asks for nothing; say what a key should hold, or "
+            f"leave it out."
+        )
+
+
 _LEAVES = frozenset((str, int, float, bool, _NOTHING))
 _NONE: tuple[Any, ...] = ()
 # The commonest types of what may be left out.
@@ -128,6 +137,24 @@ class Expect:
             self._check_texts()
         if self.state is not None:
             _check_scopes(self.state, "Expect(state=...)")
+            _refuse_no_query(self.state, "Expect(state=...)")
+        self._refuse_nothing()
+
+    def _refuse_nothing(self) -> None:
+        """An expectation that every answer meets is a mistake: nothing would be measured."""
+        for name, given in (
+            ("response", self.response),
+            ("reference", self.reference),
+            ("contains", self.contains),
+            ("intermediate", self.intermediate),
+        ):
+            if given is None:
+                continue
+            texts = (given,) if isinstance(given, str) else given
+            if not texts or not all(text.strip() for text in texts):
+                raise BadCase(
+                    f"Expect({name}={given!r}) asks for nothing; write the text, or leave it out."
+                )
 
     def _check_texts(self) -> None:
         for text in () if isinstance(self.contains, str) else self.contains or ():
@@ -192,8 +219,11 @@ class Stop:
             )
         if self.state_matches is not None:
             _check_scopes(self.state_matches, "Stop(state_matches=...)")
-            if not self.state_matches:
-                raise BadCase("Stop(state_matches={}) would match at once; say what to wait for.")
+            if not self.state_matches or not all(self.state_matches.values()):
+                raise BadCase(
+                    f"Stop(state_matches={dict(self.state_matches)!r}) would match at once; say "
+                    f"what to wait for."
+                )
 
 
 USUAL_STOP = Stop()

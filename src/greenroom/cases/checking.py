@@ -12,6 +12,7 @@ from greenroom.cases.matching import near_words
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem
 from greenroom.cases.templates import BLANK
+from greenroom.cases.users import never_speaks
 from greenroom.errors import BadValue
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.messages import ToolCall
@@ -110,9 +111,9 @@ def _tag_problems(case: Case, where: str) -> Iterator[Problem]:
 
 
 def _script_problems(case: Case, where: str) -> Iterator[Problem]:
-    if not case.script and case.user is None:
+    if never_speaks(case):
         fix = 'Give `says`, `turns` or a `user`; turns=[Turn("")] lets the agent speak first'
-        yield Problem(where, "the conversation is empty: nobody says anything", fix)
+        yield Problem(where, "the conversation is empty: the user never speaks", fix)
     for turn, place in _places(case, where):
         if turn.says and not turn.says.strip():
             told = f"the user says {turn.says!r}, which is nothing"
@@ -153,18 +154,9 @@ def _texts(data: Json, where: str) -> Iterator[tuple[str, str]]:
 def _expect_problems(expect: Expect, where: str) -> Iterator[Problem]:
     if expect == Expect():
         yield Problem(where, "the expectation is empty", "Say what is expected, or leave it out")
-    for name in ("response", "reference", "contains"):
-        if (given := getattr(expect, name)) is not None and not _said(given):
-            told = f"the expected `{name}` is {given!r}, which asks for nothing"
-            yield Problem(f"{where}.{name}", told, "Write the text, or leave it out")
     yield from _contradictions(expect, where)
     yield from _call_problems(expect.tools or (), f"{where}.tools")
     yield from _scope_problems(expect.state or {}, f"{where}.state")
-
-
-def _said(given: str | Sequence[str]) -> bool:
-    texts = [given] if isinstance(given, str) else given
-    return bool(texts) and all(text.strip() for text in texts)
 
 
 def _contradictions(expect: Expect, where: str) -> Iterator[Problem]:
@@ -246,8 +238,15 @@ def _scope_problems(state: Mapping[str, Any], where: str) -> Iterator[Problem]:
 def _metric_problems(
     metrics: Sequence[MetricLike], where: str, problem: MetricCheck | None
 ) -> Iterator[Problem]:
-    for index, metric in enumerate(metrics):
-        place = f"{where}[{index}]"
+    places = ((f"{where}[{index}]", metric) for index, metric in enumerate(metrics))
+    return metric_problems(places, problem)
+
+
+def metric_problems(
+    metrics: Iterable[tuple[str, MetricLike]], problem: MetricCheck | None
+) -> Iterator[Problem]:
+    """What is wrong with metrics, each given with its place."""
+    for place, metric in metrics:
         if isinstance(metric, Criterion) and not _is_threshold(metric.threshold):
             told = f"the threshold of {metric.name!r} is {metric.threshold!r}"
             yield Problem(f"{place}.threshold", told, "Give a number from 0 to 1")

@@ -4,39 +4,67 @@ Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as
 `test_config.json` write it. Nothing in a config can name code to be run.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from greenroom.cases.criteria import (
     COUNTS,
     Criterion,
     counted_as_adk,
     criterion_data,
+    criterion_from,
     is_adk_judge,
 )
+from greenroom.cases.fields import Fields
+from greenroom.cases.files.adk import put_back
 from greenroom.cases.files.documents import Document, parsed, parsed_text
-from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.saving import json_or_yaml, save_text
 from greenroom.cases.files.shapes import CASE_LISTS
-from greenroom.cases.places import at, problems_of, put, shown, wrong
+from greenroom.cases.gathering import Gathering
+from greenroom.cases.places import at, problems_of, shown, wrong
 from greenroom.cases.problems import listed
-from greenroom.cases.reading import extra_of, metrics_from
+from greenroom.cases.reading import extra_from, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.records import fill, record
 
 VERSION = 1
 MAX_INVOCATIONS = 10
+ADK_INVOCATIONS = 20
 _MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _JUDGE = ("judge_model", "num_samples")
-_CRITERION = ("threshold", "judge_model_options", "match_type", "ignore_args", "rubrics")
+_JUDGE_OPTIONS = (*_JUDGE, "judge_model_config", "parallelism_limit")
+_CRITERION = ("threshold", "judge_model_options", "match_type", "ignore_args")
+_CRITERIA = (
+    "criteria",
+    "custom_metrics",
+    "user_simulator_config",
+    "live_model_config",
+    "parallel_criteria",
+    "fail_fast",
+)
+_SIMULATOR = ("model", "max_allowed_invocations")
+_ADK_SIMULATOR = (
+    *_SIMULATOR,
+    "type",
+    "model_configuration",
+    "custom_instructions",
+    "include_function_calls",
+    "audio_model",
+    "audio_model_configuration",
+    "include_text_with_audio",
+)
 
 
 @record(kw_only=True)
 class UserSimulator:
-    """Who plays the users of scenarios: a model's name, and how often they may speak."""
+    """Who plays the users of scenarios: a model's name, and how often they may speak.
+
+    The first message counts. A case or user with a lower limit of its own keeps that.
+    """
 
     model: str = ""
     max_allowed_invocations: int = MAX_INVOCATIONS
@@ -47,21 +75,30 @@ class UserSimulator:
 class EvalConfig:
     """How cases are judged. A criterion without a threshold has its metric's own.
 
-    `shape` says what kind of file it was read from, `extra` keeps what that said beyond all this.
+    `criteria` are a list, or a mapping of names as AgentFlow and ADK write it: `{"exact": 1.0}`,
+    `{"response_match_score": {"threshold": 0.7}}`. `shape` says what kind of file it was read from,
+    `extra` keeps what that said beyond all this.
     """
 
-    criteria: Sequence[Criterion] = ()
+    criteria: Sequence[Criterion] | Mapping[str, Any] = ()
     user_simulator: UserSimulator | None = None
-    parallel_criteria: bool = True
+    parallel_criteria: bool = False
     fail_fast: bool = False
     extra: Mapping[str, Json] | None = None
     shape: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        fill(self, "criteria", tuple(self.criteria))
-        names = [criterion.name for criterion in self.criteria]
+        fill(self, "criteria", _criteria_from(self.criteria))
+        names = [criterion.name for criterion in self.all_criteria]
         if twice := [name for name in names if names.count(name) > 1]:
             raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")
+        if self.parallel_criteria is not False:
+            raise BadInput(f"parallel_criteria={self.parallel_criteria!r}: {_ONE_BY_ONE}.")
+
+    @property
+    def all_criteria(self) -> tuple[Criterion, ...]:
+        """The criteria, whichever way they were given."""
+        return cast("tuple[Criterion, ...]", self.criteria)
 
     @classmethod
     def default(cls) -> "EvalConfig":
@@ -74,6 +111,25 @@ class EvalConfig:
     def load(cls, path: str | Path) -> "EvalConfig":
         """The config in a file."""
         return read_config(path)
+
+
+_ONE_BY_ONE = (
+    "the criteria of a case are measured one after the other; leave it out, and let cases run at "
+    "once with concurrency="
+)
+
+
+def _criteria_from(given: object) -> tuple[Criterion, ...]:
+    """Criteria from a list of them, of names or of mappings, or from a mapping by name."""
+    if isinstance(given, Mapping):
+        return tuple(_read_map(cast("Mapping[str, Json]", given), Gathering(), settle=True))
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadMetric(f"EvalConfig(criteria={given!r}) wants a list, or a mapping by name.")
+    listed = enumerate(cast("Iterable[Any]", given))
+    return tuple(
+        one if isinstance(one, Criterion) else criterion_from(one, f"criteria[{i}]")
+        for i, one in listed
+    )
 
 
 def read_config(path: str | Path) -> EvalConfig:
@@ -114,9 +170,9 @@ def _is_adk(data: dict[str, Json]) -> bool:
 
 
 def _read(data: Json, shape: str) -> EvalConfig:
-    found = _read_own(data) if shape == "greenroom" else _read_criteria(data)
+    found = _read_own(data) if shape == "greenroom" else _read_criteria(data, shape)
     if shape == "adk":
-        found = replace(found, criteria=[_counted(criterion) for criterion in found.criteria])
+        found = replace(found, criteria=[_counted(criterion) for criterion in found.all_criteria])
     return replace(found, shape=shape)
 
 
@@ -135,46 +191,54 @@ OWN_FIELDS = ("version", "metrics", "user_simulator", "parallel_criteria", "fail
 
 
 def _read_own(data: Json) -> EvalConfig:
-    extra = extra_of(data, OWN_FIELDS, "")
-    if data["version"] != VERSION:
-        raise wrong("version", f"{shown(data['version'])} is not read; this reads {VERSION}")
-    fields = Fields(data, "")
-    metrics = fields.items("metrics") or []
-    simulator = None
-    if fields.has("user_simulator"):
-        simulator = _simulator(fields.inner("user_simulator"))
-    return EvalConfig(
-        criteria=metrics_from(metrics, "metrics"),
-        user_simulator=simulator,
-        parallel_criteria=_flag(fields, "parallel_criteria", True),
-        fail_fast=_flag(fields, "fail_fast", False),
-        extra=extra or None,
-    )
+    fields = Fields(data, "", OWN_FIELDS, camel=False)
+    if (version := fields.take("version")) != VERSION:
+        raise wrong("version", f"{shown(version)} is not read; this reads {VERSION}")
+    told: dict[str, Any] = {
+        "criteria": fields.read("metrics", metrics_from, []),
+        "user_simulator": fields.read("user_simulator", _own_simulator, None),
+        "fail_fast": _flag(fields, "fail_fast"),
+        "extra": fields.read("extra", extra_from, {}) or None,
+    }
+    _refuse_parallel(fields)
+    fields.settle()
+    return EvalConfig(**told)
 
 
-def _flag(fields: Fields, name: str, usual: bool) -> bool:
-    value = fields.take(name, usual)
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields.take(name, False)
     if not isinstance(value, bool):
-        raise wrong(name, f"{shown(value)} should be true or false")
-    return value
+        fields.remember(name, f"{shown(value)} should be true or false")
+    return value is True
 
 
-def _simulator(fields: Fields) -> UserSimulator:
-    model = fields.text("model")
-    limit = fields.whole("max_allowed_invocations", MAX_INVOCATIONS)
+def _refuse_parallel(fields: Fields) -> None:
+    if _flag(fields, "parallel_criteria"):
+        fields.remember("parallel_criteria", _ONE_BY_ONE)
+
+
+def _own_simulator(data: Json, place: str) -> UserSimulator:
+    fields = Fields(data, place, (*_SIMULATOR, "extra"), camel=False)
+    return _simulator(fields, MAX_INVOCATIONS, fields.mapping("extra"))
+
+
+def _simulator(fields: Fields, usual: int, extra: Mapping[str, Json]) -> UserSimulator:
+    model, limit = fields.text("model"), fields.whole("max_allowed_invocations", usual)
     if limit < 1:
-        raise wrong(fields.at("max_allowed_invocations"), f"{limit} should be 1 or more")
-    given = fields.mapping("extra")
-    extra = {**given, **fields.rest()}
+        fields.remember(fields.at("max_allowed_invocations"), f"{limit} should be 1 or more")
+    extra = {**extra, **fields.rest()}
+    fields.settle()
     return UserSimulator(model=model, max_allowed_invocations=limit, extra=extra or None)
 
 
 def _own_data(config: EvalConfig) -> Json:
     data: dict[str, Json] = {"version": VERSION}
-    data["metrics"] = [criterion_data(criterion) for criterion in config.criteria]
+    data["metrics"] = [criterion_data(criterion) for criterion in config.all_criteria]
     if config.user_simulator is not None:
         data["user_simulator"] = _simulator_data(config.user_simulator)
-    data |= _flags_data(config)
+        if config.user_simulator.extra:
+            data["user_simulator"]["extra"] = plain(config.user_simulator.extra)
+    data |= {"fail_fast": True} if config.fail_fast else {}
     if config.extra:
         data["extra"] = plain(config.extra)
     return data
@@ -183,42 +247,46 @@ def _own_data(config: EvalConfig) -> Json:
 def _simulator_data(simulator: UserSimulator) -> dict[str, Json]:
     data: dict[str, Json] = {"model": simulator.model} if simulator.model else {}
     data["max_allowed_invocations"] = simulator.max_allowed_invocations
-    for place, value in (simulator.extra or {}).items():
-        put(data, place, value)
     return data
-
-
-def _flags_data(config: EvalConfig) -> dict[str, Json]:
-    usual = EvalConfig()
-    flags = {name: getattr(config, name) for name in ("parallel_criteria", "fail_fast")}
-    return {name: value for name, value in flags.items() if value != getattr(usual, name)}
 
 
 # A map of criteria
 
 
-def _read_criteria(data: Json) -> EvalConfig:
-    known = ("criteria", "user_simulator_config", "parallel_criteria", "fail_fast")
-    fields = Fields(data, "", (*known, "custom_metrics", "live_model_config"))
-    gathering = Gathering()
-    criteria = [
-        gathering.part(at("criteria", name), lambda n=name, g=given: _criterion(n, g), None)
-        for name, given in fields.mapping("criteria").items()
-    ]
-    simulator = None
-    if fields.has("user_simulator_config"):
-        inner = fields.inner("user_simulator_config", ("model", "max_allowed_invocations"))
-        simulator = gathering.part(inner.place, lambda: _simulator(inner), None)
-    parallel = gathering.part("", lambda: _flag(fields, "parallel_criteria", True), True)
-    fail_fast = gathering.part("", lambda: _flag(fields, "fail_fast", False), False)
-    gathering.settle()
-    return EvalConfig(
-        criteria=[criterion for criterion in criteria if criterion is not None],
-        user_simulator=simulator,
-        parallel_criteria=parallel,
-        fail_fast=fail_fast,
-        extra=fields.rest() or None,
+def _read_criteria(data: Json, shape: str) -> EvalConfig:
+    fields = Fields(data, "", _CRITERIA)
+    criteria = _read_map(fields.mapping("criteria"), fields.gathering)
+    simulator = fields.read(
+        "user_simulator_config", _adk_simulator if shape == "adk" else _agentflow_simulator, None
     )
+    fail_fast = _flag(fields, "fail_fast")
+    _refuse_parallel(fields)
+    extra = fields.rest()
+    fields.settle()
+    return EvalConfig(
+        criteria=criteria, user_simulator=simulator, fail_fast=fail_fast, extra=extra or None
+    )
+
+
+def _read_map(
+    given: Mapping[str, Json], gathering: Gathering, *, settle: bool = False
+) -> list[Criterion]:
+    """The criteria of a mapping by name; what is wrong with any is remembered."""
+    found = [
+        gathering.part(at("criteria", name), partial(_criterion, name, one), None)
+        for name, one in given.items()
+    ]
+    if settle:
+        gathering.settle()
+    return [criterion for criterion in found if criterion is not None]
+
+
+def _agentflow_simulator(data: Json, place: str) -> UserSimulator:
+    return _simulator(Fields(data, place, _SIMULATOR), MAX_INVOCATIONS, {})
+
+
+def _adk_simulator(data: Json, place: str) -> UserSimulator:
+    return _simulator(Fields(data, place, _ADK_SIMULATOR), ADK_INVOCATIONS, {})
 
 
 def _criterion(name: str, given: Json) -> Criterion:
@@ -226,24 +294,32 @@ def _criterion(name: str, given: Json) -> Criterion:
     place = at("criteria", name)
     if not is_object(given):
         return Criterion(name, threshold=_threshold(given, place))
-    fields = Fields(given, place, _CRITERION)
+    # Options are the metric's to know, all of them: who measures looks at those.
+    fields = Fields(given, place, (*_CRITERION, *given))
     threshold = fields.take("threshold")
-    judge = fields.inner("judge_model_options", ("judge_model", "num_samples"))
+    judge = fields.inner("judge_model_options", _JUDGE_OPTIONS)
     options = {name: value for name in _JUDGE if (value := judge.take(name)) is not None}
     if rest := judge.rest():
         options["judge_model_options"] = rest
+    judge.refuse_others()
     if fields.has("match_type"):
-        options["match_type"] = _match_type(fields.take("match_type"), place)
+        options["match_type"] = fields.part(
+            lambda: _match_type(fields.take("match_type"), place), ""
+        )
     if isinstance(ignored := fields.take("ignore_args"), bool):
         options |= {"args": "ignore"} if ignored else {}
     elif ignored is not None:
         options["ignore_args"] = ignored
     for key, value in fields.rest().items():
         if key in options:
-            raise wrong(at(place, key), "it is given twice, the other time for the judge")
+            fields.remember(at(place, key), "it is given twice, the other time for the judge")
         options[key] = value
-    checked = None if threshold is None else _threshold(threshold, at(place, "threshold"))
+    where = at(place, "threshold")
+    checked = threshold
+    if threshold is not None:
+        checked = fields.gathering.part(where, lambda: _threshold(threshold, where), None)
     critical = cast(bool, options.pop("critical", False))  # a criterion looks itself
+    fields.settle()
     return Criterion(name, threshold=checked, options=options, critical=critical)
 
 
@@ -272,12 +348,14 @@ def _adk_data(config: EvalConfig) -> Json:
 
 
 def _criteria_data(config: EvalConfig, shape: str) -> Json:
-    criteria = {c.name: _criterion_data(c, shape) for c in config.criteria}
-    data: dict[str, Json] = {"criteria": criteria, **_flags_data(config)}
-    if config.user_simulator is not None:
-        data["user_simulator_config"] = _simulator_data(config.user_simulator)
-    for place, value in (config.extra or {}).items():
-        put(data, place, value)
+    criteria = {c.name: _criterion_data(c, shape) for c in config.all_criteria}
+    data: dict[str, Json] = {"criteria": criteria}
+    data |= {"fail_fast": True} if config.fail_fast else {}
+    if (simulator := config.user_simulator) is not None:
+        known = _ADK_SIMULATOR if shape == "adk" else _SIMULATOR
+        kept = {name: value for name, value in (simulator.extra or {}).items() if name in known}
+        data["user_simulator_config"] = {**_simulator_data(simulator), **plain(kept)}
+    put_back(data, config.extra, _CRITERIA)
     return data
 
 

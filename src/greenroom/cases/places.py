@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from reprlib import Repr
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ Key = str | int
 _PLAIN = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _STEP = re.compile(r'\.?([A-Za-z_][\w-]*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]', re.ASCII)
 _LONGEST = 400
-_NEAR = 0.75
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
@@ -86,20 +85,6 @@ def problems_of(error: BadInput, place: str) -> list[Problem]:
         return list(error.problems)
     told = str(error).removeprefix(place).lstrip(": ").rstrip(".")
     return list(wrong(place, told).problems)
-
-
-def unknown_field(place: str, field: str, known: Iterable[str]) -> BadFile | None:
-    """The error for a field that looks like a known one misspelt; None if it is like none."""
-    from difflib import get_close_matches  # slow to load, and only a mistake needs it
-
-    near = get_close_matches(field, known, 1, _NEAR)
-    if not near:
-        return None
-    return wrong(
-        place,
-        f"the field {shown(field)} is unknown",
-        f"Did you mean {near[0]!r}? A field of your own belongs under `extra` or `metadata`",
-    )
 
 
 def mapping_at(place: str, data: object, known: Sequence[str] = ()) -> Mapping[str, Any]:

@@ -1,33 +1,57 @@
 """Cases read from data: a ledger's first event, or one entry of a file.
 
-Every complaint says its place. A field that looks like a misspelt one is refused; what else is
-unknown is kept in `extra`, what stands deeper under its path there.
+Every complaint says its place, and all of a case are raised at once. A field that nobody knows is
+refused; what other tools keep beside a case stands under `extra`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields as fields_of
+from functools import partial
 from typing import Any, cast, get_args
 
-from greenroom.cases.case import Case, Expect, Stop, Turn
+from greenroom.cases.case import USUAL_STOP, Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion, criterion_from
+from greenroom.cases.fields import Fields
+from greenroom.cases.gathering import Gathering
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
 from greenroom.cases.mocks import by_args, fault, in_turn
-from greenroom.cases.places import at, mapping_at, shown, unknown_field, wrong
+from greenroom.cases.names import is_expectation, unknown_field
+from greenroom.cases.places import at, keys_of, mapping_at, shown, wrong
 from greenroom.cases.users import user_from
 from greenroom.errors import BadCase, BadMetric, BadQuery, BadValue
 from greenroom.ledger.changes import Change, Operation, WithStateChange
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_array
 
 Extra = dict[str, Json]
 
-CASE_FIELDS = tuple(part.name for part in fields(Case) if part.init)
-EXPECT_FIELDS = tuple(part.name for part in fields(Expect))
-TURN_FIELDS = tuple(part.name for part in fields(Turn))
-STOP_FIELDS = tuple(part.name for part in fields(Stop))
+CASE_FIELDS = tuple(part.name for part in fields_of(Case) if part.init)
+EXPECT_FIELDS = tuple(part.name for part in fields_of(Expect))
+TURN_FIELDS = tuple(part.name for part in fields_of(Turn))
+STOP_FIELDS = tuple(part.name for part in fields_of(Stop))
 CALL_FIELDS = ("tool", "args")
 MOCK_FIELDS = ("value", "changes", "in_turn", "by_args", "otherwise", "fault")
 FAULT_FIELDS = ("error", "timeout", "slow", "value", "malformed")
+ORIGINALS = (
+    "user_content",
+    "final_response",
+    "expected_final_response",
+    "intermediate_data",
+    "expected_intermediate_responses",
+    "expected_intermediate_agent_responses",
+)
+"""What is kept under `extra` as another file wrote it, because it says more than the case needs."""
+
+
+# How what other shapes say is written here, in a case or a turn, and inside `expect`.
+_EXPECTED = ("tools", "reference", "response", "contains", "intermediate", "state")
+_MEANS = {
+    "says": "says",
+    "args": "expect.tools",
+    "expect": "expect",
+    **{name: f"expect.{name}" for name in _EXPECTED},
+}
+_MEANS_INSIDE = {"args": "tools", **{name: name for name in _EXPECTED}}
 
 
 def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = False) -> Case:
@@ -36,36 +60,36 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
     With `live=True` parts that were code are left out instead of refused, as when a ledger is
     scored again: what happened needs no mocks.
     """
-    extra = extra_of(data, CASE_FIELDS, where)
+    fields = Fields(data, where, CASE_FIELDS, _MEANS, camel=False)
     if not live:
-        _refuse_code(data, where)
-    try:
-        return Case(
-            _text(data, "id", where),
-            _text(data, "says", where),
-            expect=_expect_from(data.get("expect"), at(where, "expect")),
-            turns=[
-                _turn_from(turn, at(where, "turns", i))
-                for i, turn in enumerate(_list(data, "turns", where))
-            ]
-            or (),
-            mocks={} if live else _mocks_from(_mapping(data, "mocks", where), where),
-            allow_tools=_names_from(_list(data, "allow_tools", where), where, live) or (),
-            state=_mapping(data, "state", where),
-            stop=_stop_from(_mapping(data, "stop", where), at(where, "stop"), extra),
-            metrics=_metrics_from(_list(data, "metrics", where), where, live) or (),
-            user=_user_from(data.get("user"), at(where, "user")),
-            name=_text(data, "name", where),
-            description=_text(data, "description", where),
-            tags=_texts(data, "tags", where) or (),
-            metadata=_mapping(data, "metadata", where),
-            now=_number(data, "now", where),
-            target=_text(data, "target", where),
-            implied=data.get("implied", True),
-            extra=extra or None,
-        )
-    except (BadValue, BadCase, BadMetric, BadQuery) as error:
-        raise wrong(where, str(error).rstrip(".")) from error
+        fields.part(lambda: _refuse_code(data, where), None)
+    for name in LIVE_FIELDS:
+        if name != "user":
+            fields.take(name)
+    case_id = fields.named("id", lambda name, _: name, "unnamed")
+    says = fields.read("says", _said, "")
+    said: dict[str, Any] = {
+        "expect": fields.read("expect", _expect_from, None),
+        "turns": fields.each("turns", _turn_from) or (),
+        "mocks": fields.read("mocks", _no_mocks if live else _mocks_from, {}),
+        "allow_tools": fields.read("allow_tools", partial(_names_from, live=live), []) or (),
+        "state": fields.mapping("state"),
+        "stop": fields.read("stop", _stop_from, USUAL_STOP),
+        "metrics": fields.read("metrics", partial(_metrics_from, live=live), []) or (),
+        "user": fields.read("user", _user_from, None),
+        "name": fields.text("name"),
+        "description": fields.text("description"),
+        "tags": fields.texts("tags") or (),
+        "metadata": fields.mapping("metadata"),
+        "now": fields.read("now", _number, None),
+        "target": fields.text("target"),
+        "implied": fields.take("implied", True),
+        "extra": fields.read("extra", extra_from, {}) or None,
+    }
+    made = fields.part(lambda: Case(case_id, says, **said), None)
+    fields.settle()
+    assert made is not None  # else there was something to raise
+    return made
 
 
 def _refuse_code(data: Mapping[str, Any], where: str) -> None:
@@ -88,110 +112,98 @@ def _refuse_code(data: Mapping[str, Any], where: str) -> None:
 # Fields
 
 
-def extra_of(data: object, known: Sequence[str], where: str) -> Extra:
-    """What a mapping says beyond its fields, with what it calls `extra` itself."""
-    given = mapping_at(where, data, known)
-    beyond = {key: given[key] for key in given if key not in known}
-    for key in beyond:
-        if error := unknown_field(where, key, known):
-            raise error
-    extra = given.get("extra")
-    if extra is None:
-        return beyond
-    for key in mapping_at(at(where, "extra"), extra):
-        if key in beyond:
-            raise wrong(at(where, key), "it is given twice, the other time under `extra`")
-    return {**extra, **beyond}
+def extra_from(data: Json, where: str) -> Extra:
+    """What another tool's file said beside a case; an expectation there would never be looked at."""
+    given = mapping_at(where, data)
+    for key in given:
+        name = str((keys_of(key) or [key])[0])
+        if name not in ORIGINALS and is_expectation(name):
+            raise unknown_field(where, key, ("metadata",), _MEANS)
+    return dict(given)
 
 
 def _only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
     """A mapping that is one of few forms: with a field beyond them it is none of them."""
-    given = mapping_at(where, data, known)
-    for key in given:
-        if key not in known:
-            raise unknown_field(where, key, known) or wrong(
-                where, f"the field {shown(key)} is unknown", f"Known are {', '.join(known)}"
-            )
-    return given
+    fields = Fields(data, where, known, camel=False)
+    fields.rest()
+    fields.settle()
+    return cast("Mapping[str, Any]", data)
 
 
-def _typed(data: Mapping[str, Any], key: str, kind: Any, where: str, default: Any) -> Any:
-    value = data.get(key, default)
-    if not isinstance(value, kind) or (kind is not str and isinstance(value, str)):
-        raise wrong(at(where, key), f"{shown(value)} should be a {_WORDS[kind]}")
-    return value
+def _said(data: Json, where: str) -> str:
+    if not isinstance(data, str):
+        raise wrong(where, f"{shown(data)} should be a text")
+    if data and not data.strip():
+        told = f"the user says {shown(data)}, which is nothing"
+        raise wrong(where, told, "Write what they say, or leave it out")
+    return data
 
 
-_WORDS: dict[Any, str] = {str: "text", Mapping: "mapping", Sequence: "list"}
-
-
-def _text(data: Mapping[str, Any], key: str, where: str) -> str:
-    return _typed(data, key, str, where, "")
-
-
-def _mapping(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    return _typed(data, key, Mapping, where, {})
-
-
-def _list(data: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
-    return _typed(data, key, Sequence, where, ())
-
-
-def _texts(data: Mapping[str, Any], key: str, where: str) -> Sequence[str]:
-    found = _list(data, key, where)
-    for i, item in enumerate(found):
-        if not isinstance(item, str):
-            raise wrong(at(where, key, i), f"{shown(item)} should be a text")
-    return found
-
-
-def _number(data: Mapping[str, Any], key: str, where: str) -> Any:
-    value = data.get(key)
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+def _number(value: Json, where: str) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    raise wrong(at(where, key), f"{shown(value)} should be a number")
+    raise wrong(where, f"{shown(value)} should be a number")
 
 
 # Turns
 
 
-def _turn_from(data: Any, where: str) -> Turn:
-    extra = extra_of(data, TURN_FIELDS, where)
-    expect = _expect_from(data.get("expect"), at(where, "expect"))
-    return _placed(where, Turn, _text(data, "says", where), expect, extra or None)
+def _turn_from(data: Json, where: str) -> Turn:
+    fields = Fields(data, where, TURN_FIELDS, _MEANS, camel=False)
+    says = fields.read("says", _said, "")
+    expect = fields.read("expect", _expect_from, None)
+    extra = fields.read("extra", extra_from, {})
+    fields.settle()
+    return _placed(where, Turn, says, expect, extra or None)
 
 
-def _expect_from(data: Any, where: str) -> Expect | None:
-    if data is None:
-        return None
-    extra = extra_of(data, EXPECT_FIELDS, where)
-    tools = None
-    if data.get("tools") is not None:
-        tools = [
-            _call_from(call, at(where, "tools", i), at("tools", i), extra)
-            for i, call in enumerate(_list(data, "tools", where))
-        ]
-    said = {name: data.get(name) for name in EXPECT_FIELDS if name not in ("tools", "extra")}
-    return _placed(where, Expect, tools=tools, extra=extra or None, **said)
+def _expect_from(data: Json, where: str) -> Expect:
+    fields = Fields(data, where, EXPECT_FIELDS, _MEANS_INSIDE, camel=False)
+    extra = fields.read("extra", extra_from, {}) or None
+    tools = fields.each("tools", _call_from) if fields.has("tools") else None
+    said = {name: fields.take(name) for name in EXPECT_FIELDS if name not in ("tools", "extra")}
+    named = {name: name for name in said}
+    found = expect_of(fields, named, tools=tools, extra=extra, **said)
+    fields.settle()
+    if tools is None and extra is None and all(value is None for value in said.values()):
+        raise wrong(where, "the expectation is empty", "Say what is expected, or leave it out")
+    return found or Expect()
 
 
-def _call_from(data: Any, where: str, inside: str, extra: Extra) -> ToolCall | str:
-    """An expected call; what else its mapping says goes to the expectation's `extra`."""
+def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect | None:
+    """What a turn should bring; None if a part of it is refused, and that is remembered.
+
+    `named` tells the field in which each part stands.
+    """
+    before = len(fields.gathering.problems)
+    for name, field in named.items():
+        place = fields.at(field)
+        fields.gathering.part(place, partial(_placed, place, Expect, **{name: said[name]}), None)
+    return Expect(**said) if len(fields.gathering.problems) == before else None
+
+
+def _call_from(data: Json, where: str) -> ToolCall | str:
     if isinstance(data, str):
         return data
-    beyond = extra_of(data, CALL_FIELDS, where)
-    extra |= {at(inside, key): value for key, value in beyond.items()}
-    if not _text(data, "tool", where):
-        raise wrong(where, f"{shown(data)} names no tool", "Give `tool`, and `args` if they matter")
-    return ToolCall(data["tool"], _mapping(data, "args", where))
+    fields = Fields(data, where, CALL_FIELDS, {"tools": "tool", "args": "args"}, camel=False)
+    tool, args = fields.text("tool"), fields.mapping("args")
+    fields.settle()
+    if not tool.strip():
+        told = f"{shown(data)} names no tool"
+        raise wrong(where, told, "Give `tool`, and `args` if they matter")
+    return ToolCall(tool, args)
 
 
-def _stop_from(data: Mapping[str, Any], where: str, extra: Extra) -> Stop:
-    beyond = extra_of(data, STOP_FIELDS, where)
-    extra |= {at("stop", key): value for key, value in beyond.items()}
+def _stop_from(data: Json, where: str) -> Stop:
+    fields = Fields(data, where, STOP_FIELDS, camel=False)
+    given = {name: fields.take(name) for name in STOP_FIELDS if fields.has(name)}
     for limit in ("max_turns", "max_seconds"):
-        _number(data, limit, where)
-    return _placed(where, Stop, **{key: data[key] for key in STOP_FIELDS if key in data})
+        if limit in given:
+            fields.gathering.part(
+                at(where, limit), partial(_number, given[limit], at(where, limit)), None
+            )
+    fields.settle()
+    return _placed(where, Stop, **given)
 
 
 def _placed(where: str, make: Callable[..., Any], *args: Any, **fields: Any) -> Any:
@@ -205,10 +217,12 @@ def _placed(where: str, make: Callable[..., Any], *args: Any, **fields: Any) -> 
 # Users, metrics, tools
 
 
-def _names_from(tools: Sequence[Any], where: str, live: bool) -> list[str]:
+def _names_from(tools: Json, where: str, live: bool) -> list[str]:
+    if not is_array(tools):
+        raise wrong(where, f"{shown(tools)} should be a list")
     for i, tool in enumerate(tools):
         if not live and not isinstance(tool, str):
-            raise wrong(at(where, "allow_tools", i), f"{shown(tool)} is no name of a tool")
+            raise wrong(at(where, i), f"{shown(tool)} is no name of a tool")
     return [tool for tool in tools if isinstance(tool, str)]
 
 
@@ -218,29 +232,43 @@ def _user_from(data: Any, where: str) -> Any:
     return None if data is None else _placed(where, user_from, data, where)
 
 
-def _metrics_from(data: Sequence[Any], where: str, live: bool) -> list[Criterion]:
+def _metrics_from(data: Json, where: str, live: bool) -> list[Criterion]:
     """Metrics by name; those that were code are left out or, unless `live`, refused."""
-    kept = [item for item in data if not (live and is_code(item))]
-    return metrics_from(kept, at(where, "metrics"))
+    kept = [item for item in data if not (live and is_code(item))] if is_array(data) else data
+    return metrics_from(kept, where)
 
 
-def metrics_from(data: Sequence[Any], where: str) -> list[Criterion]:
+def metrics_from(data: Json, where: str) -> list[Criterion]:
     """The metrics that a list names."""
-    found: list[Criterion] = []
-    for i, item in enumerate(data):
-        place = at(where, i)
-        found.append(_placed(place, criterion_from, item, place))
-        threshold = cast(object, found[-1].threshold)
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float | None):
-            raise wrong(at(place, "threshold"), f"{shown(threshold)} should be a number")
+    gathering = Gathering()
+    found = gathering.each(data, where, _metric_from)
+    gathering.settle()
+    return found
+
+
+def _metric_from(data: Json, where: str) -> Criterion:
+    found: Criterion = _placed(where, criterion_from, data, where)
+    threshold = cast(object, found.threshold)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | None):
+        raise wrong(at(where, "threshold"), f"{shown(threshold)} should be a number")
     return found
 
 
 # Mocks
 
 
-def _mocks_from(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    return {tool: _mock_from(mock, at(where, "mocks", tool)) for tool, mock in data.items()}
+def _no_mocks(_data: Json, _where: str) -> dict[str, Any]:
+    return {}
+
+
+def _mocks_from(data: Json, where: str) -> dict[str, Any]:
+    given, gathering = mapping_at(where, data), Gathering()
+    read = {
+        tool: gathering.part(at(where, tool), partial(_mock_from, mock, at(where, tool)), None)
+        for tool, mock in given.items()
+    }
+    gathering.settle()
+    return read
 
 
 def _mock_from(data: Any, where: str) -> Any:

@@ -102,6 +102,13 @@ def _texts(value: object) -> bool:
     return all(isinstance(part, str) and part.strip() for part in parts)
 
 
+def never_speaks(case: Any) -> bool:
+    """Whether nothing makes the user of a case say anything; a blank first turn is meant as one."""
+    user = case.user
+    silent = not user.lines and user.then is None if isinstance(user, Lines) else user is None
+    return silent and not case.says and not case.turns
+
+
 def person_of(user: object) -> SimulatedUser | None:
     """The person a model plays when this user speaks, at once or after their lines."""
     speaker = getattr(user, "loop", user)

@@ -92,6 +92,10 @@ def state_is(
     if sum((value is not MISSING, where is not None, query is not None)) != 1:
         raise BadMetric(f"{here} wants exactly one of: a value, where=predicate, query={{...}}.")
     if query is not None:
+        if not query:
+            raise BadMetric(
+                f"{here} has query={{}}, which asks for nothing; say what it should be."
+            )
         check_query(query, here)
     wanted = None if value is MISSING else plain(value, here)
     place = (scope,) if key is None else (scope, key)
@@ -160,6 +164,11 @@ def state_matches(
                 f"state_matches(...) says {scope!r}: {part!r}; group by scope: "
                 f'{{"session": {{"key": ...}}}}.'
             )
+    if not all(query.values()):
+        raise BadMetric(
+            f"state_matches({dict(query)!r}) has a scope that asks for nothing; say what a key "
+            f"should hold, or leave it out."
+        )
     check_query(query, "state_matches(...)")
     shown = written("state_matches", query, turn=turn, name=name)
     return StateMatches(query=query, turn=checked_turn(turn, "state_matches"), **shown)

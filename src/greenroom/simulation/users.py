@@ -141,22 +141,28 @@ def turn_limit(case: Case, user: UserAgents) -> int:
     return theirs if own == MAX_TURNS else min(own, theirs)
 
 
-def with_user_model(case: Case, model: Any) -> Case:
-    """The case with `model` for a simulated user who has none."""
-    user = _modelled(case.user, model)
+def with_user_model(case: Case, model: Any, max_turns: int | None = None) -> Case:
+    """The case with `model` for a simulated user who has none.
+
+    `max_turns` limits how often such a user speaks, unless their own limit is lower.
+    """
+    user = _modelled(case.user, model, max_turns)
     return case if user is case.user else replace(case, user=user)
 
 
-def _modelled(user: Any, model: Any) -> Any:
+def _modelled(user: Any, model: Any, max_turns: int | None) -> Any:
     match user:
-        case SimulatedUser(model=None) if model is not None:
-            return replace(user, model=model)
+        case SimulatedUser():
+            limit = min((n for n in (user.max_turns, max_turns) if n is not None), default=None)
+            played = user.model if user.model is not None else model
+            kept = played is user.model and limit == user.max_turns
+            return user if kept else replace(user, model=played, max_turns=limit)
         case Lines():
-            then = _modelled(user.then, model)
+            then = _modelled(user.then, model, max_turns)
             return user if then is user.then else Lines(*user.lines, then=then)
         case UserAgents():
-            loop = _modelled(user.loop, model)
-            tools = {name: _modelled(role, model) for name, role in user.tools.items()}
+            loop = _modelled(user.loop, model, max_turns)
+            tools = {name: _modelled(role, model, None) for name, role in user.tools.items()}
             kept = loop is user.loop and all(tools[k] is v for k, v in user.tools.items())
             return user if kept else replace(user, loop=loop, tools=tools)
         case _:

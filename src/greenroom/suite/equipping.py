@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from greenroom.cases.case import Case
 from greenroom.cases.criteria import counted_as_adk
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
@@ -28,7 +29,7 @@ def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | N
 
 
 def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
-    criteria = config.criteria
+    criteria = list(config.all_criteria)
     if config.shape == "agentflow" and _is_from_adk(evalset):
         # Both tools write such a config; beside a file of google-adk it is google-adk's.
         criteria = [counted_as_adk(criterion) for criterion in criteria]
@@ -37,8 +38,10 @@ def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
         evalset = replace(evalset, usual=())
     names = {name for criterion in criteria for name in _names(criterion)}
     kept = [given for given in evalset.metrics if names.isdisjoint(_names(given))]
-    model = config.user_simulator.model if config.user_simulator else ""
-    cases = [with_user_model(case, model or None) for case in evalset]
+    cases: list[Case] = list(evalset)
+    if (simulator := config.user_simulator) is not None:
+        limit = simulator.max_allowed_invocations
+        cases = [with_user_model(case, simulator.model or None, limit) for case in cases]
     return replace(evalset, cases=cases, metrics=[*kept, *criteria])
 
 

@@ -72,12 +72,12 @@ EXPECTS = st.builds(
     Expect,
     tools=st.none() | st.lists(CALLS | WORDS, max_size=2),
     response=st.none() | WORDS,
-    contains=st.none() | WORDS | st.lists(WORDS, max_size=2),
+    contains=st.none() | WORDS | st.lists(WORDS, min_size=1, max_size=2),
     state=st.none() | st.just({"session": {"done": {"$exists": True}}}),
     reference=st.none() | WORDS,
-    intermediate=st.none() | st.lists(WORDS, max_size=2),
+    intermediate=st.none() | st.lists(WORDS, min_size=1, max_size=2),
     extra=EXTRA,
-)
+).filter(lambda expect: expect != Expect())
 TURNS = st.lists(st.builds(Turn, WORDS, st.none() | EXPECTS, EXTRA), min_size=1, max_size=2)
 STATES = st.dictionaries(
     st.sampled_from(["session", "user", "app", "patient"]),

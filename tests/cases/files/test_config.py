@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases.files.samples import ADK, ADK_CONFIG, AGENTFLOW, AGENTFLOW_CONFIG, FLUENT
-from cases.files.sets import EXTRA, GIVEN, WORDS
+from cases.files.sets import GIVEN, WORDS
+from greenroom import GreenroomError
 from greenroom.cases import Criterion, EvalConfig, read_config, write_config
 from greenroom.cases.config import UserSimulator
 from greenroom.errors import BadFile, BadMetric
@@ -84,7 +85,7 @@ metrics:
   - {criterion: response_match_score, threshold: 0.7, mode: recall}
 user_simulator: {model: gpt-4o}
 fail_fast: true
-owner: ada
+extra: {owner: ada}
 """
     found = reading(tmp_path, text, "config.yaml")
     assert found == EvalConfig(
@@ -136,6 +137,79 @@ def test_a_bad_config_is_refused_with_its_place(tmp_path: Path, content: Any, to
         reading(tmp_path, content)
 
 
+@pytest.mark.parametrize(
+    "content, place",
+    [
+        ({"version": 1, "metrics": [], "judges": 3}, "judges"),
+        ({"version": 1, "metrics": [], "user_simulator": {"modle": "x"}}, "user_simulator.modle"),
+        ({"criteria": {}, "judges": 3}, "judges"),
+        ({"criteria": {}, "userSimulator": {}}, "userSimulator"),
+        ({"criteria": {}, "user_simulator_config": {"temprature": 0}}, "temprature"),
+        (
+            {"criteria": {"x": {"judge_model_options": {"judge_modle": "m"}}}},
+            "criteria.x.judge_model_options.judge_modle",
+        ),
+    ],
+)
+def test_a_field_nobody_knows_is_refused_wherever_it_stands(
+    tmp_path: Path, content: Any, place: str
+) -> None:
+    with pytest.raises(BadFile, match=rf"{place}: the field '\w+' is unknown") as told:
+        reading(tmp_path, content)
+    assert told.value.problems[0].line == 1
+
+
+def test_all_that_is_wrong_in_a_config_is_told_at_once(tmp_path: Path) -> None:
+    text = """\
+version: 1
+metrics:
+  - 5
+  - {criterion: exact, threshold: high}
+judges: 3
+parallel_criteria: true
+fail_fast: maybe
+user_simulator: {max_allowed_invocations: 0}
+"""
+    with pytest.raises(BadFile) as told:
+        reading(tmp_path, text, "config.yaml")
+    assert {(p.where, p.line) for p in told.value.problems} == {
+        ("metrics[0]", 3),
+        ("metrics[1].threshold", 4),
+        ("judges", 5),
+        ("parallel_criteria", 6),
+        ("fail_fast", 7),
+        ("user_simulator.max_allowed_invocations", 8),
+    }
+
+
+@pytest.mark.parametrize(
+    "content", [{"version": 1, "metrics": []}, {"criteria": {"exact": 1.0}}], ids=["own", "map"]
+)
+def test_criteria_are_not_measured_in_parallel_and_a_config_that_asks_for_it_is_refused(
+    tmp_path: Path, content: Any
+) -> None:
+    assert reading(tmp_path, {**content, "parallel_criteria": False}).parallel_criteria is False
+    with pytest.raises(BadFile, match=r"parallel_criteria: .*one after the other; leave it out"):
+        reading(tmp_path, {**content, "parallel_criteria": True})
+    with pytest.raises(GreenroomError, match="one after the other; leave it out"):
+        EvalConfig(parallel_criteria=True)
+
+
+def test_a_config_made_in_python_may_give_its_criteria_as_files_do(tmp_path: Path) -> None:
+    found = EvalConfig(criteria=AGENTFLOW_CONFIG["criteria"])
+    assert found.criteria == reading(tmp_path, AGENTFLOW_CONFIG).criteria
+    assert EvalConfig(criteria={"exact": 1.0}).criteria == (Criterion("exact", threshold=1.0),)
+    assert EvalConfig(criteria=["exact"]).criteria == (Criterion("exact"),)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "criteria", ["exact", 5, {"exact": "high"}, {"exact": {"threshold": "x"}}, [5]]
+)
+def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
+    with pytest.raises(GreenroomError, match=r"criteria|exact"):
+        EvalConfig(criteria=criteria)
+
+
 def test_a_config_has_each_criterion_once() -> None:
     with pytest.raises(BadMetric, match="two criteria 'exact'"):
         EvalConfig(criteria=[Criterion("exact"), Criterion("exact", threshold=0.5)])
@@ -164,11 +238,9 @@ CONFIGS = st.builds(
         UserSimulator,
         model=st.just("") | WORDS,
         max_allowed_invocations=st.integers(1, 30),
-        extra=st.none() | st.fixed_dictionaries({"custom_instructions": GIVEN}),
     ),
-    parallel_criteria=st.booleans(),
     fail_fast=st.booleans(),
-    extra=EXTRA,
+    extra=st.none() | st.fixed_dictionaries({"custom_metrics": GIVEN}),
 )
 
 

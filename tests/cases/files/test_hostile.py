@@ -78,7 +78,7 @@ def test_a_hostile_text_is_refused(tmp_path: Path, content: str | bytes, told: s
      "x" * 300, " a", "", "\u202eevil", "a\u0000b"],
 )  # fmt: skip
 def test_an_id_that_is_no_name_for_a_file_is_refused(tmp_path: Path, id: str) -> None:
-    message = refusal(tmp_path, json.dumps({"version": 1, "cases": [{"id": id}]}))
+    message = refusal(tmp_path, json.dumps({"version": 1, "cases": [{"id": id, "says": "Hi"}]}))
     assert "id" in message
     assert message.isprintable()
 
@@ -97,7 +97,6 @@ def test_an_id_that_is_no_name_for_a_file_is_refused(tmp_path: Path, id: str) ->
         ("metadata: {x: 1e999}", "1e999 is too large"),
         ("says: 5", "cases[0].says: 5 should be a text"),
         ("says: true", "cases[0].says: True should be a text"),
-        ("says: ~", "cases[0].says: None should be a text"),
         ("says: !!python/object/apply:os.system ['touch ran']", "tags are refused"),
         ("says: !!python/name:os.system ''", "tags are refused"),
         ("says: !!binary aGk=", "tags are refused"),

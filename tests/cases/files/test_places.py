@@ -47,22 +47,27 @@ trials: 0
 
 
 @pytest.mark.parametrize(
-    "name, text, lines", [("s.json", JSON, (10, 14, 15, 17)), ("s.yaml", YAML, (8, 9, 11, 12))]
+    "name, text, lines",
+    [("s.json", JSON, (10, 14, 5, 15, 15, 17)), ("s.yaml", YAML, (8, 10, 4, 11, 11, 12))],
 )
 def test_all_problems_are_found_with_their_lines(
     tmp_path: Path, name: str, text: str, lines: tuple[int, ...]
 ) -> None:
     (tmp_path / name).write_text(text)
     found = problems(tmp_path / name)
-    assert [(p.where, p.line) for p in found] == [
+    assert {(p.where, p.line) for p in found} == {
         ("cases[1].expect.tools[1].tool", lines[0]),
-        ("cases[2]", lines[1]),
-        ("cases[3].id", lines[2]),
-        ("trials", lines[3]),
-    ]
-    assert found[0].message == "5 should be a text"
-    assert found[1].fix.startswith("Did you mean 'says'?")
-    assert "also that of cases[0].id" in found[2].message
+        ("cases[2].sayz", lines[1]),
+        ("cases[1]", lines[2]),
+        ("cases[3]", lines[3]),
+        ("cases[3].id", lines[4]),
+        ("trials", lines[5]),
+    }
+    told = {problem.where: problem for problem in found}
+    assert told["cases[1].expect.tools[1].tool"].message == "5 should be a text"
+    assert told["cases[2].sayz"].fix.startswith("Did you mean 'says'?")
+    assert told["cases[1]"].message == "the conversation is empty: the user never speaks"
+    assert "also that of cases[0].id" in told["cases[3].id"].message
 
 
 TURN = {"user_content": {"parts": [{"text": "Hi"}]}}
@@ -179,7 +184,7 @@ def test_a_value_is_put_where_a_place_leads_unless_something_is_there() -> None:
 
 
 def test_a_place_in_an_error_cannot_carry_control_characters(tmp_path: Path) -> None:
-    data = {"version": 1, "cases": [{"id": "a", "mocks": {"\x1b[31m\n": 5}}]}
+    data = {"version": 1, "cases": [{"id": "a", "says": "Hi", "mocks": {"\x1b[31m\n": 5}}]}
     (tmp_path / "s.json").write_text(json.dumps(data))
     with pytest.raises(BadFile) as told:
         read_evalset(tmp_path / "s.json")

@@ -16,6 +16,7 @@ from cases.files.sets import (
     FULL_SETS,
     GIVEN,
     IDS,
+    NUMBERS,
     PEOPLE,
     STATES,
     WORDS,
@@ -49,7 +50,12 @@ RESEMBLING = st.builds(
     intermediate=st.none() | st.lists(WORDS, min_size=1, max_size=2),
 )
 ADK_TURNS = st.lists(
-    st.builds(Turn, WORDS, st.none() | RESEMBLING | st.builds(Expect, reference=WORDS), EXTRA),
+    st.builds(
+        Turn,
+        WORDS,
+        st.none() | RESEMBLING | st.builds(Expect, reference=WORDS),
+        st.none() | st.fixed_dictionaries({"invocation_id": WORDS, "app_details": GIVEN}),
+    ),
     min_size=1,
     max_size=2,
 )
@@ -79,7 +85,7 @@ ADK_SCENARIOS = st.builds(Case, IDS, says=WORDS, user=PEOPLE, tags=st.lists(WORD
         metadata=ARGS,
         metrics=st.lists(CRITERIA, max_size=2),
         trials=st.integers(1, 3),
-        extra=EXTRA,
+        extra=st.none() | st.fixed_dictionaries({"creation_timestamp": NUMBERS}),
     )
 )
 def test_adk_holds_cases_with_references_calls_and_scenarios(evalset: EvalSet) -> None:
@@ -95,7 +101,6 @@ FLAT_TURNS = st.lists(
         st.none()
         | st.builds(Expect, tools=st.lists(CALLS, max_size=2), reference=st.none() | WORDS)
         | st.builds(Expect, reference=WORDS, intermediate=st.lists(WORDS, min_size=1, max_size=2)),
-        EXTRA,
     ),
     min_size=1,
     max_size=3,
@@ -119,7 +124,6 @@ NAMED = st.builds(
         st.dictionaries(WORDS, GIVEN, min_size=1, max_size=2),
         max_size=2,
     ),
-    extra=EXTRA,
 )
 
 
@@ -144,7 +148,7 @@ FLOW_CASES = st.builds(
                 reference=WORDS,
                 intermediate=st.none() | st.lists(WORDS, min_size=1, max_size=2),
             ),
-            EXTRA,
+            st.none() | st.fixed_dictionaries({"metadata": ARGS}),
         ),
         min_size=1,
         max_size=2,
@@ -155,11 +159,11 @@ FLOW_CASES = st.builds(
     description=st.just("") | WORDS,
     tags=st.lists(WORDS, max_size=2),
     metadata=ARGS,
-    extra=EXTRA,
+    extra=st.none() | st.fixed_dictionaries({"session_input.config": ARGS}),
 )
 
 
-@given(sets(FLOW_CASES, name=WORDS, metadata=ARGS, extra=EXTRA).filter(len))
+@given(sets(FLOW_CASES, name=WORDS, metadata=ARGS).filter(len))
 def test_agentflow_holds_trajectories_and_references(evalset: EvalSet) -> None:
     found = through(evalset, "s.json", "agentflow")
     assert found.shape == "agentflow"
@@ -175,7 +179,7 @@ QUERIES = st.builds(
     IDS,
     says=WORDS,
     expect=st.none() | st.builds(Expect, tools=st.lists(CALLS | WORDS, max_size=3)),
-    extra=EXTRA,
+    metadata=ARGS,
 )
 
 
@@ -185,7 +189,7 @@ QUERIES = st.builds(
         name=st.just("") | WORDS,
         description=st.just("") | WORDS,
         metrics=st.lists(ASKED, max_size=2, unique_by=lambda c: c.name),
-        extra=EXTRA,
+        metadata=ARGS,
     )
 )
 def test_queries_hold_one_question_and_its_calls(evalset: EvalSet) -> None:
@@ -210,37 +214,40 @@ SESSIONS = st.builds(
             WORDS,
             st.none()
             | st.builds(Expect, tools=st.lists(WORDS, max_size=2), contains=st.none() | WORDS)
-            | st.builds(Expect, contains=WORDS | st.lists(WORDS, max_size=2)),
-            EXTRA,
+            | st.builds(Expect, contains=WORDS | st.lists(WORDS, min_size=1, max_size=2)),
         ),
+        min_size=1,
         max_size=2,
     ),
-    extra=EXTRA,
+    metadata=ARGS,
 )
 
 
-@given(sets(SESSIONS, description=st.just("") | WORDS, extra=EXTRA))
+@given(sets(SESSIONS, description=st.just("") | WORDS, metadata=ARGS))
 def test_sessions_hold_several_turns(evalset: EvalSet) -> None:
     found = through(evalset, "s.json", "sessions")
     assert said(found) == said(evalset)
     assert found.shape == "sessions"
 
 
+SCOPES = st.sampled_from(["session", "user", "app", "temp"])
+SCOPED = st.dictionaries(SCOPES, st.dictionaries(WORDS, GIVEN, min_size=1, max_size=2), max_size=2)
 LAST = st.none() | st.builds(
     Expect,
     tools=st.lists(WORDS, max_size=2),
     contains=st.none() | WORDS,
     reference=st.none() | WORDS,
-    state=st.none() | st.just({"session": {"intent": "refund"}}),
+    state=st.none()
+    | st.dictionaries(
+        SCOPES, st.dictionaries(WORDS, GIVEN, min_size=1, max_size=2), min_size=1, max_size=2
+    ),
 )
 COMMON: dict[str, Any] = {
     "mocks": st.dictionaries(WORDS, GIVEN, max_size=2),
     "tags": st.lists(WORDS, max_size=2),
     "target": st.just("") | WORDS,
     "metadata": st.dictionaries(IDS.filter(lambda key: key != "id"), GIVEN, max_size=2),
-    "state": st.just({})
-    | st.fixed_dictionaries({"session": st.dictionaries(WORDS, GIVEN, min_size=1)}),
-    "extra": EXTRA,
+    "state": SCOPED,
 }
 FLUENT = st.builds(Case, IDS, says=WORDS, expect=LAST, **COMMON) | st.builds(
     lambda name, before, says, expect, **more: Case(
@@ -259,6 +266,7 @@ FLUENT = st.builds(Case, IDS, says=WORDS, expect=LAST, **COMMON) | st.builds(
         FLUENT,
         metrics=st.lists(ASKED, max_size=2, unique_by=lambda c: c.name),
         trials=st.integers(1, 3),
+        metadata=ARGS,
     ).filter(len),
     st.sampled_from(["s.yaml", "s.json"]),
 )
@@ -280,7 +288,7 @@ SCENARIOS = st.builds(
     ),
     stop=st.builds(Stop, max_turns=st.integers(1, 9)),
     description=st.just("") | WORDS,
-    extra=EXTRA,
+    metadata=ARGS,
 )
 
 
@@ -305,7 +313,7 @@ ROWS = st.builds(
     expect=st.none()
     | st.builds(
         Expect,
-        reference=st.text("ab,;\"' ", min_size=1),
+        reference=st.text("ab,;\"' ", min_size=1).filter(str.strip),
         tools=st.none() | st.lists(CALLS | WORDS, max_size=2),
     ),
     tags=st.lists(WORDS, max_size=2),

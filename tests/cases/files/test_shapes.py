@@ -496,56 +496,6 @@ def test_an_operator_that_is_meant_has_no_place_in_a_foreign_file(
         write_evalset(EvalSet("s", [case]), tmp_path / "s.json", shape=shape)
 
 
-# Unknown fields
-
-
-@pytest.mark.parametrize("shape", ["agentflow", "adk", "adk-named", "queries", "sessions"])
-def test_fields_nobody_knows_survive(tmp_path: Path, shape: str) -> None:
-    name, text = FILES[shape]
-    data = json.loads(text)
-    marked = _with_odd_fields(data)
-    found = reading(tmp_path, marked, name)
-    write_evalset(found, tmp_path / "again" / name, shape=shape)
-    again = json.loads((tmp_path / "again" / name).read_text())
-    assert _odd_fields(again) == _odd_fields(marked)
-    assert len(_odd_fields(again)) >= 3
-
-
-def _with_odd_fields(data: Any, depth: int = 0) -> Any:
-    """A copy in which the first mappings on the way down have a field of their own."""
-    if isinstance(data, list):
-        return [_with_odd_fields(item, depth + 1) for item in data]
-    if not isinstance(data, dict) or depth > 4:
-        return data
-    free = ("args", "state", "parts", "content", "tool_input", "expected_tool_args")
-    inner = {k: v if k in free else _with_odd_fields(v, depth + 1) for k, v in data.items()}
-    return {**inner, "x_odd": depth}
-
-
-def _odd_fields(data: Any, place: str = "") -> list[str]:
-    if isinstance(data, list):
-        return [odd for i, v in enumerate(data) for odd in _odd_fields(v, f"{place}[{i}]")]
-    if not isinstance(data, dict):
-        return []
-    mine = [f"{place}={data['x_odd']}"] if "x_odd" in data else []
-    return sorted(mine + [odd for k, v in data.items() for odd in _odd_fields(v, f"{place}.{k}")])
-
-
-def test_fields_nobody_knows_survive_in_our_own_shape(tmp_path: Path) -> None:
-    case = {"id": "a", "says": "Hi", "owner": 1, "stop": {"max_turns": 3, "zone": "x"}}
-    turn = {"says": "Hi", "mood": "calm", "expect": {"tools": [{"tool": "t", "note": 7}]}}
-    data = {"version": 1, "team": "b", "cases": [case, {"id": "b", "turns": [turn]}]}
-    found = reading(tmp_path, data)
-    assert found.extra == {"team": "b"}
-    assert found["a"].extra == {"owner": 1, "stop.zone": "x"}
-    (read,) = found["b"].turns
-    assert read.extra == {"mood": "calm"}
-    assert read.expect is not None
-    assert read.expect.extra == {"tools[0].note": 7}
-    write_evalset(found, tmp_path / "again.json")
-    assert read_evalset(tmp_path / "again.json") == found
-
-
 # What is no eval set
 
 

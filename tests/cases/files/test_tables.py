@@ -35,9 +35,44 @@ def test_columns_may_be_named_by_the_reader(tmp_path: Path) -> None:
     assert case.state == {"user": {"city": "Oslo"}}
 
 
-def test_columns_nobody_knows_are_kept(tmp_path: Path) -> None:
-    (case,) = reading(tmp_path, "question,sayz\nHi,x\n")
-    assert case.extra == {"sayz": "x"}
+@pytest.mark.parametrize(
+    "column, fix",
+    [
+        ("team", "call it 'metadata.team'"),
+        ("expected_tool", "Did you mean 'expected_tools'?"),
+        ("expected_tool_calls", "'tools' fills `expect.tools` already"),
+        ("expect.tool", "Did you mean 'expect.tools'?"),
+    ],
+)
+def test_a_column_nobody_knows_is_refused_once_with_the_line_of_the_header(
+    tmp_path: Path, column: str, fix: str
+) -> None:
+    text = f"\nquestion,tools,{column}\nHi,look,x\nHo,,\nHu,,x\n"
+    with pytest.raises(BadFile) as told:
+        reading(tmp_path, text)
+    (problem,) = told.value.problems
+    assert (problem.message, problem.line) == (f"the column {column!r} is unknown", 2)
+    assert fix in problem.fix
+
+
+def test_a_column_nobody_knows_is_refused_even_if_it_is_empty(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match=r"line 1, .*the column 'expectd' is unknown"):
+        reading(tmp_path, "question,answer,expectd\nHi,Ho,\n")
+
+
+def test_a_field_of_a_line_of_json_is_refused_with_that_line(tmp_path: Path) -> None:
+    rows = '{"question": "Hi"}\n{"question": "Hi", "expected_tool": "x"}\n{"question": ""}\n'
+    with pytest.raises(BadFile) as told:
+        reading(tmp_path, rows, "set.jsonl")
+    assert [(p.where, p.line) for p in told.value.problems] == [
+        ("[1].expected_tool", 2),
+        ("[2]", 3),
+    ]
+
+
+def test_a_column_of_your_own_is_metadata(tmp_path: Path) -> None:
+    (case,) = reading(tmp_path, "question,metadata.team\nHi,desk\n")
+    assert case.metadata == {"team": "desk"}
 
 
 def test_an_empty_cell_says_nothing(tmp_path: Path) -> None:

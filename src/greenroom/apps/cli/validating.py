@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,12 @@ import click
 
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, harmless, put_out, telling
 from greenroom.cases import Problem, check, fix
+from greenroom.cases.checking import metric_problems
 from greenroom.cases.files import problems, read_evalset
+from greenroom.cases.files.criteria import criteria_in
 from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.saving import json_or_yaml, save_text
-from greenroom.cases.files.shapes import OWN
+from greenroom.cases.files.shapes import shape_named
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import is_object
@@ -42,14 +44,27 @@ def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
 
 
 def problems_in(file: str) -> list[Problem]:
-    """What keeps a file from being read; if nothing does, what is wrong with its cases."""
+    """What keeps a file from being read, and what is wrong with its criteria and its cases."""
     unreadable = problems(file)
+    if any(not problem.where and not problem.line for problem in unreadable):
+        return unreadable  # it is no eval set, or no text at all
+    document = parsed(Path(file))
+    found = list(metric_problems(criteria_in(document.data), _metric_problem))
     if unreadable:
-        return unreadable
+        known = {problem.where for problem in unreadable}
+        found = [problem for problem in found if problem.where not in known]
+        return _in_order([*unreadable, *document.located(found)])
     evalset = read_evalset(file)
-    found = check(evalset, metric_problem=_metric_problem)
-    # The places of other shapes are not those of their files.
-    return parsed(Path(file)).located(found) if evalset.shape == OWN else found
+    shape = shape_named(evalset.shape)
+    has_rows = document.is_table  # there a criterion may stand in a cell
+    for problem in check(evalset, metric_problem=_metric_problem if has_rows else None):
+        if has_rows or ".metrics[" not in f".{problem.where}" or "threshold" not in problem.where:
+            found.append(replace(problem, where=shape.place(problem.where)))
+    return _in_order(document.located(found))
+
+
+def _in_order(found: Sequence[Problem]) -> list[Problem]:
+    return sorted(found, key=lambda problem: problem.line or 0)
 
 
 def _metric_problem(metric: MetricLike) -> str | None:

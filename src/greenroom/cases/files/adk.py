@@ -1,10 +1,11 @@
 """Google ADK's eval sets: `.evalset.json` and `.test.json` since version 1.0.
 
 What ADK has no field for stands under `greenroom`, on the set and on a case: ADK keeps or ignores it
-there, and can run the file.
+there, and can run the file. Fields of an author's own stand where ADK keeps them: on a case and in its
+session, nowhere else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,19 +13,19 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.fields import Fields, Gathering, without_nulls
+from greenroom.cases.fields import Fields, without_nulls
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import (
     Calls,
-    message_text,
     reference_in,
+    said_in,
     steps_in,
     with_extra,
 )
-from greenroom.cases.files.own import evalset_data
+from greenroom.cases.files.own import evalset_data, trials_from
 from greenroom.cases.files.shapes import Shape
-from greenroom.cases.literals import unquoted
-from greenroom.cases.places import at, put, shown, wrong
+from greenroom.cases.literals import literal, unquoted
+from greenroom.cases.places import at, keys_of, put, shown, wrong
 from greenroom.cases.reading import case_from, metrics_from
 from greenroom.cases.scenarios import scenario_case
 from greenroom.cases.users import SimulatedUser
@@ -47,9 +48,21 @@ _TURN = (
     "final_response",
     "intermediate_data",
     "creation_timestamp",
+    "duration",
+    "model_duration",
+    "tool_duration",
     "rubrics",
     "app_details",
 )
+_MEANS = {
+    "says": "user_content",
+    "tools": "intermediate_data.tool_uses",
+    "args": "intermediate_data.tool_uses",
+    "reference": "final_response",
+    "response": "final_response",
+    "intermediate": "intermediate_data.intermediate_responses",
+    "state": "final_session_state",
+}
 _SCENARIO = ("starting_prompt", "conversation_plan", "user_persona")
 _SESSION = ("app_name", "user_id", "session_id", "state")
 _SIGNS = ("final_response", "intermediate_data", "finalResponse", "intermediateData")
@@ -58,6 +71,8 @@ _MADE_UP = {"session_input.app_name": "greenroom", "session_input.user_id": "use
 _BESIDES = ("name", "description", "tags", "metadata", "mocks", "allow_tools", "stop", "metrics")
 _ON_CASE = (*_BESIDES, "now", "target")
 _ON_SET = ("metadata", "metrics", "trials")
+_CASE_MEANS = {name: f"conversation[].{field}" for name, field in _MEANS.items()}
+_FINAL_STATE = "state_matches"
 
 
 # Reading
@@ -90,56 +105,76 @@ def turns_of(cases: list[dict[str, Json]]) -> list[dict[str, Json]]:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    gathering = Gathering()
-    fields = Fields(data, "", _SET)
-    cases = gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
+    fields = Fields(data, "", (*_SET, OURS))
+    cases = fields.gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
-    set_id, was = gathering.part(
-        "eval_set_id", lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (given, {})
-    )
-    ours = gathering.part(OURS, lambda: _on_set(fields.inner(OURS)), {})
-    told = {
-        name: gathering.part(name, lambda name=name: fields.text(name), "")
-        for name in ("name", "description")
-    }
-    gathering.settle()
+    set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
+    ours = fields.read(OURS, _on_set, {})
+    told = {name: fields.text(name) for name in ("name", "description")}
     extra = {**was, **fields.rest()}
+    fields.settle()
     return EvalSet(set_id, cases, extra=extra or None, **told, **ours)
 
 
-def _on_set(fields: Fields) -> dict[str, Any]:
+def _on_set(data: Json, place: str) -> dict[str, Any]:
+    fields = Fields(data, place, _ON_SET)
     found: dict[str, Any] = {}
-    if metrics := fields.items("metrics"):
-        found["metrics"] = metrics_from(metrics, fields.at("metrics"))
+    if metrics := fields.read("metrics", metrics_from, []):
+        found["metrics"] = metrics
     if metadata := fields.mapping("metadata"):
         found["metadata"] = metadata
-    found["trials"] = fields.whole("trials", 1)
+    found["trials"] = fields.read("trials", trials_from, 1)
+    fields.settle()
     return found
 
 
 def _case(data: Json, place: str) -> Case:
-    fields = Fields(data, place, _CASE)
-    case_id, was = foreign_id(fields.text("eval_id"), fields.at("eval_id"))
-    scenario, conversation = (
-        fields.inner("conversation_scenario", _SCENARIO),
-        fields.items("conversation"),
-    )
-    ours = fields.mapping(OURS)
-    session = fields.inner("session_input", _SESSION)
+    fields = Fields(data, place, (*_CASE, OURS), {**_CASE_MEANS, "state": "final_session_state"})
+    gathering = fields.gathering
+    case_id, was = fields.named("eval_id", foreign_id, ("unnamed", {}))
+    is_scripted, is_improvised = fields.has("conversation"), fields.has("conversation_scenario")
+    scenario = fields.inner("conversation_scenario", _SCENARIO)
+    turns = fields.turns("conversation", _turn) if is_scripted else []
+    ours, session = fields.mapping(OURS), fields.inner("session_input", _SESSION)
     state = session.mapping("state")
-    base = case_from({**ours, "id": case_id, "user": None}, at(place, OURS))
-    extra = {**was, **session_extra(session, state)}
-    if conversation is not None and scenario.rest():
-        raise wrong(place, "it has both `conversation` and `conversation_scenario`", "Keep one")
-    if conversation is None:
-        base, extra = _improvised(base, scenario, ours, extra)
-    else:
-        turns = [_turn(turn, at(place, "conversation", i)) for i, turn in enumerate(conversation)]
-        user = case_from({"id": case_id, "user": ours.get("user")}, at(place, OURS)).user
+    asked = fields.read("final_session_state", _final_state, [])
+    extra = {**was, **session_extra(session, state), **session.free("session_input")}
+    if is_scripted == is_improvised or (is_improvised and not scenario.has_any()):
+        told = "has both `conversation` and `conversation_scenario`"
+        both = wrong(place, f"it {told}", "Keep one")
+        none = wrong(place, "the case has neither `conversation` nor a scenario")
+        gathering.add(both if is_scripted else none, place)
+    at_ours = at(place, OURS)
+    base = gathering.part(
+        at_ours, lambda: case_from({**ours, "id": case_id, "user": None}, at_ours), Case(case_id)
+    )
+    if is_scripted:
+        user = gathering.part(
+            at_ours,
+            lambda: case_from({"id": case_id, "user": ours.get("user")}, at_ours).user,
+            None,
+        )
         base = replace(base, turns=turns, user=user)
-    extra = {**(base.extra or {}), **extra, **fields.rest()}
-    joined = _joined(scopes(state), base.state, at(place, OURS, "state"))
-    return replace(base, state=joined, extra=extra or None)
+    elif not gathering.problems:
+        base, extra = fields.part(lambda: _improvised(base, scenario, ours, extra), (base, extra))
+    extra = {**(base.extra or {}), **extra, **fields.rest(), **fields.free()}
+    joined = fields.part(lambda: _joined(scopes(state), base.state, at(at_ours, "state")), {})
+    session.refuse_others()
+    scenario.refuse_others()
+    fields.settle()
+    return replace(base, state=joined, metrics=[*base.metrics, *asked] or (), extra=extra or None)
+
+
+def _final_state(data: Json, place: str) -> list[Criterion]:
+    """What the session should hold in the end, as a criterion; google-adk itself only keeps it."""
+    if not is_object(data):
+        raise wrong(place, f"{shown(data)} should be a mapping")
+    return [_state_asked(data)] if data else []
+
+
+def _state_asked(state: Mapping[str, Json]) -> Criterion:
+    query = {scope: literal(content) for scope, content in scopes(state).items()}
+    return Criterion(_FINAL_STATE, options={"query": query})
 
 
 def session_extra(session: Fields, state: Mapping[str, Json]) -> dict[str, Json]:
@@ -177,13 +212,10 @@ def _improvised(
     base: Case, scenario: Fields, ours: Mapping[str, Json], extra: dict[str, Json]
 ) -> tuple[Case, dict[str, Json]]:
     """A case whose user follows a scenario."""
-    if not scenario.rest():
-        raise wrong(scenario.place, "the case has neither `conversation` nor a scenario")
     told = {name: scenario.take(name) for name in _SCENARIO}
     played = scenario_case({**told, "scenario_id": base.id}, scenario.place)
     person = {**_person(played.user), **_mapping(ours.get("user"))}
     user = case_from({"id": base.id, "user": person}, scenario.place).user
-    extra |= scenario.rest("conversation_scenario")
     if told["user_persona"] not in (None, _persona(played.user.persona)):
         extra["conversation_scenario.user_persona"] = told["user_persona"]
     return replace(base, says=played.says, user=user), extra
@@ -198,16 +230,14 @@ def _person(user: SimulatedUser) -> dict[str, Json]:
 
 
 def _turn(data: Json, place: str) -> Turn:
-    fields = Fields(data, place, _TURN)
+    fields = Fields(data, place, _TURN, _MEANS)
     content = without_nulls(fields.take("user_content"))
-    if content is None:
-        raise wrong(at(place, "user_content"), "it is missing: the user says nothing")
-    says = message_text(content, at(place, "user_content"))
-    if not says.strip():
-        raise wrong(at(place, "user_content"), "it has no text for the user to say")
-    expect = _expect(fields)
+    says = fields.part(lambda: said_in(content, at(place, "user_content")), "")
+    expect = fields.part(lambda: _expect(fields), None)
     kept = None if content in (_content(says, "user"), _content(says)) else content
-    return Turn(says, expect, with_extra(fields.rest(), user_content=kept))
+    extra = with_extra(fields.rest(), user_content=kept)
+    fields.settle()
+    return Turn(says, expect, extra)
 
 
 def _expect(fields: Fields) -> Expect | None:
@@ -215,10 +245,17 @@ def _expect(fields: Fields) -> Expect | None:
     steps = without_nulls(fields.take("intermediate_data"))
     if response is None and steps is None:
         return None
-    reference = None
+    gathering = fields.gathering
+    reference: str | None = None
+    tools: Calls | None = None
+    said: list[str] = []
     if response is not None:
-        reference = reference_in(response, fields.at("final_response"))
-    tools, said = (None, []) if steps is None else steps_in(steps, fields.at("intermediate_data"))
+        where = fields.at("final_response")
+        reference = gathering.part(where, lambda: reference_in(response, where), None)
+    if steps is not None:
+        place = fields.at("intermediate_data")
+        tools, said = gathering.part(place, lambda: steps_in(steps, place), (None, said))
+    said = [text for text in said if text.strip()]
     usual = (_content(reference or "", "model"), _content(reference or ""))
     return Expect(
         tools=tools,
@@ -253,19 +290,23 @@ def _write(evalset: EvalSet) -> Json:
     whole = evalset_data(replace(evalset, cases=()))
     if ours := {name: whole[name] for name in _ON_SET if name in whole}:
         data[OURS] = ours
-    put_back(data, extra)
+    put_back(data, extra, _SET)
     return data
 
 
-def put_back(data: dict[str, Json], extra: Mapping[str, Json] | None) -> None:
-    """Put what a file said beyond a case back where it stood."""
+def put_back(
+    data: dict[str, Json], extra: Mapping[str, Json] | None, known: Collection[str] | None = None
+) -> None:
+    """Put what a file said beyond a case back where it stood, if such a file may say it."""
     for place, value in (extra or {}).items():
-        put(data, place, value)
+        if known is None or (keys_of(place) or [place])[0] in known:
+            put(data, place, value)
 
 
 def _case_data(case: Case) -> dict[str, Json]:
     extra = dict(case.extra or {})
-    whole = written_data(case)
+    asked, state_asked = _asked_state(case)
+    whole = written_data(asked)
     ours = {name: whole[name] for name in _ON_CASE if name in whole}
     data: dict[str, Json] = {"eval_id": extra.pop("eval_id", case.id)}
     if isinstance(case.user, SimulatedUser) and not case.turns and not case.expect:
@@ -278,11 +319,26 @@ def _case_data(case: Case) -> dict[str, Json]:
         ours |= {"user": whole["user"]} if "user" in whole else {}
     state, others = prefixed(case.state)
     data |= session_data(state, extra)
+    data |= {"final_session_state": state_asked} if state_asked else {}
     ours |= {"state": plain(others)} if others else {}
     if ours:
         data[OURS] = ours
     put_back(data, extra)
     return data
+
+
+def _asked_state(case: Case) -> tuple[Case, dict[str, Json]]:
+    """The case without a last criterion of the final state, and what that asks for, as ADK says it."""
+    last = case.metrics[-1] if case.metrics else None
+    if not isinstance(last, Criterion) or last.name != _FINAL_STATE:
+        return case, {}
+    query = last.options.get("query")
+    if not is_object(query) or not all(map(is_object, query.values())):
+        return case, {}
+    asked, others = prefixed({scope: unquoted(content) for scope, content in query.items()})
+    if others or not asked or _state_asked(asked) != last:
+        return case, {}
+    return replace(case, metrics=case.metrics[:-1] or ()), asked
 
 
 def session_data(state: Mapping[str, Json], extra: dict[str, Json]) -> dict[str, Json]:
@@ -333,7 +389,7 @@ def turn_data(turn: Turn) -> dict[str, Json]:
     data["user_content"] = extra.pop("user_content", None) or _content(turn.says, "user")
     if turn.expect is not None:
         data |= _expect_data(turn.expect)
-    put_back(data, extra)
+    put_back(data, extra, _TURN)
     return data
 
 
@@ -377,5 +433,6 @@ SHAPES = (
         _read,
         _write,
         USUAL,
+        ("eval_cases", "conversation"),
     ),
 )

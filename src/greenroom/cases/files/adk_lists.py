@@ -5,11 +5,12 @@ from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.fields import Fields
 from greenroom.cases.files.adk import USUAL, prefixed, put_back, scopes
-from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import Calls, calls_in, responses_text, with_extra
 from greenroom.cases.files.shapes import Shape
+from greenroom.cases.gathering import Gathering, refuse_silence
 from greenroom.cases.literals import unquoted
 from greenroom.cases.places import at, wrong
 from greenroom.errors import BadFile
@@ -17,6 +18,18 @@ from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 _SAID = "expected_intermediate_agent_responses"
 _USES = "expected_tool_use"
+_TURN = ("query", _USES, _SAID, "reference")
+_CASE = ("name", "data", "initial_session", "initial_state")
+_SESSION = ("state", "app_name", "user_id", "session_id")
+_MORE_OF_A_USE = ("mock_tool_output",)
+_MEANS = {
+    "says": "query",
+    "tools": _USES,
+    "args": f"{_USES}[].tool_input",
+    "reference": "reference",
+    "response": "reference",
+    "intermediate": _SAID,
+}
 
 
 def _first(data: Json) -> dict[str, Json]:
@@ -34,7 +47,9 @@ def _read_flat(data: Json, stem: str) -> EvalSet:
     gathering = Gathering()
     turns = gathering.each(data, "", _turn)
     gathering.settle()
-    return EvalSet(stem, [Case(stem, turns=turns)])
+    case = Case(stem, turns=turns)
+    refuse_silence(case, "")
+    return EvalSet(stem, [case])
 
 
 def _write_flat(evalset: EvalSet) -> Json:
@@ -61,13 +76,24 @@ def _read_named(data: Json, stem: str) -> EvalSet:
 
 
 def _case(data: Json, place: str) -> Case:
-    fields = Fields(data, place)
-    case_id, was = foreign_id(fields.text("name"), fields.at("name"))
-    turns = [_turn(turn, at(place, "data", i)) for i, turn in enumerate(fields.items("data") or ())]
-    session = fields.inner("initial_session")
+    fields = Fields(data, place, _CASE, {name: f"data[].{where}" for name, where in _MEANS.items()})
+    case_id, was = fields.named("name", foreign_id, ("unnamed", {}))
+    turns = fields.turns("data", _turn)
+    session = fields.inner("initial_session", _SESSION)
     state = scopes(session.mapping("state"))
-    extra = {**was, **session.rest("initial_session"), **fields.rest()}
+    extra = {**was, **session.rest("initial_session")}
+    extra |= fields.read("initial_state", _unread_state, {})
+    session.refuse_others()
+    fields.settle()
     return Case(case_id, turns=turns, state=state, extra=extra or None)
+
+
+def _unread_state(data: Json, place: str) -> dict[str, Json]:
+    """A field that some old files have and ADK never reads: kept if it says nothing."""
+    if is_object(data) and not any(data.values()):
+        return {"initial_state": data}
+    told = "ADK does not read it, so the case would begin without this state"
+    raise wrong(place, told, "Write it as `initial_session: {state: ...}`")
 
 
 def _write_named(evalset: EvalSet) -> Json:
@@ -83,7 +109,7 @@ def _case_data(case: Case) -> dict[str, Json]:
     state, _ = prefixed(case.state)
     if state:
         data["initial_session"] = {"state": plain(state)}
-    put_back(data, extra)
+    put_back(data, extra, _CASE)
     return data
 
 
@@ -91,21 +117,29 @@ def _case_data(case: Case) -> dict[str, Json]:
 
 
 def _turn(data: Json, place: str) -> Turn:
-    fields = Fields(data, place)
+    fields = Fields(data, place, _TURN, _MEANS)
     says = fields.text("query")
     if not says.strip():
-        raise wrong(fields.at("query"), "the user says nothing")
-    return Turn(says, _expect(fields), fields.rest() or None)
+        fields.remember(fields.at("query"), "the user says nothing")
+    expect = fields.part(lambda: _expect(fields), None)
+    fields.settle()
+    return Turn(says, expect)
 
 
 def _expect(fields: Fields) -> Expect | None:
-    uses, said, reference = fields.items(_USES), fields.items(_SAID), fields.maybe_text("reference")
+    uses, said = fields.items(_USES), fields.items(_SAID)
+    reference = fields.maybe_text("reference")
     if uses is None and said is None and reference is None:
         return None
-    texts = responses_text(said or [], fields.at(_SAID))
+    texts = fields.gathering.part(
+        fields.at(_SAID), lambda: responses_text(said or [], fields.at(_SAID)), []
+    )
+    tools = fields.gathering.part(fields.at(_USES), lambda: _calls(uses, fields.at(_USES)), None)
+    texts = [text for text in texts if text.strip()]
     return Expect(
-        tools=None if uses is None else _calls(uses, fields.at(_USES)),
-        reference=reference,
+        tools=tools,
+        # ADK takes an answer that is empty for one that is not given.
+        reference=((reference or "").strip() and reference) or None,
         intermediate=texts or None,
         extra=with_extra(
             _beyond(uses or []), **{_SAID: None if not said or said == _said(texts) else said}
@@ -113,7 +147,9 @@ def _expect(fields: Fields) -> Expect | None:
     )
 
 
-def _calls(uses: Sequence[Json], place: str) -> Calls:
+def _calls(uses: Sequence[Json] | None, place: str) -> Calls | None:
+    if uses is None:
+        return None
     for i, use in enumerate(uses):
         if is_object(use) and "tool_input" not in use:
             named = f", but {', '.join(map(repr, use))}" if use else ""
@@ -122,17 +158,16 @@ def _calls(uses: Sequence[Json], place: str) -> Calls:
                 f"the call has no `tool_input`{named}",
                 "Name the arguments `tool_input`; ADK refuses the file as well",
             )
-    return calls_in(list(uses), place, "tool_name", "tool_input")
+    return calls_in(list(uses), place, "tool_name", "tool_input", _MORE_OF_A_USE)
 
 
 def _beyond(uses: Sequence[Json]) -> dict[str, Json]:
-    known = ("tool_name", "tool_input")
     return {
         at(_USES, i, key): value
         for i, use in enumerate(uses)
         if is_object(use)
         for key, value in use.items()
-        if key not in known
+        if key in _MORE_OF_A_USE
     }
 
 
@@ -146,8 +181,7 @@ def _turn_data(turn: Turn) -> dict[str, Json]:
         data[_SAID] = kept.get(_SAID) or _said(expect.intermediate or ())
     if expect.reference is not None:
         data["reference"] = expect.reference
-    put_back(data, {key: value for key, value in kept.items() if key != _SAID})
-    put_back(data, turn.extra)
+    put_back(data, {key: value for key, value in kept.items() if key != _SAID}, (_USES,))
     return data
 
 
@@ -169,6 +203,7 @@ SHAPES = (
         _read_flat,
         _write_flat,
         USUAL,
+        ("", ""),
     ),
     Shape(
         "adk-named",
@@ -177,5 +212,6 @@ SHAPES = (
         _read_named,
         _write_named,
         USUAL,
+        ("", "data"),
     ),
 )

@@ -8,23 +8,46 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.fields import Fields, without_nulls
 from greenroom.cases.files.adk import put_back, session_data, session_extra, turns_of
-from greenroom.cases.files.fields import Fields, Gathering, without_nulls
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import (
+    Calls,
     calls_in,
-    message_text,
     reference_in,
     responses_text,
+    said_in,
     with_extra,
 )
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import unquoted
-from greenroom.cases.places import at, wrong
+from greenroom.cases.places import at, keys_of, shown, wrong
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 _PATH, _FINAL = "expected_tool_trajectory", "expected_final_response"
-_SAID = "expected_intermediate_responses"
+_SAID, _NODES = "expected_intermediate_responses", "expected_node_order"
+_SET = ("eval_set_id", "name", "description", "metadata", "eval_cases")
+_CASE = (
+    "eval_id",
+    "name",
+    "description",
+    "tags",
+    "metadata",
+    "conversation",
+    "session_input",
+    "creation_timestamp",
+)
+_TURN = ("invocation_id", "user_content", _PATH, _SAID, _FINAL, _NODES, "metadata")
+_SESSION = ("app_name", "user_id", "session_id", "state", "config")
+_MORE_OF_A_CALL = ("call_id", "result")
+_MEANS = {
+    "says": "user_content",
+    "tools": _PATH,
+    "args": f"{_PATH}[].args",
+    "reference": _FINAL,
+    "response": _FINAL,
+    "intermediate": _SAID,
+}
 
 
 def _recognises(data: Json) -> str | None:
@@ -41,30 +64,25 @@ def _recognises(data: Json) -> str | None:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    gathering = Gathering()
-    fields = Fields(data, "")
-    cases = gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
+    fields = Fields(data, "", _SET)
+    cases = fields.gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
-    set_id, was = gathering.part(
-        "eval_set_id", lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (given, {})
-    )
-    name = gathering.part("name", lambda: fields.text("name"), "")
-    description = gathering.part("description", lambda: fields.text("description"), "")
-    metadata = gathering.part("metadata", lambda: fields.mapping("metadata"), {})
-    gathering.settle()
-    extra = {**was, **fields.rest()}
-    told: dict[str, Any] = {"name": name, "description": description, "metadata": metadata}
-    return EvalSet(set_id, cases, extra=extra or None, **told)
+    set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
+    told: dict[str, Any] = {
+        "name": fields.text("name"),
+        "description": fields.text("description"),
+        "metadata": fields.mapping("metadata"),
+    }
+    fields.settle()
+    return EvalSet(set_id, cases, extra=was or None, **told)
 
 
 def _case(data: Json, place: str) -> Case:
-    fields = Fields(data, place)
-    case_id, was = foreign_id(fields.text("eval_id"), fields.at("eval_id"))
-    conversation = fields.items("conversation")
-    if conversation is None:
-        raise wrong(place, "the case has no `conversation`")
-    turns = [_turn(turn, at(place, "conversation", i), i) for i, turn in enumerate(conversation)]
-    session = fields.inner("session_input")
+    means = {name: f"conversation[].{field}" for name, field in _MEANS.items()}
+    fields = Fields(data, place, _CASE, means)
+    case_id, was = fields.named("eval_id", foreign_id, ("unnamed", {}))
+    turns = fields.turns("conversation", _turn)
+    session = fields.inner("session_input", _SESSION)
     state = session.mapping("state")
     told: dict[str, Any] = {
         "name": fields.text("name"),
@@ -73,24 +91,27 @@ def _case(data: Json, place: str) -> Case:
         "metadata": fields.mapping("metadata"),
     }
     extra = {**was, **session_extra(session, state), **fields.rest()}
+    session.refuse_others()
+    fields.settle()
     scopes = {"session": state} if state else {}
     return Case(case_id, turns=turns, state=scopes, extra=extra or None, **told)
 
 
-def _turn(data: Json, place: str, index: int) -> Turn:
-    fields = Fields(data, place)
+def _turn(data: Json, place: str) -> Turn:
+    fields = Fields(data, place, _TURN, _MEANS)
     content = without_nulls(fields.take("user_content"))
-    if content is None:
-        raise wrong(at(place, "user_content"), "it is missing: the user says nothing")
-    says = message_text(content, at(place, "user_content"))
-    if not says.strip():
-        raise wrong(at(place, "user_content"), "it has no text for the user to say")
-    expect = _expect(fields)
+    says = fields.part(lambda: said_in(content, at(place, "user_content")), "")
+    expect = fields.part(lambda: _expect(fields), None)
+    if fields.take(_NODES):
+        fix = "Leave it out, and measure `node_sequence`"
+        fields.remember(at(place, _NODES), "the order of nodes is no part of a turn here", fix)
+    index = int(place.rpartition("[")[2].rstrip("]"))
     number = fields.take("invocation_id")
     extra = fields.rest()
     if number not in (None, _number(index)):
         extra["invocation_id"] = number
     kept = None if content == _message(says, "user") else content
+    fields.settle()
     return Turn(says, expect, with_extra(extra, user_content=kept))
 
 
@@ -99,26 +120,44 @@ def _expect(fields: Fields) -> Expect | None:
     final = without_nulls(fields.take(_FINAL))
     if not path and not said and final is None:
         return None
-    texts = responses_text(said or [], fields.at(_SAID))
-    reference = None if final is None else reference_in(final, fields.at(_FINAL))
+    gathering, place = fields.gathering, fields.at(_FINAL)
+    texts = gathering.part(
+        fields.at(_SAID), lambda: responses_text(said or [], fields.at(_SAID)), []
+    )
+    reference = gathering.part(place, lambda: _reference(final, place), None)
+    tools = gathering.part(fields.at(_PATH), lambda: _calls(path, fields.at(_PATH)), None)
     usual = _message(reference or "", "assistant")
     beyond = {
         at(_PATH, i, key): value
         for i, call in enumerate(path or ())
         if is_object(call)
         for key, value in call.items()
-        if key not in ("name", "args") and value is not None
+        if key in _MORE_OF_A_CALL and value is not None
     }
     originals = {
         _FINAL: None if reference and final == usual else final,
         _SAID: None if not said or said == _said(texts) else said,
     }
     return Expect(
-        tools=calls_in(path, fields.at(_PATH)) if path else None,
+        tools=tools,
         reference=reference,
         intermediate=texts or None,
         extra=with_extra(beyond, **originals),
     )
+
+
+def _calls(path: Json, place: str) -> Calls | None:
+    return calls_in(path, place, more=_MORE_OF_A_CALL) if path else None
+
+
+def _reference(final: Json, place: str) -> str | None:
+    """The text of the expected response; one that is all pictures is kept, and expects no text."""
+    reference = None if final is None else reference_in(final, place)
+    content = final.get("content") if is_object(final) else final
+    blocks = [block for block in content if is_object(block)] if is_array(content) else []
+    if final is not None and not (reference or "").strip() and not blocks:
+        raise wrong(place, f"{shown(final)} asks for nothing", "Write the text, or leave it out")
+    return reference
 
 
 def _number(index: int) -> str:
@@ -135,7 +174,7 @@ def _write(evalset: EvalSet) -> Json:
     }
     if evalset.metadata:
         data["metadata"] = plain(evalset.metadata)
-    put_back(data, extra)
+    put_back(data, extra, _SET)
     return data
 
 
@@ -151,8 +190,14 @@ def _case_data(case: Case) -> dict[str, Json]:
     data = {name: value for name, value in data.items() if value}
     data["conversation"] = [_turn_data(turn, i) for i, turn in enumerate(case.script)]
     data |= session_data(case.state.get("session", {}), extra)
-    put_back(data, extra)
+    known = {place: value for place, value in extra.items() if _is_known(place)}
+    put_back(data, known, _CASE)
     return data
+
+
+def _is_known(place: str) -> bool:
+    first, *rest = keys_of(place) or [place]
+    return first != "session_input" or rest[:1] == [] or rest[0] in _SESSION
 
 
 def _turn_data(turn: Turn, index: int) -> dict[str, Json]:
@@ -174,8 +219,8 @@ def _turn_data(turn: Turn, index: int) -> dict[str, Json]:
         data[_SAID] = kept.pop(_SAID, None) or _said(expect.intermediate or ())
     if _FINAL in kept or expect.reference is not None:
         data[_FINAL] = kept.pop(_FINAL, None) or _message(expect.reference or "", "assistant")
-    put_back(data, kept)
-    put_back(data, extra)
+    put_back(data, kept, (_PATH,))
+    put_back(data, extra, _TURN)
     return data
 
 
@@ -196,5 +241,6 @@ SHAPES = (
         _read,
         _write,
         _USUAL,
+        ("eval_cases", "conversation"),
     ),
 )

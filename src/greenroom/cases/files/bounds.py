@@ -12,7 +12,6 @@ MAX_TEXT = 4 * 1024 * 1024
 MAX_KEY = 1000
 MAX_PARTS = 1_000_000
 """Values, keys and brackets of a YAML file."""
-MAX_CASES = 50_000
 
 _HALF = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_HALF = re.compile(r"\\[uU]0*[dD][89a-fA-F]")

@@ -1,12 +1,15 @@
 """Metrics as foreign files ask for them: a list of names beside a map of thresholds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from greenroom.cases.criteria import Criterion
-from greenroom.cases.files.fields import Fields
-from greenroom.cases.places import shown, wrong
-from greenroom.ledger.plain import Json
+from greenroom.cases.criteria import Criterion, criterion_from
+from greenroom.cases.fields import Fields
+from greenroom.cases.files.shapes import CASE_LISTS
+from greenroom.cases.places import at, shown
+from greenroom.errors import GreenroomError
+from greenroom.ledger.plain import Json, is_array, is_object
 
 RESEMBLES = "response_match_score"
 
@@ -17,9 +20,11 @@ def listed_metrics(fields: Fields) -> list[Criterion]:
     thresholds = fields.mapping("thresholds")
     for name, value in thresholds.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise wrong(fields.at("thresholds", name), f"{shown(value)} should be a number")
+            fields.remember(fields.at("thresholds", name), f"{shown(value)} should be a number")
     asked = dict.fromkeys([*names, *thresholds])
-    return [Criterion(name, threshold=thresholds.get(name)) for name in asked]
+    return fields.part(
+        lambda: [Criterion(name, threshold=thresholds.get(name)) for name in asked], []
+    )
 
 
 def metric_lists(metrics: Sequence[Any]) -> dict[str, Json]:
@@ -29,3 +34,30 @@ def metric_lists(metrics: Sequence[Any]) -> dict[str, Json]:
     thresholds: Mapping[str, Json] = {c.name: c.threshold for c in known if c.threshold is not None}
     data: dict[str, Json] = {"metrics": [c.name for c in known]} if known else {}
     return {**data, **({"thresholds": thresholds} if thresholds else {})}
+
+
+def criteria_in(data: Json) -> Iterator[tuple[str, Criterion]]:
+    """Every criterion that a file asks for, with its place, whatever else may be wrong with the file."""
+    for place, holder in _holders(data):
+        metrics, thresholds = holder.get("metrics"), holder.get("thresholds")
+        for i, item in enumerate(metrics if is_array(metrics) else ()):
+            with suppress(GreenroomError):  # what is no criterion is told by who reads the file
+                yield at(place, "metrics", i), criterion_from(item, at(place, "metrics", i))
+        for name, value in thresholds.items() if is_object(thresholds) else ():
+            if isinstance(value, int | float) and name.strip():
+                yield at(place, "thresholds", name), Criterion(name, threshold=value)
+
+
+def _holders(data: Json) -> Iterator[tuple[str, dict[str, Json]]]:
+    """The mappings of a file that may ask for criteria: itself and its cases, and `greenroom` in both."""
+    listed = [("", data)]
+    for name in CASE_LISTS if is_object(data) else ():
+        cases = data.get(name)
+        listed += [(at(name, i), case) for i, case in enumerate(cases if is_array(cases) else ())]
+    for i, row in enumerate(data if is_array(data) else ()):
+        listed.append((f"[{i}]", row))
+    for place, holder in listed:
+        if is_object(holder):
+            yield place, holder
+            if is_object(ours := holder.get("greenroom")):
+                yield at(place, "greenroom"), ours

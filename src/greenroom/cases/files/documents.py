@@ -23,6 +23,15 @@ _ROW, _CELL = 200, 64
 """About how many bytes a row of a table takes, and each of its cells."""
 
 
+class Rows(list[Json]):
+    """The rows of a table, with the names of its columns and the line those stand on."""
+
+    def __init__(self, columns: list[str], line: int) -> None:
+        super().__init__()
+        self.columns = columns
+        self.line = line
+
+
 @record
 class Document:
     """What a file says; `find` knows the lines of the places in it."""
@@ -106,7 +115,7 @@ def _csv(source: Path, text: str) -> Document:
     delimiter = "\t" if source.suffix == ".tsv" else ","
     reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
     room = MAX_WEIGHT - getsizeof(text)
-    rows: list[Json] = []
+    rows = Rows([], 0)
     lines: list[int] = []
     names: list[str] | None = None
     before = 0
@@ -116,7 +125,7 @@ def _csv(source: Path, text: str) -> Document:
             if not cells:
                 continue
             if names is None:
-                names = _header(cells, line)
+                rows.columns, rows.line = names, _ = _header(cells, line), line
                 continue
             if len(cells) != len(names):
                 told = f"the row has {len(cells)} cells, but the header names {len(names)} columns"

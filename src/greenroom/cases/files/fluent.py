@@ -9,18 +9,52 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.adk import put_back
+from greenroom.cases.fields import Fields
+from greenroom.cases.files.adk import prefixed, scopes
 from greenroom.cases.files.criteria import listed_metrics, metric_lists
-from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.ids import checked_id
+from greenroom.cases.files.own import trials_from
 from greenroom.cases.files.queries import named, names
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.reading import expect_of
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import JSON_TYPES, Json, is_array, is_object, plain
 
 _TRAJECTORY = "tool_trajectory_avg_score"
 _SIMULATION = ("model", "persona", "success_criteria", "stop_signal", "max_turns")
+_SET = (
+    "id",
+    "name",
+    "description",
+    "metadata",
+    "metrics",
+    "thresholds",
+    "num_runs",
+    "simulation",
+    "cases",
+)
+_CASE = (
+    "input",
+    "expected_trajectory",
+    "expected_response_contains",
+    "reference_response",
+    "state_assertions",
+    "scope",
+    "mock_tool_outputs",
+    "initial_state",
+    "tags",
+    "target_node",
+    "metadata",
+)
+_MEANS = {
+    "says": "input",
+    "tools": "expected_trajectory",
+    "contains": "expected_response_contains",
+    "reference": "reference_response",
+    "response": "reference_response",
+    "state": "state_assertions",
+}
 
 
 def _recognises(data: Json) -> str | None:
@@ -33,20 +67,22 @@ def _recognises(data: Json) -> str | None:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    gathering = Gathering()
-    fields = Fields(data, "")
-    user = gathering.part("simulation", lambda: _user(fields), None)
-    metrics = gathering.part("metrics", lambda: listed_metrics(fields), [])
+    fields = Fields(data, "", _SET)
+    user = fields.read("simulation", _user, None)
+    metrics = listed_metrics(fields)
     whole = _of_whole(metrics)
-    cases = gathering.cases(
+    cases = fields.gathering.cases(
         fields.cases("cases"), "cases", lambda item, place: _case(item, place, user, whole)
     )
-    set_id, name = gathering.part("name", lambda: named(fields, stem), ("", ""))
-    description = gathering.part("description", lambda: fields.text("description"), "")
-    trials = gathering.part("num_runs", lambda: _runs(fields), 1)
-    gathering.settle()
-    told: dict[str, Any] = {"name": name, "description": description, "trials": trials}
-    return EvalSet(set_id, cases, metrics=metrics, extra=fields.rest() or None, **told)
+    set_id, name = fields.gathering.part("name", lambda: named(fields, stem), ("", ""))
+    told: dict[str, Any] = {
+        "name": name,
+        "description": fields.text("description"),
+        "metadata": fields.mapping("metadata"),
+        "trials": fields.read("num_runs", trials_from, 1),
+    }
+    fields.settle()
+    return EvalSet(set_id, cases, metrics=metrics, **told)
 
 
 def _of_whole(metrics: Sequence[Any]) -> Criterion:
@@ -56,52 +92,50 @@ def _of_whole(metrics: Sequence[Any]) -> Criterion:
     return Criterion(_TRAJECTORY, threshold=threshold, options={"scope": "all"})
 
 
-def _runs(fields: Fields) -> int:
-    runs = fields.whole("num_runs", 1)
-    if runs < 1:
-        raise wrong("num_runs", f"{runs} should be 1 or more")
-    return runs
-
-
-def _user(fields: Fields) -> SimulatedUser | None:
-    if not fields.has("simulation"):
-        return None
-    given = fields.inner("simulation")
-    told = {name: value for name in _SIMULATION if (value := given.take(name)) is not None}
-    if beyond := given.rest():
-        raise wrong(given.at(next(iter(beyond))), f"it is none of {', '.join(_SIMULATION)}")
+def _user(data: Json, place: str) -> SimulatedUser:
+    fields = Fields(data, place, _SIMULATION)
+    told = {name: value for name in _SIMULATION if (value := fields.take(name)) is not None}
+    fields.settle()
     return SimulatedUser(goal=told.pop("success_criteria", ""), **told)
 
 
 def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) -> Case:
-    fields = Fields(data, place)
+    fields = Fields(data, place, _CASE, _MEANS)
     metadata = dict(fields.mapping("metadata"))
     number = int(place.rpartition("[")[2].rstrip("]")) + 1
-    case_id = _id(metadata.pop("id", None), number, at(place, "metadata", "id"))
-    asked, expect = fields.take("input"), _expect(fields)
+    given = metadata.pop("id", None)
+    case_id = fields.part(lambda: _id(given, number, at(place, "metadata", "id")), "")
+    turns = fields.part(lambda: _inputs(fields.take("input"), at(place, "input")), [])
+    expect = _expect(fields)
     told: dict[str, Any] = {
         "mocks": fields.mapping("mock_tool_outputs"),
         "tags": fields.texts("tags") or (),
         "target": fields.text("target_node"),
         "metadata": metadata,
+        "state": scopes(fields.mapping("initial_state")),
         "user": user,
     }
-    if state := fields.mapping("initial_state"):
-        told["state"] = {"session": state}
     scope = fields.take("scope", "last")
     if scope not in ("last", "all"):
-        raise wrong(at(place, "scope"), f"{shown(scope)} should be 'last' or 'all'")
+        fields.remember(at(place, "scope"), f"{shown(scope)} should be 'last' or 'all'")
     if scope == "all" and expect is not None and expect.tools is not None:
         told["metrics"] = [whole]
-    extra = fields.rest() or None
+    fields.settle()
+    if isinstance(turns, str):
+        return Case(case_id, turns, expect=expect, **told)
+    script = [*(Turn(says) for says in turns[:-1]), Turn(turns[-1], expect)]
+    return Case(case_id, turns=script, **told)
+
+
+def _inputs(asked: Json, place: str) -> str | list[str]:
+    """What the user says: one text, or one for each turn."""
     match asked:
         case str() if asked.strip():
-            return Case(case_id, asked, expect=expect, extra=extra, **told)
+            return asked
         case [*inputs] if inputs and all(isinstance(i, str) and i.strip() for i in inputs):
-            turns = [*(Turn(says) for says in inputs[:-1]), Turn(inputs[-1], expect)]
-            return Case(case_id, turns=turns, extra=extra, **told)
+            return inputs
         case _:
-            raise wrong(at(place, "input"), f"{shown(asked)} should be a text or a list of texts")
+            raise wrong(place, f"{shown(asked)} should be a text or a list of texts")
 
 
 def _id(given: Json, number: int, place: str) -> str:
@@ -114,15 +148,17 @@ def _id(given: Json, number: int, place: str) -> str:
 
 def _expect(fields: Fields) -> Expect | None:
     tools, contains = fields.texts("expected_trajectory"), fields.take("expected_response_contains")
-    reference, state = fields.maybe_text("reference_response"), fields.mapping("state_assertions")
-    if tools is None and contains is None and reference is None and not state:
+    reference, has_state = fields.maybe_text("reference_response"), fields.has("state_assertions")
+    state = scopes(fields.mapping("state_assertions")) if has_state else None
+    if tools is None and contains is None and reference is None and state is None:
         return None
-    return Expect(
-        tools=tools,
-        contains=contains,
-        reference=reference,
-        state={"session": state} if state else None,
-    )
+    said: dict[str, Any] = {
+        "tools": tools,
+        "contains": contains,
+        "reference": reference,
+        "state": state,
+    }
+    return expect_of(fields, {name: _MEANS[name] for name in said}, **said)
 
 
 # Writing
@@ -133,6 +169,8 @@ def _write(evalset: EvalSet) -> Json:
     if evalset.description:
         data["description"] = evalset.description
     data |= metric_lists(evalset.metrics)
+    if evalset.metadata:
+        data["metadata"] = plain(evalset.metadata)
     if evalset.trials != 1:
         data["num_runs"] = evalset.trials
     users = [case.user for case in evalset.cases]
@@ -140,7 +178,6 @@ def _write(evalset: EvalSet) -> Json:
         data["simulation"] = _simulation_data(users[0])
     whole = _of_whole(evalset.metrics)
     data["cases"] = [_case_data(case, i + 1, whole) for i, case in enumerate(evalset.cases)]
-    put_back(data, evalset.extra)
     return data
 
 
@@ -160,8 +197,9 @@ def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:
     if case.mocks:
         constants = {t: mock for t, mock in case.mocks.items() if type(mock) in JSON_TYPES}
         data["mock_tool_outputs"] = plain(constants)
-    if case.state.get("session"):
-        data["initial_state"] = plain(case.state["session"])
+    state, _ = prefixed(case.state)
+    if state:
+        data["initial_state"] = plain(state)
     if case.tags:
         data["tags"] = list(case.tags)
     if case.target:
@@ -169,7 +207,6 @@ def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:
     metadata = {**({} if case.id == f"case_{number}" else {"id": case.id}), **plain(case.metadata)}
     if metadata:
         data["metadata"] = metadata
-    put_back(data, case.extra)
     return data
 
 
@@ -181,8 +218,9 @@ def _expect_data(expect: Expect) -> dict[str, Json]:
         data["expected_response_contains"] = plain(expect.contains)
     if expect.reference is not None:
         data["reference_response"] = expect.reference
-    if expect.state is not None and expect.state.get("session"):
-        data["state_assertions"] = plain(expect.state["session"])
+    if expect.state is not None:
+        state, others = prefixed(expect.state)
+        data |= {"state_assertions": plain(state)} if state and not others else {}
     return data
 
 
@@ -193,5 +231,6 @@ SHAPES = (
         _recognises,
         _read,
         _write,
+        lists=("cases", "input"),
     ),
 )

@@ -6,16 +6,47 @@ its own name. It goes back into a file as long as it still says what the case sa
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.fields import Fields
+from greenroom.cases.gathering import Gathering
 from greenroom.cases.literals import literal
 from greenroom.cases.places import at, shown, wrong
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object
 
 Calls = Sequence[ToolCall | str]
+
+
+# What google-adk's messages, calls and events may hold, and AgentFlow's.
+_PARTS = ("parts", "role")
+_CONTENT = ("role", "content", "metadata")
+_PART = (
+    "text",
+    "thought",
+    "thought_signature",
+    "inline_data",
+    "file_data",
+    "function_call",
+    "function_response",
+    "executable_code",
+    "code_execution_result",
+    "video_metadata",
+    "part_metadata",
+    "media_resolution",
+    "media_processing",
+    "audio_transcription",
+    "speech_metadata",
+    "tool_call",
+    "tool_response",
+)
+_STEPS = ("tool_uses", "tool_responses", "intermediate_responses")
+_EVENTS = ("invocation_events",)
+_EVENT = ("author", "content", "grounding_metadata", "usage_metadata", "model_version")
+_MORE_OF_A_CALL = ("id", "partial_args", "will_continue")
 
 
 def message_text(message: Json, place: str) -> str:
@@ -25,33 +56,62 @@ def message_text(message: Json, place: str) -> str:
     if not is_object(message):
         raise wrong(place, f"{shown(message)} should be a message with `content` or `parts`")
     name = "parts" if "parts" in message else "content"
-    content = message.get(name)
+    fields = Fields(message, place, _PARTS if name == "parts" else _CONTENT)
+    content = fields.take(name)
+    fields.rest()
     if isinstance(content, str):
+        fields.settle()
         return content
     if not is_array(content):
         raise wrong(at(place, name), f"{shown(content)} should be a text or a list of blocks")
-    texts = [_block_text(block, at(place, name, i)) for i, block in enumerate(content)]
+    read = _part_text if name == "parts" else _block_text
+    texts = fields.gathering.each(content, at(place, name), read)
+    fields.settle()
     return "\n".join(text for text in texts if text)
 
 
+def _part_text(part: Json, place: str) -> str:
+    if isinstance(part, str):
+        return part
+    fields = Fields(part, place, _PART)
+    text = fields.text("text")
+    fields.rest()
+    fields.settle()
+    return text
+
+
 def _block_text(block: Json, place: str) -> str:
+    """The text of a block; blocks of other types have fields of their own."""
     if isinstance(block, str):
         return block
     if not is_object(block):
         raise wrong(place, f"{shown(block)} should be a block of a message")
     text = block.get("text")
     if text is None:
+        if block.get("type", "text") == "text":
+            raise wrong(place, f"{shown(block)} should have a `text`")
         return ""
     if not isinstance(text, str):
         raise wrong(at(place, "text"), f"{shown(text)} should be a text")
     return text
 
 
+def said_in(message: Json, place: str) -> str:
+    """The text of a message that the user says; one without any is refused."""
+    if message is None:
+        raise wrong(place, "it is missing: the user says nothing")
+    says = message_text(message, place)
+    if not says.strip():
+        raise wrong(place, "it has no text for the user to say")
+    return says
+
+
 def responses_text(responses: Json, place: str) -> list[str]:
     """The texts of a list of messages."""
-    if not is_array(responses):
-        raise wrong(place, f"{shown(responses)} should be a list")
-    return [_response_text(item, at(place, i)) for i, item in enumerate(responses)]
+    gathering = Gathering()
+    found = gathering.each(responses, place, _response_text)
+    gathering.settle()
+    return found
 
 
 def _response_text(response: Json, place: str) -> str:
@@ -59,55 +119,104 @@ def _response_text(response: Json, place: str) -> str:
     if is_array(response) and len(response) == 2 and is_array(response[1]):
         return message_text({"parts": response[1]}, place)
     if is_object(response) and "text" in response:
-        return _block_text(response, place)
+        fields = Fields(response, place, ("author", "text"))
+        fields.take("author")
+        text = fields.text("text")
+        fields.settle()
+        return text
     return message_text(response, place)
 
 
-def calls_in(uses: Json, place: str, tool: str = "name", args: str = "args") -> Calls:
-    """Expected calls from a list of mappings; one that says nothing of its arguments is a name."""
+def calls_in(
+    uses: Json, place: str, tool: str = "name", args: str = "args", more: Sequence[str] = ()
+) -> Calls:
+    """Expected calls from a list of mappings; one that says nothing of its arguments is a name.
+
+    `more` are the other fields that such a mapping may have.
+    """
     if not is_array(uses):
         raise wrong(place, f"{shown(uses)} should be a list of calls")
-    return [_call(use, at(place, i), tool, args) for i, use in enumerate(uses)]
+    gathering = Gathering()
+    found = gathering.each(uses, place, partial(_call, tool=tool, args=args, more=more))
+    gathering.settle()
+    return found
 
 
-def _call(use: Json, place: str, tool: str, args: str) -> ToolCall | str:
+def _call(
+    use: Json,
+    place: str,
+    tool: str = "name",
+    args: str = "args",
+    more: Sequence[str] = _MORE_OF_A_CALL,
+) -> ToolCall | str:
     if not is_object(use):
         raise wrong(place, f"{shown(use)} should be a mapping with `{tool}` and `{args}`")
-    name, given = use.get(tool), use.get(args)
-    if not isinstance(name, str) or not name:
-        raise wrong(at(place, tool), f"{shown(name)} should be the name of a tool")
-    if given is None:
-        return name
-    if not is_object(given):
-        raise wrong(at(place, args), f"{shown(given)} should be a mapping")
-    return ToolCall(name, literal(given))
+    fields = Fields(use, place, (tool, args, *more), {"tools": tool, "args": args})
+    name, given = fields.take(tool), fields.take(args)
+    fields.rest()
+    if not isinstance(name, str) or not name.strip():
+        fields.remember(at(place, tool), f"{shown(name)} should be the name of a tool")
+    if given is not None and not is_object(given):
+        fields.remember(at(place, args), f"{shown(given)} should be a mapping")
+    fields.settle()
+    return name if given is None else ToolCall(name, literal(given))
 
 
 def steps_in(data: Json, place: str) -> tuple[Calls, list[str]]:
     """The calls and the texts on the way to a response, listed apart or as events."""
     if not is_object(data):
         raise wrong(place, f"{shown(data)} should be a mapping")
-    if "invocation_events" in data:
-        return _steps_in_events(data["invocation_events"], at(place, "invocation_events"))
-    calls = calls_in(data.get("tool_uses", []), at(place, "tool_uses"))
-    said = data.get("intermediate_responses", [])
-    return calls, responses_text(said, at(place, "intermediate_responses"))
+    by_events = "invocation_events" in data or "invocationEvents" in data
+    means = {} if by_events else {"tools": "tool_uses", "intermediate": "intermediate_responses"}
+    fields = Fields(data, place, _EVENTS if by_events else _STEPS, means)
+    if by_events:
+        found = fields.read("invocation_events", _steps_in_events, ([], []))
+    else:
+        calls = fields.read("tool_uses", partial(calls_in, more=_MORE_OF_A_CALL), [])
+        found = calls, fields.read("intermediate_responses", responses_text, [])
+    fields.rest()
+    fields.settle()
+    return found
 
 
 def _steps_in_events(events: Json, place: str) -> tuple[Calls, list[str]]:
-    if not is_array(events):
-        raise wrong(place, f"{shown(events)} should be a list")
+    gathering = Gathering()
     calls: list[ToolCall | str] = []
     texts: list[str] = []
-    for i, event in enumerate(events):
-        content = event.get("content") if is_object(event) else None
-        parts = content.get("parts") if is_object(content) else None
-        for part in parts if is_array(parts) else ():
-            if is_object(part) and is_object(part.get("function_call")):
-                calls.append(_call(part["function_call"], at(place, i), "name", "args"))
-            elif is_object(part) and isinstance(part.get("text"), str):
-                texts.append(part["text"])
+    for parts in gathering.each(events, place, _parts_of_event):
+        for step in parts:
+            if isinstance(step, _Text):
+                texts.append(step)
+            else:
+                calls.append(step)
+    gathering.settle()
     return calls, texts
+
+
+class _Text(str):
+    """What was said on the way; a bare text is the name of a call."""
+
+    __slots__ = ()
+
+
+def _parts_of_event(event: Json, place: str) -> list[ToolCall | str]:
+    fields = Fields(event, place, _EVENT)
+    content = fields.inner("content", _PARTS)
+    found = content.each("parts", _step_in_part)
+    content.rest()
+    content.refuse_others()
+    fields.rest()
+    fields.free()  # google-adk's editor leaves its own marks on events, and google-adk ignores them
+    fields.settle()
+    return [step for step in found if step is not None]
+
+
+def _step_in_part(part: Json, place: str) -> ToolCall | str | None:
+    fields = Fields(part, place, _PART)
+    call, text = fields.read("function_call", _call, None), fields.text("text")
+    fields.rest()
+    fields.settle()
+    return call if call is not None else _Text(text) if text else None
 
 
 # Whether what was kept still says what the case says

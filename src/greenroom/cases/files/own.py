@@ -5,12 +5,13 @@ from typing import Any
 from greenroom.cases.case import Case
 from greenroom.cases.data import metric_data, written_data
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.fields import Gathering
+from greenroom.cases.fields import Fields
 from greenroom.cases.files.ids import checked_id
 from greenroom.cases.files.shapes import OWN, Shape
+from greenroom.cases.gathering import Gathering, refuse_silence, silence
 from greenroom.cases.liveness import is_code
-from greenroom.cases.places import at, mapping_at, shown, wrong
-from greenroom.cases.reading import case_from, extra_of, metrics_from
+from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.reading import case_from, extra_from, metrics_from
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 VERSION = 1
@@ -27,6 +28,9 @@ SET_FIELDS = (
 )
 
 
+_VOICES = ("says", "turns", "user")
+
+
 def _recognises(data: Json) -> str | None:
     if not is_object(data) or "cases" not in data:
         return None
@@ -38,32 +42,48 @@ def _recognises(data: Json) -> str | None:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    gathering = Gathering()
-    given = mapping_at("", data, SET_FIELDS)
-    extra = gathering.part("", lambda: extra_of(given, SET_FIELDS, ""), {})
-    if given.get("version") != VERSION:
-        told = f"version {shown(given.get('version'))}; this reads {VERSION}"
-        raise wrong("version", told, f"Write `version: {VERSION}`")
-    listed = given.get("cases")
+    fields = Fields(data, "", SET_FIELDS, camel=False)
+    version = fields.take("version")
+    if version != VERSION:
+        why = f"version {shown(version)}; this reads {VERSION}"
+        raise wrong("version", why, f"Write `version: {VERSION}`")
+    listed = fields.take("cases")
     if not is_array(listed):
         raise wrong("cases", f"{shown(listed)} should be a list")
-    cases = gathering.each(listed, "cases", read_case)
-    gathering.unique(_named(listed))
-    fields: dict[str, Any] = {
-        name: gathering.part(name, lambda name=name: _typed(given, name), None)
-        for name in ("name", "description", "metadata", "trials")
+    cases = fields.gathering.each(listed, "cases", read_case)
+    fields.gathering.unique(_named(listed))
+    told: dict[str, Any] = {
+        "name": fields.text("name"),
+        "description": fields.text("description"),
+        "metadata": fields.mapping("metadata"),
+        "trials": fields.read("trials", trials_from, 1),
+        "metrics": fields.read("metrics", metrics_from, []) or (),
+        "extra": fields.read("extra", extra_from, {}) or None,
     }
-    metrics = gathering.part("metrics", lambda: _metrics(given), [])
-    set_id = gathering.part("id", lambda: checked_id(_typed(given, "id") or stem, "id"), "")
-    gathering.settle()
-    return EvalSet(set_id, cases, metrics=metrics or (), extra=extra or None, **fields)
+    set_id = fields.text("id", stem) or stem
+    fields.gathering.part("id", lambda: checked_id(set_id, "id"), "")
+    fields.settle()
+    return EvalSet(set_id, cases, **told)
 
 
 def read_case(data: Json, place: str) -> Case:
     """One case, as `cases` lists them."""
-    case = case_from(data, place)
-    checked_id(case.id, at(place, "id"))
+    gathering = Gathering()
+    given = data.get("id") if is_object(data) else None
+    if isinstance(given, str) and given.strip():
+        gathering.part(at(place, "id"), lambda: checked_id(given, at(place, "id")), "")
+    case = gathering.part(place, lambda: case_from(data, place), None)
+    if case is not None:
+        gathering.part(place, lambda: refuse_silence(case, place), None)
+    elif _has_no_voice(data) and not any("'says'" in found.fix for found in gathering.problems):
+        gathering.add(silence(place), place)
+    gathering.settle()
+    assert case is not None  # else there was something to raise
     return case
+
+
+def _has_no_voice(data: Json) -> bool:
+    return is_object(data) and all(data.get(name) in (None, "", []) for name in _VOICES)
 
 
 def _named(listed: list[Json]) -> list[tuple[str, str]]:
@@ -72,30 +92,13 @@ def _named(listed: list[Json]) -> list[tuple[str, str]]:
     return [(one, at("cases", i, "id")) for i, one in enumerate(ids) if isinstance(one, str)]
 
 
-_USUAL: dict[str, tuple[type, str, Any]] = {
-    "id": (str, "a text", ""),
-    "name": (str, "a text", ""),
-    "description": (str, "a text", ""),
-    "metadata": (dict, "a mapping", {}),
-    "trials": (int, "a whole number", 1),
-}
-
-
-def _typed(given: Any, name: str) -> Any:
-    kind, words, usual = _USUAL[name]
-    value = given.get(name, usual)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise wrong(name, f"{shown(value)} should be {words}")
-    if name == "trials" and value < 1:
-        raise wrong(name, f"{value} should be 1 or more")
+def trials_from(value: Json, place: str) -> int:
+    """How often each case is played."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong(place, f"{shown(value)} should be a whole number")
+    if value < 1:
+        raise wrong(place, f"{value} should be 1 or more")
     return value
-
-
-def _metrics(given: Any) -> list[Any]:
-    listed = given.get("metrics", [])
-    if not is_array(listed):
-        raise wrong("metrics", f"{shown(listed)} should be a list")
-    return list(metrics_from(listed, "metrics"))
 
 
 def evalset_data(evalset: EvalSet) -> dict[str, Json]:

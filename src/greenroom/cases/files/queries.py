@@ -11,18 +11,44 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.adk import put_back
+from greenroom.cases.fields import Fields
 from greenroom.cases.files.criteria import RESEMBLES, listed_metrics, metric_lists
-from greenroom.cases.files.fields import Fields, Gathering
 from greenroom.cases.files.ids import checked_id, id_trouble
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
 from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.reading import expect_of
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 _RECALL = {"mode": "recall"}
 _JUDGES = ("final_response_match_v2",)
+_SET = ("id", "name", "description", "metadata", "metrics", "thresholds")
+_QUERY = (
+    "name",
+    "query",
+    "expected_tool_calls",
+    "expected_tool_args",
+    "reference_answer",
+    "metadata",
+)
+_SESSION = ("name", "turns", "metadata")
+_TURN = ("user", "expected_tools", "expected_response_contains")
+_QUERY_MEANS = {
+    "says": "query",
+    "tools": "expected_tool_calls",
+    "args": "expected_tool_args",
+    "reference": "reference_answer",
+    "response": "reference_answer",
+    "contains": "reference_answer",
+}
+_TURN_MEANS = {
+    "says": "user",
+    "tools": "expected_tools",
+    "contains": "expected_response_contains",
+    "reference": "expected_response_contains",
+    "response": "expected_response_contains",
+}
 
 
 def _is_queries(data: Json) -> str | None:
@@ -39,33 +65,26 @@ def _is_sessions(data: Json) -> str | None:
 
 
 def _read_queries(data: Json, stem: str) -> EvalSet:
-    return _read(data, stem, "data", _query_case)
+    return _read(Fields(data, "", (*_SET, "data")), stem, "data", _query_case)
 
 
 def _read_sessions(data: Json, stem: str) -> EvalSet:
-    given = Fields(data, "").take("type")
-    if given not in (None, "evalset"):
-        raise wrong("type", f"{shown(given)} should be 'evalset'")
-    rest = {key: value for key, value in data.items() if key != "type"}
-    return _read(rest, stem, "sessions", _session_case)
+    fields = Fields(data, "", (*_SET, "type", "sessions"))
+    if (given := fields.take("type")) not in (None, "evalset"):
+        fields.remember("type", f"{shown(given)} should be 'evalset'")
+    return _read(fields, stem, "sessions", _session_case)
 
 
-def _read(data: Json, stem: str, cases_name: str, read: Any) -> EvalSet:
-    gathering = Gathering()
-    fields = Fields(data, "")
-    cases = gathering.cases(fields.cases(cases_name), cases_name, read, "name")
-    metrics = gathering.part("metrics", lambda: listed_metrics(fields), [])
-    set_id, name = gathering.part("name", lambda: named(fields, stem), ("", ""))
-    description = gathering.part("description", lambda: fields.text("description"), "")
-    gathering.settle()
-    return EvalSet(
-        set_id,
-        cases,
-        name=name,
-        description=description,
-        metrics=_with_recall(metrics, cases),
-        extra=fields.rest() or None,
-    )
+def _read(fields: Fields, stem: str, cases_name: str, read: Any) -> EvalSet:
+    cases = fields.gathering.cases(fields.cases(cases_name), cases_name, read, "name")
+    metrics = listed_metrics(fields)
+    set_id, name = fields.gathering.part("name", lambda: named(fields, stem), ("", ""))
+    told: dict[str, Any] = {
+        "description": fields.text("description"),
+        "metadata": fields.mapping("metadata"),
+    }
+    fields.settle()
+    return EvalSet(set_id, cases, name=name, metrics=_with_recall(metrics, cases), **told)
 
 
 def named(fields: Fields, stem: str) -> tuple[str, str]:
@@ -91,26 +110,30 @@ def _with_recall(metrics: list[Criterion], cases: Sequence[Case]) -> list[Criter
 
 
 def _query_case(data: Json, place: str) -> Case:
-    fields = Fields(data, place)
-    case_id = _case_id(fields)
+    fields = Fields(data, place, _QUERY, _QUERY_MEANS)
+    case_id = fields.named("name", _case_id, "unnamed")
     says = _said(fields, "query")
     tools, args = fields.texts("expected_tool_calls"), fields.mapping("expected_tool_args")
     answer = fields.maybe_text("reference_answer")
     expect = None
     if tools is not None or args or answer is not None:
-        expect = Expect(tools=_calls(tools, args, fields), reference=answer)
-    return Case(case_id, says, expect=expect, extra=fields.rest() or None)
+        calls = fields.part(lambda: _calls(tools, args, fields), None)
+        places = {"tools": "expected_tool_calls", "reference": "reference_answer"}
+        expect = expect_of(fields, places, tools=calls, reference=answer)
+    metadata = fields.mapping("metadata")
+    fields.settle()
+    return Case(case_id, says, expect=expect, metadata=metadata)
 
 
-def _case_id(fields: Fields) -> str:
-    number = fields.place.rpartition("[")[2].rstrip("]")
-    return checked_id(fields.text("name") or f"case_{int(number) + 1}", fields.at("name"))
+def _case_id(name: str, place: str) -> str:
+    number = place.rpartition("[")[2].partition("]")[0]
+    return checked_id(name or f"case_{int(number) + 1}", place)
 
 
 def _said(fields: Fields, name: str) -> str:
     says = fields.text(name)
     if not says.strip():
-        raise wrong(fields.at(name), "the user says nothing")
+        fields.remember(fields.at(name), "the user says nothing")
     return says
 
 
@@ -145,22 +168,24 @@ def _call(tool: str, args: Json, number: int, place: str) -> ToolCall | str:
 
 
 def _session_case(data: Json, place: str) -> Case:
-    fields = Fields(data, place)
-    case_id = _case_id(fields)
-    turns = [
-        _turn(turn, at(place, "turns", i)) for i, turn in enumerate(fields.items("turns") or ())
-    ]
-    return Case(case_id, turns=turns, extra=fields.rest() or None)
+    means = {name: f"turns[].{field}" for name, field in _TURN_MEANS.items()}
+    fields = Fields(data, place, _SESSION, means)
+    case_id = fields.named("name", _case_id, "unnamed")
+    turns, metadata = fields.turns("turns", _turn), fields.mapping("metadata")
+    fields.settle()
+    return Case(case_id, turns=turns, metadata=metadata)
 
 
 def _turn(data: Json, place: str) -> Turn:
-    fields = Fields(data, place)
+    fields = Fields(data, place, _TURN, _TURN_MEANS)
     says = _said(fields, "user")
     tools, contains = fields.texts("expected_tools"), fields.take("expected_response_contains")
     expect = None
     if tools is not None or contains is not None:
-        expect = Expect(tools=tools, contains=contains)
-    return Turn(says, expect, fields.rest() or None)
+        places = {"tools": "expected_tools", "contains": "expected_response_contains"}
+        expect = expect_of(fields, places, tools=tools, contains=contains)
+    fields.settle()
+    return Turn(says, expect)
 
 
 # Writing
@@ -179,9 +204,8 @@ def _written(evalset: EvalSet, cases: dict[str, Json]) -> dict[str, Json]:
     data = names(evalset)
     if evalset.description:
         data["description"] = evalset.description
-    data |= {**metric_lists(evalset.metrics), **cases}
-    put_back(data, evalset.extra)
-    return data
+    data |= {"metadata": plain(evalset.metadata)} if evalset.metadata else {}
+    return {**data, **metric_lists(evalset.metrics), **cases}
 
 
 def _query_data(case: Case) -> dict[str, Json]:
@@ -193,8 +217,7 @@ def _query_data(case: Case) -> dict[str, Json]:
             data["expected_tool_args"] = args
     if expect.reference is not None:
         data["reference_answer"] = expect.reference
-    put_back(data, case.extra)
-    return data
+    return {**data, **({"metadata": plain(case.metadata)} if case.metadata else {})}
 
 
 def _args_data(tools: Sequence[ToolCall | str]) -> dict[str, Json]:
@@ -212,8 +235,7 @@ def _args_data(tools: Sequence[ToolCall | str]) -> dict[str, Json]:
 
 def _session_data(case: Case) -> dict[str, Json]:
     data: dict[str, Json] = {"name": case.id, "turns": [_turn_data(turn) for turn in case.script]}
-    put_back(data, case.extra)
-    return data
+    return {**data, **({"metadata": plain(case.metadata)} if case.metadata else {})}
 
 
 def _turn_data(turn: Turn) -> dict[str, Json]:
@@ -223,7 +245,6 @@ def _turn_data(turn: Turn) -> dict[str, Json]:
         data["expected_tools"] = [c if isinstance(c, str) else c.tool for c in expect.tools]
     if expect.contains is not None:
         data["expected_response_contains"] = plain(expect.contains)
-    put_back(data, turn.extra)
     return data
 
 
@@ -234,6 +255,7 @@ SHAPES = (
         _is_queries,
         _read_queries,
         _write_queries,
+        lists=("data", ""),
     ),
     Shape(
         "sessions",
@@ -241,5 +263,6 @@ SHAPES = (
         _is_sessions,
         _read_sessions,
         _write_sessions,
+        lists=("sessions", "turns"),
     ),
 )

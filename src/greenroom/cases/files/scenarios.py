@@ -1,14 +1,13 @@
 """Scenario files: a list of conversations to be improvised by a simulated user."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.adk import put_back
-from greenroom.cases.files.fields import Fields, Gathering
+from greenroom.cases.fields import Fields
 from greenroom.cases.files.ids import checked_id
 from greenroom.cases.files.shapes import Shape
+from greenroom.cases.gathering import Gathering
 from greenroom.cases.places import at
 from greenroom.cases.scenarios import SCENARIO_FIELDS, scenario_case
 from greenroom.cases.users import SimulatedUser, user_data
@@ -38,17 +37,16 @@ def _read(data: Json, stem: str) -> EvalSet:
 
 
 def _case(data: Json, place: str) -> Case:
-    fields = Fields(data, place, SCENARIO_FIELDS)
-    given = {name: fields.take(name) for name in SCENARIO_FIELDS if fields.has(name)}
+    fields = Fields(data, place, SCENARIO_FIELDS, {"says": "starting_prompt"})
+    given = fields.rest()
     number = int(place.rpartition("[")[2].rstrip("]")) + 1
-    case = scenario_case(given, place, id=f"scenario-{number}")
-    checked_id(case.id, at(place, "id" if "id" in given else "scenario_id"))
-    extra = fields.rest()
-    return _with_extra(case, extra) if extra else case
-
-
-def _with_extra(case: Case, extra: Mapping[str, Json]) -> Case:
-    return replace(case, extra=extra)
+    case = fields.part(lambda: scenario_case(given, place, id=f"scenario-{number}"), None)
+    if case is not None:
+        where = at(place, "id" if "id" in given else "scenario_id")
+        fields.part(lambda: checked_id(case.id, where), "")
+    fields.settle()
+    assert case is not None  # else there was something to raise
+    return case
 
 
 def _write(evalset: EvalSet) -> Json:
@@ -70,7 +68,6 @@ def _case_data(case: Case) -> dict[str, Json]:
         data |= {_PERSON.get(name, name): value for name, value in person.items() if value != ""}
         data["max_turns"] = case.stop.max_turns
     data.setdefault("starting_prompt", "")
-    put_back(data, case.extra)
     return data
 
 
@@ -81,5 +78,6 @@ SHAPES = (
         _recognises,
         _read,
         _write,
+        lists=("", ""),
     ),
 )

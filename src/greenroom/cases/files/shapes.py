@@ -3,6 +3,7 @@
 A shape is recognised by what a file holds, never by its name. Exactly one has to fit.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -41,6 +42,7 @@ class Shape:
     raises `BadFile`; `write` gives the data to be written. What a shape cannot hold it leaves out:
     whoever writes reads it back, and refuses to lose anything. `usual` is what the tool behind such
     files judges them by when no config says otherwise; None leaves it to what the cases expect.
+    `lists` are the names of the lists that hold the cases, and the turns of a case.
     """
 
     name: str
@@ -49,8 +51,22 @@ class Shape:
     read: Callable[[Json, str], EvalSet]
     write: Callable[[EvalSet], Json]
     usual: tuple[Criterion, ...] | None = None
+    lists: tuple[str, str] = ("cases", "turns")
+
+    def place(self, where: str) -> str:
+        """Where in such a file something stands that is `where` in our own shape, as nearly as known."""
+        cases, turns = self.lists
+        found = _PLACE.match(where)
+        if self.name == OWN or found is None:
+            return where
+        case, turn, rest = found.groups()
+        if not cases and not turns and turn:  # the turns of one conversation are all there is
+            return f"[{turn}]"
+        inside = f".{turns}[{turn}]" if turn else rest if self.name == TABLE else ""
+        return f"{cases}[{case}]{inside}"
 
 
+_PLACE = re.compile(r"cases\[(\d+)\](?:\.turns\[(\d+)\])?(.*)")
 _REGISTERED: dict[str, Shape] = {}
 
 

@@ -1,21 +1,25 @@
 """Tables: a case in each row of a CSV file or each line of a JSONL file.
 
 A column is a path into our own shape: `says`, `expect.reference`, `state.user.name`. The usual names
-of such columns are known; others are mapped by whoever reads the file, or kept in `extra`.
+of such columns are known; others are mapped by whoever reads the file, or refused.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.bounds import Unreadable
-from greenroom.cases.files.fields import Gathering
+from greenroom.cases.files.documents import Rows
 from greenroom.cases.files.json_text import parsed_json
 from greenroom.cases.files.own import read_case
 from greenroom.cases.files.shapes import TABLE, Shape
+from greenroom.cases.gathering import Gathering
+from greenroom.cases.names import near_name
 from greenroom.cases.places import at, keys_of, mapping_at, put, shown, wrong
 from greenroom.cases.reading import CASE_FIELDS, EXPECT_FIELDS
 from greenroom.errors import BadFile
@@ -50,7 +54,8 @@ def table_shape(columns: Columns | None = None) -> Shape:
     def read(data: Json, stem: str) -> EvalSet:
         return _read(data, stem, given)
 
-    return Shape(TABLE, "rows with a column for what the user says", _recognises, read, _write)
+    looks_for = "rows with a column for what the user says"
+    return Shape(TABLE, looks_for, _recognises, read, _write, lists=("", "turns"))
 
 
 def _is_path(path: str) -> bool:
@@ -71,10 +76,17 @@ def _recognises(data: Json) -> str | None:  # noqa: ARG001
 def _read(data: Json, stem: str, columns: Columns) -> EvalSet:
     if not is_array(data):
         raise wrong("", f"{shown(data)} should be a list of rows")
-    names = list(dict.fromkeys(name for row in data if is_object(row) for name in row))
-    paths = _paths(names, columns)
     gathering = Gathering()
-    cases = gathering.cases(data, "", lambda row, place: _case(row, place, paths), "id")
+    header, line = (data.columns, data.line) if isinstance(data, Rows) else ([], 0)
+    names = list(
+        dict.fromkeys([*header, *(name for row in data if is_object(row) for name in row)])
+    )
+    paths = _paths(names, columns)
+    for name in header:
+        if name not in paths:
+            (problem,) = _unknown(name, paths, "").problems
+            gathering.problems.append(replace(problem, line=line))
+    cases = gathering.cases(data, "", lambda row, place: _case(row, place, paths, header), "id")
     gathering.settle()
     return EvalSet(stem, cases)
 
@@ -97,20 +109,46 @@ def _paths(names: list[str], columns: Columns) -> dict[str, str]:
     return paths
 
 
-def _case(row: Json, place: str, paths: Mapping[str, str]) -> Case:
+def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
+    """The error for a column that fills no place of a case."""
+    told = f"the column {shown(name)} is unknown"
+    same = next((path for path, usual in USUAL.items() if name in usual), "")
+    if same:
+        other = next((column for column, path in paths.items() if path == same), same)
+        fix = f"{shown(other)} fills `{same}` already: keep one of them"
+    else:
+        known = [
+            *CASE_FIELDS,
+            *(f"expect.{field}" for field in EXPECT_FIELDS),
+            *chain(*USUAL.values()),
+        ]
+        near = near_name(name, known)
+        meant = f"Did you mean {near!r}? " if near else ""
+        fix = f"{meant}Name the place it fills with columns=, or call it {f'metadata.{name}'!r}"
+    return wrong(at(place, name), told, fix)
+
+
+def _case(row: Json, place: str, paths: Mapping[str, str], header: Collection[str]) -> Case:
     data: dict[str, Json] = {}
-    beyond: dict[str, Json] = {}
+    gathering = Gathering()
     for name, value in mapping_at(place, row).items():
         path = paths.get(name)
         if path is None:
-            beyond[name] = value
-        elif not put(data, path, _value(path, value, at(place, name))):
-            raise wrong(at(place, name), f"`{path}` is filled twice, or stands in the way")
+            if name not in header:  # what a header names is told once
+                gathering.add(_unknown(name, paths, place), place)
+            continue
+        cell = gathering.part(
+            at(place, name), lambda p=path, v=value, n=name: _value(p, v, at(place, n)), None
+        )
+        if not put(data, path, cell):
+            told = f"`{path}` is filled twice, or stands in the way"
+            gathering.add(wrong(at(place, name), told), place)
     number = int(place.strip("[]")) + 1
     data.setdefault("id", f"case_{number}")
-    if beyond:
-        data["extra"] = {**mapping_at(at(place, "extra"), data.get("extra") or {}), **beyond}
-    return read_case(data, place)
+    case = gathering.part(place, lambda: read_case(data, place), None)
+    gathering.settle()
+    assert case is not None  # else there was something to raise
+    return case
 
 
 def _value(path: str, value: Json, place: str) -> Json:

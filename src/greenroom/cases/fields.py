@@ -1,0 +1,196 @@
+"""A mapping of a file, read field by field: what is wrong is remembered, what nobody knows is refused."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from greenroom.cases.gathering import Gathering
+from greenroom.cases.names import is_expectation, near_name, unknown_field
+from greenroom.cases.places import at, mapping_at, shown, wrong
+from greenroom.ledger.plain import Json
+
+T = TypeVar("T")
+_HUMP = re.compile(r"(?<=[a-z0-9])[A-Z]")
+
+
+class Fields:
+    """The fields of a mapping at a place in a file. Null says nothing.
+
+    `known` are all the names it may have; with `camel` they may also be written in camel case. `means`
+    tells how what other shapes say is written here. What is wrong is remembered until `settle` raises
+    all of it.
+    """
+
+    def __init__(
+        self,
+        data: object,
+        place: str,
+        known: Iterable[str],
+        means: Mapping[str, str] | None = None,
+        gathering: Gathering | None = None,
+        *,
+        camel: bool = True,
+    ) -> None:
+        self.place = place
+        self.known = tuple(known)
+        self.gathering = Gathering() if gathering is None else gathering
+        self._means = means
+        self._left: dict[str, Json] = {}
+        names = frozenset(self.known)
+        for key, value in mapping_at(place, data, self.known).items():
+            snake = _snake(key)
+            name = snake if camel and snake in names else key
+            if name in self._left:
+                raise wrong(at(place, key), f"it is given twice, the other time as {name!r}")
+            if value is not None:
+                self._left[name] = value
+
+    def at(self, *keys: str | int) -> str:
+        """The place of something inside."""
+        return at(self.place, *keys)
+
+    def take(self, name: str, default: Json = None) -> Json:
+        """The value of a field, whatever it is."""
+        return self._left.pop(name, default)
+
+    def has(self, name: str) -> bool:
+        """Whether the field says anything and was not taken yet."""
+        return name in self._left
+
+    def has_any(self) -> bool:
+        """Whether anything is left that says something."""
+        return bool(self._left)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A field that is a text."""
+        return self._typed(name, str, "a text", default)
+
+    def maybe_text(self, name: str) -> str | None:
+        """A field that is a text, or None."""
+        return self._typed(name, str, "a text", None)
+
+    def named(self, name: str, check: Callable[[str, str], T], otherwise: T) -> T:
+        """What `check` makes of a text and its place; what is no text is not checked any further."""
+        before = len(self.gathering.problems)
+        text = self.text(name)
+        if len(self.gathering.problems) > before:
+            return otherwise
+        return self.gathering.part(self.at(name), lambda: check(text, self.at(name)), otherwise)
+
+    def items(self, name: str) -> list[Json] | None:
+        """A field that is a list, or None."""
+        return self._typed(name, list, "a list", None)
+
+    def cases(self, name: str) -> list[Json]:
+        """The list of cases, which has to be there."""
+        if not self.has(name):
+            raise wrong(self.place, f"it has no `{name}`")
+        return self.items(name) or []
+
+    def each(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
+        """What `read` makes of each item of a field that is a list."""
+        return self.gathering.each(self.items(name) or [], self.at(name), read)
+
+    def turns(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
+        """What `read` makes of each turn; a conversation without any is remembered."""
+        if self._left.get(name, []) == []:
+            place = self.at(name) if self.has(name) else self.place
+            self.remember(place, f"it has no turns in `{name}`: the user never speaks")
+        return self.each(name, read)
+
+    def read(self, name: str, read: Callable[[Json, str], T], otherwise: T) -> T:
+        """What `read` makes of a field, if it is given; what it refuses is remembered."""
+        value, place = self._left.pop(name, None), self.at(name)
+        if value is None:
+            return otherwise
+        return self.gathering.part(place, lambda: read(value, place), otherwise)
+
+    def part(self, read: Callable[[], T], otherwise: T) -> T:
+        """What `read` gives, somewhere in here; what it refuses is remembered."""
+        return self.gathering.part(self.place, read, otherwise)
+
+    def texts(self, name: str) -> list[str] | None:
+        """A field that is a list of texts, or None."""
+        found = self.items(name)
+        for i, item in enumerate(found or ()):
+            if not isinstance(item, str):
+                self.remember(self.at(name, i), f"{shown(item)} should be a text")
+        return None if found is None else [item for item in found if isinstance(item, str)]
+
+    def mapping(self, name: str) -> dict[str, Json]:
+        """A field that is a mapping; an empty one if it is not given."""
+        return self._typed(name, dict, "a mapping", {})
+
+    def whole(self, name: str, default: int) -> int:
+        """A field that is a whole number."""
+        return self._typed(name, int, "a whole number", default)
+
+    def inner(
+        self, name: str, known: Iterable[str], means: Mapping[str, str] | None = None
+    ) -> "Fields":
+        """A field that is a mapping, to be read in the same way."""
+        return Fields(self.mapping(name), self.at(name), known, means, self.gathering)
+
+    def rest(self, prefix: str = "") -> dict[str, Json]:
+        """The known fields that were not asked for, under their paths: they are kept as they are."""
+        left = [key for key in self._left if key in self.known]
+        return {at(prefix, key): self._left.pop(key) for key in left}
+
+    def free(self, prefix: str = "") -> dict[str, Json]:
+        """The fields of the author's own, under their paths, where the owner of the shape keeps them.
+
+        One that looks like a known field, or is an expectation in another shape, is none of those.
+        """
+        own = [
+            key
+            for key in self._left
+            if key not in self.known
+            and not is_expectation(_snake(key))
+            and not near_name(_snake(key), self.known)
+        ]
+        return {at(prefix, key): self._left.pop(key) for key in own}
+
+    def refuse_others(self) -> None:
+        """Remember every field that was not asked for: nobody knows what it means."""
+        for key in self._left:
+            self.gathering.add(unknown_field(self.place, key, self.known, self._means), self.place)
+        self._left = {}
+
+    def settle(self) -> None:
+        """Raise all that is wrong, fields that nobody knows among it."""
+        self.refuse_others()
+        self.gathering.settle()
+
+    def _typed(self, name: str, kind: type, words: str, default: Any) -> Any:
+        value = self._left.pop(name, None)
+        if value is None:
+            return default
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self.remember(self.at(name), f"{shown(value)} should be {words}")
+            return default
+        return value
+
+    def remember(self, place: str, told: str, fix: str = "") -> None:
+        """Remember what is wrong at a place."""
+        self.gathering.add(wrong(place, told, fix), place)
+
+
+def _snake(name: str) -> str:
+    return _HUMP.sub(lambda hump: f"_{hump[0].lower()}", name)
+
+
+# What a call was given or gave back: a null in there is a value like any other.
+_VALUES = ("args", "response")
+
+
+def without_nulls(data: Json) -> Json:
+    """The data without fields that are null: to most readers they say nothing."""
+    if isinstance(data, Mapping):
+        return {
+            key: value if key in _VALUES else without_nulls(value)
+            for key, value in cast("Mapping[str, Json]", data).items()
+            if value is not None
+        }
+    if isinstance(data, list):
+        return [without_nulls(item) for item in cast("list[Json]", data)]
+    return data
