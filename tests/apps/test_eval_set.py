@@ -151,6 +151,44 @@ def test_a_file_that_cannot_be_read_is_named(greenroom, name, text, said):
         assert said in result.output
 
 
+def test_validate_tells_what_cannot_be_read_with_what_cannot_be_measured(greenroom):
+    Path("bad.yaml").write_text("""\
+version: 1
+metrics: [exakt]
+cases:
+- id: a
+  says: Hi
+  expected_tools: [look]
+  metrics: [called]
+- id: b
+  expect: {state: {session: {}}}
+- id: c
+  says: Hi
+  tags: [x, x]
+  metrics: [{criterion: exact, threshold: 4}]
+""")
+    Path("bad.test.json").write_text("""{"data": [
+{"query": "Hi", "expected_tools": ["look"]},
+{"query": "<<fill in: this>>"}
+], "metrics": ["called"]}""")
+    found = greenroom("eval-set", "validate", "--json", "bad.yaml", "bad.test.json")
+    assert found.exit_code == 3
+    own, foreign = (
+        [(p["where"], p["line"]) for p in f["problems"] if not p["hint"]]
+        for f in json.loads(found.stdout)
+    )
+    assert own == [
+        ("metrics[0]", 2),
+        ("cases[0].expected_tools", 6),
+        ("cases[0].metrics[0]", 7),
+        ("cases[1]", 8),
+        ("cases[1].expect.state", 9),
+        ("cases[2].tags[1]", 12),
+        ("cases[2].metrics[0].threshold", 13),
+    ]
+    assert foreign == [("data[0].expected_tools", 2), ("data[1]", 3), ("metrics[0]", 4)]
+
+
 def test_validate_tells_every_problem_with_line_and_place(greenroom):
     assert greenroom("eval-set", "validate", "shop.yaml").exit_code == 0
     Path("bad.yaml").write_text(

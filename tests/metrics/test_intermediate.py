@@ -92,7 +92,7 @@ async def test_turns_are_measured_one_by_one():
     assert unreached.details[1] == {"turn": 2, "value": 0.0, "reached": False}
 
 
-@pytest.mark.parametrize("expect", [None, Expect(contains="x"), Expect(intermediate=[])])
+@pytest.mark.parametrize("expect", [None, Expect(contains="x")])
 async def test_without_texts_it_does_not_apply(expect):
     case = Case("c", says="Hi", expect=expect)
     assert isinstance(await outcome(LOOKED_UP, case), NotApplicable)

@@ -798,3 +798,16 @@ async def test_a_user_who_has_nothing_more_to_say_ends_the_conversation() -> Non
     ledger = await played(CLERK, user=lambda: None)
     assert end_of(ledger).reason == "completed"
     assert texts(ledger) == ["Money back.", "Which order?"]
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"validate": "srict"}, r"validate='srict' is none of .* Did you mean 'strict'\?"),
+        ({"conflicts": "eror"}, r"conflicts='eror' is none of .* Did you mean 'error'\?"),
+        ({"tools": ["ask"]}, r"tools=\['ask'\]\) wants a mapping"),
+    ],
+)
+def test_a_user_with_an_option_nobody_knows_is_refused_at_once(options: Any, words: str) -> None:
+    with pytest.raises(BadCase, match=words):
+        UserAgents(**options)

@@ -13,6 +13,7 @@ from greenroom import (
     Report,
     Scripted,
     SimulatedUser,
+    Stop,
     call,
     evaluate,
     rehearse,
@@ -24,6 +25,7 @@ from greenroom.cases.config import EvalConfig, UserSimulator
 from greenroom.errors import BadCase, BadFile, BadInput, BadMetric, NotFound
 from greenroom.ledger import tool_calls
 from greenroom.metrics import contains
+from greenroom.simulation.answering import user_messages
 
 ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
 OK = contains("You said")
@@ -334,3 +336,44 @@ async def test_a_config_names_the_model_of_users_who_have_none() -> None:
     simulated = case("a", user=SimulatedUser("A guest"))
     report = await evaluate(ECHO, [simulated], metrics=[OK], config=config)
     assert "nobody" in str(report)
+
+
+@pytest.mark.parametrize(
+    "limit, own, case_stop, messages",
+    [(3, None, None, 3), (3, 2, None, 2), (2, 5, None, 2), (30, None, None, 30), (9, None, 4, 4)],
+)
+async def test_a_config_limits_how_often_a_simulated_user_speaks(
+    limit: int, own: int | None, case_stop: int | None, messages: int
+) -> None:
+    config = EvalConfig(user_simulator=UserSimulator(max_allowed_invocations=limit))
+    guest = SimulatedUser("A guest", model=Scripted(then="More?"), max_turns=own)
+    options: Any = {"stop": Stop(max_turns=case_stop)} if case_stop else {}
+    report = await evaluate(ECHO, [case("a", user=guest, **options)], metrics=[OK], config=config)
+    ledger = report["a"].ledger
+    assert ledger is not None
+    assert len(user_messages(ledger)) == messages
+    assert report["a"].status == "terminated"
+
+
+@pytest.mark.parametrize("config", [{"criteria": {}}, 5, [Criterion("exact")]])
+async def test_a_config_that_is_none_is_refused(config: Any) -> None:
+    with pytest.raises(BadInput, match="config="):
+        await evaluate(ECHO, [case("a")], metrics=[OK], config=config)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"on_error": "colect"}, r"on_error='colect' is none of .* Did you mean 'collect'\?"),
+        ({"budget": 1, "unknown_prices": "alow"}, r"unknown_prices=.* Did you mean 'allow'\?"),
+        ({"fail_fast": "yes"}, "fail_fast='yes' should be True or False"),
+        ({"keep_ledgers": 0}, "keep_ledgers=0 should be True or False"),
+        ({"allow_tools": "refund"}, "allow_tools='refund' should be a list"),
+        ({"mocks": 5}, "mocks=5 should be a mapping"),
+        ({"cache": 5}, "cache=5 should be a folder"),
+        ({"seconds_per_metric": "two"}, "seconds_per_metric='two' should be a number"),
+    ],
+)
+async def test_an_option_that_says_something_else_is_refused(options: Any, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        await evaluate(ECHO, [case("a")], metrics=[OK], **options)

@@ -19,7 +19,7 @@ from greenroom.cases.criteria import (
     is_adk_judge,
 )
 from greenroom.cases.fields import Fields
-from greenroom.cases.files.adk import put_back
+from greenroom.cases.files.adk_state import put_back
 from greenroom.cases.files.documents import Document, parsed, parsed_text
 from greenroom.cases.files.saving import json_or_yaml, save_text
 from greenroom.cases.files.shapes import CASE_LISTS
@@ -28,6 +28,7 @@ from greenroom.cases.places import at, problems_of, shown, wrong
 from greenroom.cases.problems import listed
 from greenroom.cases.reading import extra_from, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
+from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.records import fill, record
 
@@ -390,8 +391,8 @@ _WRITERS: dict[str, Callable[[EvalConfig], Json]] = {
 
 def write_config(config: EvalConfig, path: str | Path, *, shape: str = "greenroom") -> None:
     """Write a config in our own shape or in another; what would not come back is refused."""
-    if shape not in _WRITERS:
-        raise BadFile(f"there is no shape {shape!r} of configs; known: {', '.join(_WRITERS)}.")
+    if told := choice_problem(shape, _WRITERS):
+        raise BadFile(f"the shape of a config is wrong: {told}")
     target = Path(path)
     data = plain(_WRITERS[shape](config), str(target))
     text = json_or_yaml(data, target)

@@ -8,6 +8,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadCase
+from greenroom.ledger.choices import choice_problem
 
 Deduplicate = bool | Literal["first", "last"]
 
@@ -20,8 +21,10 @@ def merge(
     A case id that occurs twice is an error. `deduplicate=True` drops a case that is the same in
     both sets and refuses one that differs; "first" or "last" says which of two to keep.
     """
-    if not isinstance(deduplicate, bool) and deduplicate not in ("first", "last"):
-        raise BadCase(f"merge(deduplicate={deduplicate!r}) should be a bool, 'first' or 'last'.")
+    if not isinstance(deduplicate, bool) and (
+        told := choice_problem(deduplicate, ("first", "last"))
+    ):
+        raise BadCase(f"merge(...): deduplicate={told} Or give True or False.")
     sets = (first, *others)
     same_metrics = all(_judged_by(one) == _judged_by(first) for one in sets)
     kept: dict[str, tuple[Case, EvalSet]] = {}

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
 from greenroom.errors import BadMetric
+from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
@@ -99,8 +100,8 @@ def called(
         raise BadMetric(f"{here} wants the tool's name as a text.")
     if args is not None and not isinstance(args, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadMetric(f"{here} wants arguments as a dict, but got {args!r}; predicates: where=.")
-    if match not in ("subset", "exact"):
-        raise BadMetric(f"{here} has match={match!r}; give 'subset' or 'exact', or use where=.")
+    if told := choice_problem(match, get_args(Match)):
+        raise BadMetric(f"{here}: match={told} For anything else use where=.")
     wanted = None if args is None else cast("dict[str, Json]", plain(args, here))
     for key, value in (wanted or {}).items():
         check_query(value, f"{here}: {key}")

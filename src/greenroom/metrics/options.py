@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from greenroom.errors import BadMetric
+from greenroom.ledger.choices import choice_problem
 
 
 def checked_choice(given: object, choices: Sequence[str], option: str, factory: str) -> None:
     """Refuse a word that is not one of the choices."""
-    if given not in choices:
-        known = ", ".join(choices)
-        raise BadMetric(f"{factory}(...) has {option}={given!r}; it is one of {known}.")
+    if told := choice_problem(given, choices):
+        raise BadMetric(f"{factory}(...): {option}={told}")
 
 
 def checked_switch(given: object, option: str, factory: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import history, persona
@@ -10,9 +10,11 @@ from greenroom.agents.flow import Flow, as_flow
 from greenroom.cases.case import MAX_TURNS, Case
 from greenroom.cases.users import Lines, SimulatedUser, person_of
 from greenroom.errors import BadCase
+from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.records import record
 
 Validation = Literal["strict", "coerce", "off"]
+Conflicts = Literal["last", "error"]
 
 
 _PART = """\
@@ -72,9 +74,17 @@ class UserAgents:
     loop: Role | None = None
     tools: Mapping[str, Role] = field(default_factory=dict[str, Role])
     validate: Validation = "strict"
-    conflicts: Literal["last", "error"] = "last"
+    conflicts: Conflicts = "last"
 
     def __post_init__(self) -> None:
+        for option, choices in (
+            ("validate", get_args(Validation)),
+            ("conflicts", get_args(Conflicts)),
+        ):
+            if told := choice_problem(getattr(self, option), choices):
+                raise BadCase(f"UserAgents(...): {option}={told}")
+        if not isinstance(self.tools, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadCase(f"UserAgents(tools={self.tools!r}) wants a mapping of tools by name.")
         known: dict[str, Any] = {}
         for given in self.roles:
             role = given.last if isinstance(given, Lines) else given

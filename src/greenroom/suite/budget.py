@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from greenroom.errors import BadInput
+from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import Event, ModelReplied
 from greenroom.results.result import CaseResult
 
@@ -35,8 +36,8 @@ class Budget:
         self._settled.set()
         if not self.limit > 0:
             raise BadInput(f"budget={self.limit!r} should be an amount of USD above 0.")
-        if self.unknown_prices not in ("refuse", "allow"):
-            raise BadInput(f"unknown_prices={self.unknown_prices!r} is none of refuse, allow.")
+        if told := choice_problem(self.unknown_prices, get_args(UnknownPrices)):
+            raise BadInput(f"unknown_prices={told}")
 
     async def begin(self, whose: Hashable) -> str:
         """Set money aside for a case; why not, if there is not enough."""

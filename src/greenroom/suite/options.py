@@ -83,6 +83,20 @@ def check(options: Options) -> None:
         raise BadInput("retry_errors=True is for resume=: a new run has no errors to play again.")
 
 
+_SWITCHES = (
+    "allow_unfenced",
+    "allow_opaque",
+    "fail_fast",
+    "accept_changes",
+    "retry_errors",
+    "keep_ledgers",
+)
+
+
+def _is_config(value: object) -> bool:
+    return value is None or isinstance(value, str | Path) or hasattr(value, "user_simulator")
+
+
 def _is_whole(value: object) -> bool:
     return type(value) is int and value >= 1
 
@@ -113,6 +127,20 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a whole number of 0 or more",
     ),
     "concurrency": (_is_whole, "a whole number of 1 or more"),
+    "seconds_per_metric": (
+        lambda value: type(value) in (int, float) and value > 0,
+        "a number of seconds above 0",
+    ),
+    "config": (_is_config, "an EvalConfig, or the path of a file with one"),
+    "mocks": (lambda value: isinstance(value, Mapping), "a mapping of answers by tool"),
+    "allow_tools": (
+        lambda value: isinstance(value, Collection) and not isinstance(value, str),
+        "a list of tools, or of their names",
+    ),
+    "cache": (
+        lambda value: value is None or isinstance(value, AnswerCache | str | Path),
+        "a folder, or an AnswerCache",
+    ),
     "budget": (
         lambda value: value is None or isinstance(value, Budget) or type(value) in (int, float),
         "an amount of USD, or a Budget",
@@ -133,5 +161,6 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "resume": (lambda value: isinstance(value, bool | str), "the id of a run, or True"),
     **dict.fromkeys(HOOKS, (_is_hook, "a function")),
+    **dict.fromkeys(_SWITCHES, (lambda value: isinstance(value, bool), "True or False")),
 }
 """What the value of an option must be; those that are not here are looked at where they are used."""

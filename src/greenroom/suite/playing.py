@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
+from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import Event
 from greenroom.ledger.records import fill
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
@@ -43,9 +44,8 @@ class Settings:
         return id(self), play.position
 
     def __post_init__(self) -> None:
-        if self.on_error not in get_args(OnError):
-            known = ", ".join(get_args(OnError))
-            raise BadInput(f"on_error={self.on_error!r} is none of {known}.")
+        if told := choice_problem(self.on_error, get_args(OnError)):
+            raise BadInput(f"on_error={told}")
         is_heard = self.budget is not None or "on_event" in self.hooks.ears
         object.__setattr__(self, "is_heard", is_heard)
 

@@ -50,7 +50,7 @@ def test_a_registered_shape_loses_nothing_without_a_word(tmp_path: Path) -> None
 @pytest.mark.usefixtures("dialogues")
 def test_ours_are_looked_at_first(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"version": 1, "cases": [], "dialogues": {}}')
-    with pytest.raises(BadFile, match="'dialogues' is unknown.*taken for greenroom"):
+    with pytest.raises(BadFile, match=r"'dialogues' is unknown.*taken for greenroom"):
         read_evalset(tmp_path / "s.json")
 
 

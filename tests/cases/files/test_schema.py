@@ -1,6 +1,8 @@
 """The JSON schema is made from the types, and every file we write fits it."""
 
+import json
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 
 from cases.files.sets import FULL_SETS, said
 from greenroom import Case, EvalSet, Expect, Stop, Turn
-from greenroom.cases import evalset_schema
+from greenroom.cases import evalset_schema, read_evalset
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
 
@@ -54,7 +56,16 @@ def test_the_schema_knows_every_field(name: str, record: Any, besides: set[str])
         {"id": "a", "stop": {"max_turns": "3"}},
         {"id": "a", "state": {"session": 5}},
         {"id": "a", "metrics": [{"threshold": 1}]},
+        {"id": "a", "says": "Hi", "expected_tools": []},
+        {"id": "a", "says": "Hi", "expect": {"tool": []}},
     ],
 )
 def test_a_case_that_is_refused_does_not_fit_either(case: Any) -> None:
     assert errors({"version": 1, "cases": [case]}) != []
+
+
+def test_a_file_may_name_the_schema_for_editors(tmp_path: Path) -> None:
+    data = {"$schema": "greenroom.json", "version": 1, "cases": [{"id": "a", "says": "Hi"}]}
+    assert errors(data) == []
+    (tmp_path / "s.json").write_text(json.dumps(data))
+    assert read_evalset(tmp_path / "s.json").ids == ["a"]

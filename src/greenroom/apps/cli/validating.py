@@ -1,7 +1,8 @@
 """`greenroom eval-set validate`: everything that is wrong, and safe repairs."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,19 @@ from typing import Any
 import click
 
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, harmless, put_out, telling
-from greenroom.cases import Problem, check, fix
+from greenroom.cases import EvalSet, Problem, check, fix
 from greenroom.cases.checking import metric_problems
-from greenroom.cases.files import problems, read_evalset
+from greenroom.cases.files import Shape, problems
 from greenroom.cases.files.criteria import criteria_in
 from greenroom.cases.files.documents import parsed
+from greenroom.cases.files.loading import readable_part
 from greenroom.cases.files.saving import json_or_yaml, save_text
-from greenroom.cases.files.shapes import shape_named
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import is_object
 from greenroom.metrics import as_metric
+
+_CASE = re.compile(r"^cases\[(\d+)\]")
 
 
 def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
@@ -50,21 +53,23 @@ def problems_in(file: str) -> list[Problem]:
         return unreadable  # it is no eval set, or no text at all
     document = parsed(Path(file))
     found = list(metric_problems(criteria_in(document.data), _metric_problem))
-    if unreadable:
-        known = {problem.where for problem in unreadable}
-        found = [problem for problem in found if problem.where not in known]
-        return _in_order([*unreadable, *document.located(found)])
-    evalset = read_evalset(file)
-    shape = shape_named(evalset.shape)
-    has_rows = document.is_table  # there a criterion may stand in a cell
-    for problem in check(evalset, metric_problem=_metric_problem if has_rows else None):
-        if has_rows or ".metrics[" not in f".{problem.where}" or "threshold" not in problem.where:
-            found.append(replace(problem, where=shape.place(problem.where)))
-    return _in_order(document.located(found))
+    if (rest := readable_part(document, unreadable)) is not None:
+        found += _case_problems(*rest, has_rows=document.is_table)
+    known = {problem.where for problem in unreadable}
+    others = document.located(problem for problem in found if problem.where not in known)
+    return sorted([*unreadable, *others], key=lambda problem: problem.line or 0)
 
 
-def _in_order(found: Sequence[Problem]) -> list[Problem]:
-    return sorted(found, key=lambda problem: problem.line or 0)
+def _case_problems(
+    evalset: EvalSet, shape: Shape, places: Sequence[int], has_rows: bool
+) -> Iterator[Problem]:
+    """What is wrong with cases that can be read, where it stands in their file."""
+    # In a table a criterion may stand in a cell; elsewhere those have been looked at.
+    judged = _metric_problem if has_rows else None
+    for problem in check(evalset, metric_problem=judged):
+        where = _CASE.sub(lambda found: f"cases[{places[int(found[1])]}]", problem.where)
+        if has_rows or "metrics[" not in where or not where.endswith(".threshold"):
+            yield replace(problem, where=shape.place(where))
 
 
 def _metric_problem(metric: MetricLike) -> str | None:

@@ -5,7 +5,7 @@ there, and can run the file. Fields of an author's own stand where ADK keeps the
 session, nowhere else.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,14 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, without_nulls
+from greenroom.cases.files.adk_state import (
+    joined_state,
+    prefixed,
+    put_back,
+    scopes,
+    session_data,
+    session_extra,
+)
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import (
     Calls,
@@ -25,11 +33,11 @@ from greenroom.cases.files.kept import (
 from greenroom.cases.files.own import evalset_data, trials_from
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
-from greenroom.cases.places import at, keys_of, put, shown, wrong
+from greenroom.cases.places import at, shown, wrong
 from greenroom.cases.reading import case_from, metrics_from
 from greenroom.cases.scenarios import scenario_case
 from greenroom.cases.users import SimulatedUser
-from greenroom.ledger.plain import Json, is_array, is_object, plain, same
+from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 OURS = "greenroom"
 _SET = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")
@@ -66,8 +74,6 @@ _MEANS = {
 _SCENARIO = ("starting_prompt", "conversation_plan", "user_persona")
 _SESSION = ("app_name", "user_id", "session_id", "state")
 _SIGNS = ("final_response", "intermediate_data", "finalResponse", "intermediateData")
-_PREFIXES = {"user:": "user", "app:": "app", "temp:": "temp"}
-_MADE_UP = {"session_input.app_name": "greenroom", "session_input.user_id": "user"}
 _BESIDES = ("name", "description", "tags", "metadata", "mocks", "allow_tools", "stop", "metrics")
 _ON_CASE = (*_BESIDES, "now", "target")
 _ON_SET = ("metadata", "metrics", "trials")
@@ -158,7 +164,7 @@ def _case(data: Json, place: str) -> Case:
     elif not gathering.problems:
         base, extra = fields.part(lambda: _improvised(base, scenario, ours, extra), (base, extra))
     extra = {**(base.extra or {}), **extra, **fields.rest(), **fields.free()}
-    joined = fields.part(lambda: _joined(scopes(state), base.state, at(at_ours, "state")), {})
+    joined = fields.part(lambda: joined_state(scopes(state), base.state, at(at_ours, "state")), {})
     session.refuse_others()
     scenario.refuse_others()
     fields.settle()
@@ -175,37 +181,6 @@ def _final_state(data: Json, place: str) -> list[Criterion]:
 def _state_asked(state: Mapping[str, Json]) -> Criterion:
     query = {scope: literal(content) for scope, content in scopes(state).items()}
     return Criterion(_FINAL_STATE, options={"query": query})
-
-
-def session_extra(session: Fields, state: Mapping[str, Json]) -> dict[str, Json]:
-    """What a session says beside its state; the names that `session_data` makes up say nothing."""
-    rest = session.rest("session_input")
-    return {key: value for key, value in rest.items() if not state or value != _MADE_UP.get(key)}
-
-
-def scopes(state: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
-    """State by scope, from keys with the prefixes of ADK's scopes."""
-    found: dict[str, dict[str, Json]] = {}
-    for name, value in state.items():
-        prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
-        scope = _PREFIXES.get(prefix, "session")
-        found.setdefault(scope, {})[name.removeprefix(prefix)] = value
-    return found
-
-
-def _joined(
-    session: Mapping[str, Mapping[str, Json]], ours: Mapping[str, Mapping[str, Json]], place: str
-) -> dict[str, dict[str, Json]]:
-    """State from both places where a file can hold it, scope by scope."""
-    found = {scope: dict(content) for scope, content in session.items()}
-    for scope, content in ours.items():
-        held = found.setdefault(scope, {})
-        for key, value in content.items():
-            if key in held and not same(held[key], value):
-                told = f"{shown(value)} stands against {shown(held[key])} in `session_input.state`"
-                raise wrong(at(place, scope, key), told, "Keep one of them")
-            held[key] = value
-    return found
 
 
 def _improvised(
@@ -294,15 +269,6 @@ def _write(evalset: EvalSet) -> Json:
     return data
 
 
-def put_back(
-    data: dict[str, Json], extra: Mapping[str, Json] | None, known: Collection[str] | None = None
-) -> None:
-    """Put what a file said beyond a case back where it stood, if such a file may say it."""
-    for place, value in (extra or {}).items():
-        if known is None or (keys_of(place) or [place])[0] in known:
-            put(data, place, value)
-
-
 def _case_data(case: Case) -> dict[str, Json]:
     extra = dict(case.extra or {})
     asked, state_asked = _asked_state(case)
@@ -341,15 +307,6 @@ def _asked_state(case: Case) -> tuple[Case, dict[str, Json]]:
     return replace(case, metrics=case.metrics[:-1] or ()), asked
 
 
-def session_data(state: Mapping[str, Json], extra: dict[str, Json]) -> dict[str, Json]:
-    """A session with its state, if the case has any; names ADK insists on are made up if missing."""
-    if not state:
-        return {}
-    data: dict[str, Json] = {"session_input": {"state": plain(state)}}
-    put_back(data, {place: name for place, name in _MADE_UP.items() if place not in extra})
-    return data
-
-
 def _scenario_data(case: Case, extra: dict[str, Json]) -> dict[str, Json]:
     user: SimulatedUser = case.user
     plan = user.plan if isinstance(user.plan, str) else "\n".join(user.plan)
@@ -366,18 +323,6 @@ def _scenario_data(case: Case, extra: dict[str, Json]) -> dict[str, Json]:
 
 def _persona(persona: str) -> dict[str, Json]:
     return {"id": "custom", "description": persona, "behaviors": []}
-
-
-def prefixed(state: Mapping[str, Any]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """State as ADK's prefixed keys, and the scopes that it does not know."""
-    prefixes = {"session": "", **{scope: prefix for prefix, scope in _PREFIXES.items()}}
-    known = {
-        f"{prefixes[scope]}{key}": value
-        for scope, content in state.items()
-        if scope in prefixes
-        for key, value in content.items()
-    }
-    return known, {scope: content for scope, content in state.items() if scope not in prefixes}
 
 
 def turn_data(turn: Turn) -> dict[str, Json]:

@@ -6,7 +6,8 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
-from greenroom.cases.files.adk import USUAL, prefixed, put_back, scopes
+from greenroom.cases.files.adk import USUAL
+from greenroom.cases.files.adk_state import prefixed, put_back, scopes
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import Calls, calls_in, responses_text, with_extra
 from greenroom.cases.files.shapes import Shape

@@ -9,7 +9,8 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, without_nulls
-from greenroom.cases.files.adk import put_back, session_data, session_extra, turns_of
+from greenroom.cases.files.adk import turns_of
+from greenroom.cases.files.adk_state import put_back, session_data, session_extra
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import (
     Calls,

@@ -10,7 +10,7 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
-from greenroom.cases.files.adk import prefixed, scopes
+from greenroom.cases.files.adk_state import prefixed, scopes
 from greenroom.cases.files.criteria import listed_metrics, metric_lists
 from greenroom.cases.files.ids import checked_id
 from greenroom.cases.files.own import trials_from

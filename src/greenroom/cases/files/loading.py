@@ -9,9 +9,10 @@ from greenroom.cases.files.documents import Document, parsed
 from greenroom.cases.files.shapes import Shape, recognised, shape_named
 from greenroom.cases.files.tables import Columns, table_shape
 from greenroom.cases.parts import metric_name
-from greenroom.cases.places import problems_of
+from greenroom.cases.places import keys_of, problems_of
 from greenroom.cases.problems import Problem, listed
 from greenroom.errors import BadFile, BadInput
+from greenroom.ledger.plain import is_array, is_object
 
 _SHOWN = 10
 
@@ -54,6 +55,36 @@ def problems(
     except BadFile as error:
         return list(error.problems) or [Problem("", str(error))]
     return []
+
+
+def readable_part(
+    document: Document, found: Sequence[Problem]
+) -> tuple[EvalSet, Shape, list[int]] | None:
+    """What can be read of a file without the cases and fields in which something was found.
+
+    With it come its shape, and the place of each of its cases in the file; None if nothing is left.
+    """
+    shape, _ = _chosen(document, None, None)
+    name = shape.lists[0]
+    data = dict(document.data) if is_object(document.data) else document.data
+    listed = data.get(name) if is_object(data) else data
+    if not is_array(listed):
+        return None
+    bad: set[int] = set()
+    for problem in found:
+        keys = keys_of(problem.where)
+        depth = 1 if is_object(data) else 0
+        if len(keys) > depth and isinstance(keys[depth], int) and (not depth or keys[0] == name):
+            bad.add(int(keys[depth]))
+        elif is_object(data) and keys and keys[0] != name:
+            data.pop(str(keys[0]), None)
+    kept = [i for i in range(len(listed)) if i not in bad]
+    cases = [listed[i] for i in kept]
+    try:
+        rest = shape.read({**data, name: cases} if is_object(data) else cases, document.stem)
+    except BadInput:
+        return None
+    return _judged(rest, shape), shape, kept
 
 
 def _chosen(document: Document, shape: str | None, columns: Columns | None) -> tuple[Shape, str]:

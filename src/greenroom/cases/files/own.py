@@ -42,7 +42,8 @@ def _recognises(data: Json) -> str | None:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    fields = Fields(data, "", SET_FIELDS, camel=False)
+    fields = Fields(data, "", (*SET_FIELDS, "$schema"), camel=False)
+    fields.take("$schema")  # for editors; it says nothing about the cases
     version = fields.take("version")
     if version != VERSION:
         why = f"version {shown(version)}; this reads {VERSION}"

@@ -22,14 +22,11 @@ _CODE = ("bridge", "agent")
 
 
 def evalset_schema() -> Schema:
-    """A JSON schema (2020-12) that every file of our own shape fits.
-
-    Unknown fields are allowed, as they are when a file is read; misspelt ones are found there.
-    """
+    """A JSON schema (2020-12) that every file of our own shape fits; other fields are refused."""
     return {
         "$schema": DIALECT,
         "title": "Greenroom eval set",
-        **_record(EvalSet, {"version": {"const": VERSION}, **_SET}, without=("shape", "usual")),
+        **_record(EvalSet, {**_HEAD, **_SET}, without=("shape", "usual")),
         "required": ["version", "cases"],
         "$defs": {
             "case": _record(Case, _CASE, without=("script", *_CODE)),
@@ -57,6 +54,7 @@ def _by_scope() -> Schema:
     return {"type": "object", "additionalProperties": _OBJECT}
 
 
+_HEAD: dict[str, Schema] = {"$schema": _TEXT, "version": {"const": VERSION}}
 _SET: dict[str, Schema] = {
     "id": _ID,
     "trials": {"type": "integer", "minimum": 1},
@@ -91,7 +89,7 @@ def _record(
         known = special.get(part.name)
         properties[part.name] = _of_type(hints[part.name]) if known is None else known
     needed = [p.name for p in parts if p.default is MISSING and p.default_factory is MISSING]
-    return {"type": "object", "properties": properties, **({"required": needed} if needed else {})}
+    return _only(properties, *needed)
 
 
 def _of_type(hint: Any) -> Schema:
@@ -102,7 +100,7 @@ def _of_type(hint: Any) -> Schema:
 
 def _call() -> Schema:
     properties: Schema = {"tool": {"type": "string", "minLength": 1}, "args": _OBJECT}
-    return {"type": "object", "properties": properties, "required": ["tool"]}
+    return _only(properties, "tool")
 
 
 def _criterion() -> Schema:
@@ -115,11 +113,11 @@ def _lines() -> Schema:
     return _only({"lines": {"type": "array"}, "then": {}}, "lines")
 
 
-def _only(properties: Schema, *required: str) -> Schema:
+def _only(properties: Mapping[str, Json], *required: str) -> Schema:
     return {
         "type": "object",
-        "properties": properties,
-        "required": list(required),
+        "properties": dict(properties),
+        **({"required": list(required)} if required else {}),
         "additionalProperties": False,
     }
 
