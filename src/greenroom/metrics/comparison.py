@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from greenroom.errors import BadMetric
+from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.pairing import Fitting, Pairs, in_order, most_pairs, pairs_in_order
@@ -37,8 +38,7 @@ def checked_match(given: object, factory: str) -> MatchType:
     )
     if name in MatchType.__members__:
         return MatchType[name]
-    known = ", ".join(MatchType.__members__)
-    raise BadMetric(f"{factory}(...) has match_type={given!r}; it is one of {known}.")
+    raise BadMetric(f"{factory}(...): match_type={choice_problem(given, MatchType.__members__)}")
 
 
 @record
