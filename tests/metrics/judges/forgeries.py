@@ -239,7 +239,7 @@ def case(**given: Any) -> Case:
     return Case(
         "forged",
         says="Where is it?",
-        expect=Expect(reference=given.pop("reference", "Lyon.")),
+        expect=Expect(reference=given.pop("reference", "") or "Lyon."),
         **given,
     )
 
