@@ -81,7 +81,7 @@ class EvalConfig:
     `extra` keeps what that said beyond all this.
     """
 
-    criteria: Sequence[Criterion] | Mapping[str, Any] = ()
+    criteria: Sequence[Criterion] = ()
     user_simulator: UserSimulator | None = None
     parallel_criteria: bool = False
     fail_fast: bool = False
@@ -90,16 +90,11 @@ class EvalConfig:
 
     def __post_init__(self) -> None:
         fill(self, "criteria", _criteria_from(self.criteria))
-        names = [criterion.name for criterion in self.all_criteria]
+        names = [criterion.name for criterion in self.criteria]
         if twice := [name for name in names if names.count(name) > 1]:
             raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")
         if self.parallel_criteria is not False:
             raise BadInput(f"parallel_criteria={self.parallel_criteria!r}: {_ONE_BY_ONE}.")
-
-    @property
-    def all_criteria(self) -> tuple[Criterion, ...]:
-        """The criteria, whichever way they were given."""
-        return cast("tuple[Criterion, ...]", self.criteria)
 
     @classmethod
     def default(cls) -> "EvalConfig":
@@ -173,7 +168,7 @@ def _is_adk(data: dict[str, Json]) -> bool:
 def _read(data: Json, shape: str) -> EvalConfig:
     found = _read_own(data) if shape == "greenroom" else _read_criteria(data, shape)
     if shape == "adk":
-        found = replace(found, criteria=[_counted(criterion) for criterion in found.all_criteria])
+        found = replace(found, criteria=[_counted(criterion) for criterion in found.criteria])
     return replace(found, shape=shape)
 
 
@@ -234,7 +229,7 @@ def _simulator(fields: Fields, usual: int, extra: Mapping[str, Json]) -> UserSim
 
 def _own_data(config: EvalConfig) -> Json:
     data: dict[str, Json] = {"version": VERSION}
-    data["metrics"] = [criterion_data(criterion) for criterion in config.all_criteria]
+    data["metrics"] = [criterion_data(criterion) for criterion in config.criteria]
     if config.user_simulator is not None:
         data["user_simulator"] = _simulator_data(config.user_simulator)
         if config.user_simulator.extra:
@@ -349,7 +344,7 @@ def _adk_data(config: EvalConfig) -> Json:
 
 
 def _criteria_data(config: EvalConfig, shape: str) -> Json:
-    criteria = {c.name: _criterion_data(c, shape) for c in config.all_criteria}
+    criteria = {c.name: _criterion_data(c, shape) for c in config.criteria}
     data: dict[str, Json] = {"criteria": criteria}
     data |= {"fail_fast": True} if config.fail_fast else {}
     if (simulator := config.user_simulator) is not None:

@@ -29,7 +29,7 @@ def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | N
 
 
 def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
-    criteria = list(config.all_criteria)
+    criteria = config.criteria
     if config.shape == "agentflow" and _is_from_adk(evalset):
         # Both tools write such a config; beside a file of google-adk it is google-adk's.
         criteria = [counted_as_adk(criterion) for criterion in criteria]

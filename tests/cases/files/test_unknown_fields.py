@@ -74,8 +74,10 @@ SETS: dict[str, Any] = {
     "scenarios": SCENARIOS,
 }
 # What is the author's own: arguments, state, thresholds by name, mocks by tool, blocks of messages.
-FREE = {"args", "tool_input", "expected_tool_args", "state", "initial_state", "state_assertions"}
-FREE |= {"metadata", "thresholds", "mock_tool_outputs", "content"}
+FREE = frozenset(
+    ("args", "tool_input", "expected_tool_args", "state", "initial_state", "state_assertions")
+    + ("metadata", "thresholds", "mock_tool_outputs", "content")
+)
 # Where google-adk keeps what it does not know, or ignores it.
 KEPT = {
     ("adk", "eval_cases"),
@@ -196,9 +198,9 @@ def test_what_was_meant_is_named(tmp_path: Path, shape: str, field: str, meant: 
 
 
 def test_a_field_of_the_authors_own_survives_where_google_adk_keeps_it(tmp_path: Path) -> None:
-    data = deepcopy(ADK)
-    data["eval_cases"][0]["owner"] = "ada"  # pyright: ignore[reportArgumentType]
-    data["eval_cases"][0]["session_input"]["region"] = "eu"  # pyright: ignore[reportArgumentType]
+    data: Any = deepcopy(ADK)
+    data["eval_cases"][0]["owner"] = "ada"
+    data["eval_cases"][0]["session_input"]["region"] = "eu"
     (tmp_path / "s.json").write_text(json.dumps(data))
     found = read_evalset(tmp_path / "s.json")
     for name, shape in (("own.yaml", None), ("again.json", "adk")):
@@ -217,7 +219,7 @@ def test_steps_of_google_adk_may_be_in_camel_case(tmp_path: Path) -> None:
 
 
 def test_the_final_session_state_of_google_adk_is_measured(tmp_path: Path) -> None:
-    data = deepcopy(ADK)
+    data: Any = deepcopy(ADK)
     data["eval_cases"][0]["final_session_state"] = {"lamp": {"$on": 1}, "user:name": "Ada"}
     (tmp_path / "s.json").write_text(json.dumps(data))
     found = read_evalset(tmp_path / "s.json")
