@@ -196,9 +196,12 @@ def test_criteria_are_not_measured_in_parallel_and_a_config_that_asks_for_it_is_
 
 
 def test_a_config_made_in_python_may_give_its_criteria_as_files_do(tmp_path: Path) -> None:
-    found = EvalConfig(criteria=AGENTFLOW_CONFIG["criteria"])
-    assert found.criteria == reading(tmp_path, AGENTFLOW_CONFIG).criteria
-    assert EvalConfig(criteria={"exact": 1.0}).criteria == (Criterion("exact", threshold=1.0),)
+    written: Any = AGENTFLOW_CONFIG["criteria"]
+    assert EvalConfig(criteria=written).criteria == reading(tmp_path, AGENTFLOW_CONFIG).criteria
+    bare: Any = {"exact": 1.0}
+    assert EvalConfig(criteria=bare).criteria == (Criterion("exact", threshold=1.0),)
+    names: Any = ["exact"]
+    assert EvalConfig(criteria=names).criteria == (Criterion("exact"),)
 
 
 @pytest.mark.parametrize(
