@@ -75,8 +75,18 @@ SETS: dict[str, Any] = {
 }
 # What is the author's own: arguments, state, thresholds by name, mocks by tool, blocks of messages.
 FREE = frozenset(
-    "args tool_input expected_tool_args state initial_state state_assertions metadata thresholds "
-    "mock_tool_outputs content".split()
+    [
+        "args",
+        "tool_input",
+        "expected_tool_args",
+        "state",
+        "initial_state",
+        "state_assertions",
+        "metadata",
+        "thresholds",
+        "mock_tool_outputs",
+        "content",
+    ]
 )
 # Where google-adk keeps what it does not know, or ignores it.
 KEPT = {
