@@ -237,6 +237,16 @@ def test_a_set_that_shares_no_case_with_the_baseline_is_not_played(author, green
     assert not Path("now.json").exists()
 
 
+def test_a_tag_of_too_few_cases_is_refused_before_anything_is_played(author, greenroom):
+    author(CASES)
+    greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")
+    words = ["eval", "run", "shop.py", "--baseline", "old.json", "--gate-tag", "safety"]
+    result = greenroom(*words)
+    assert result.exit_code == 3
+    assert "--gate-tag safety: 0 cases with this tag" in result.stderr
+    assert "failed" not in result.stdout
+
+
 def test_beside_a_baseline_no_minimum_is_asked_unless_it_is_given(author, greenroom):
     author(CASES)
     greenroom("eval", "run", "shop.py", "-q", "-o", "old.json")
@@ -244,6 +254,7 @@ def test_beside_a_baseline_no_minimum_is_asked_unless_it_is_given(author, greenr
     assert greenroom("eval", "run", "shop.py").exit_code == 1
     assert greenroom(*words).exit_code == 0
     assert greenroom(*words, "--baseline", "old.json").exit_code == 0
+    assert greenroom(*words, "--agent", "shop.py:agent").exit_code == 0
     assert greenroom(*words, "--min-pass-rate", "0.9").exit_code == 1
 
 

@@ -218,6 +218,7 @@ def test_the_store_keeps_them_apart(tmp_path: Path):
     assert str(kept.compare(baseline)) == str(report.compare(baseline))
     run = store.run(report.id)
     assert (run.done, run.total, run.again) == (4, 4, 5)
+    assert "played again: c2 5 times, 0 passed, 5 failed" in str(kept)
     assert not kept.unfinished
 
 

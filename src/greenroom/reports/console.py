@@ -18,7 +18,7 @@ from greenroom.results.comparison import compare
 from greenroom.results.redaction import redacted
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import counted, how_many, repeats
+from greenroom.results.text import counted, how_many, played_again, repeats
 
 Detail = Literal["little", "usual", "all"]
 
@@ -54,6 +54,8 @@ class ConsoleReport:
                     self._case(result)
             self._skipped(report)
         self.terminal.say(totals(report))
+        for line in played_again(report):
+            self.terminal.say(line)
         for note in report.notes:
             is_fault = note.startswith(FAULT)
             self.terminal.say(styled("" if is_fault else "note: ", "yellow"), note)

@@ -89,8 +89,15 @@ class Gate:
         """Whether the report suffices. Errors come first, since they prove nothing either way."""
         if baseline is None:
             return Decision(tuple(self._missed(report, None)))
-        comparison = compare(baseline, report, self.threshold, tags=self.tags, metrics=self.metrics)
-        return Decision(tuple(self._missed(report, comparison)))
+        return self.weigh(self.compare(report, baseline))
+
+    def compare(self, report: Report, baseline: Report | Sequence[Report]) -> Comparison:
+        """The report beside a baseline, by what this gate counts as worse."""
+        return compare(baseline, report, self.threshold, tags=self.tags, metrics=self.metrics)
+
+    def weigh(self, comparison: Comparison) -> Decision:
+        """The same as `decide` for a report that was compared already."""
+        return Decision(tuple(self._missed(comparison.current, comparison)))
 
     def _missed(self, report: Report, comparison: Comparison | None) -> Iterator[Missed]:
         summary = report.summary

@@ -102,7 +102,20 @@ def _totals(report: Report) -> str:
         answered += f"; judged by {', '.join(report.judge_models)}"
     notes = "".join(f"\nnote: {note}" for note in report.notes)
     told = "".join(f"; {words}" for words in _sureness(report))
-    return f"{how_many(report)}: {counted(report.summary)}{told}{answered}{notes}"
+    again = "".join(f"\n{line}" for line in played_again(report))
+    return f"{how_many(report)}: {counted(report.summary)}{told}{answered}{again}{notes}"
+
+
+def played_again(report: Report) -> list[str]:
+    """How cases ended that were played again because they passed in a baseline; a line each."""
+    found: dict[str, list[CaseResult]] = {}
+    for result in report.confirmed:
+        found.setdefault(result.case_id, []).append(result)
+    return [
+        f"played again: {case_id} {number_of(len(results), 'time')}, "
+        f"{counted(Report(results).summary)}"
+        for case_id, results in found.items()
+    ]
 
 
 def _sureness(report: Report) -> list[str]:

@@ -40,6 +40,11 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
     may cost in USD: no case is begun that could take more than is left. `cancel` is a token that
     stops it from outside.
 
+    `baseline` is an earlier report of these cases, or several that count together: a case that fails
+    though it passed there is played again, up to `confirm` (30) times, until it can be told whether it
+    has changed; 0 plays none again. These trials stand in `report.confirmed` and count in no rate.
+    Ask `Gate().decide(report, baseline)` what came of it.
+
     `workers` plays the trials in that many processes, for agents that block or compute. They import
     agent, cases and metrics by themselves, so these are given as references, names or data.
     """

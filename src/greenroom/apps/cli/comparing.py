@@ -12,8 +12,7 @@ from greenroom.apps.cli.filing import baseline as pooled
 from greenroom.apps.cli.filing import earlier
 from greenroom.reports.markdown import render_comparison
 from greenroom.reports.terminal import Terminal, styled
-from greenroom.results import Gate, Report
-from greenroom.results.comparison import Comparison, compare
+from greenroom.results import Comparison, Gate
 
 Format = Literal["text", "markdown", "json"]
 Compared = dict[str, Comparison]
@@ -36,25 +35,20 @@ def compare_reports(
             raise click.UsageError(
                 "there is nothing to compare; give a second report or --baseline."
             )
-        current = {name: earlier(name, store) for name in others}
-        options: dict[str, Any] = {"tags": gate.tags, "metrics": gate.metrics}
-        found = {
-            name: compare(before, report, gate.threshold, **options)
-            for name, report in current.items()
-        }
+        found = {name: gate.compare(earlier(name, store), before) for name in others}
         _show(found, shown_as)
         if output:
             aside(f"wrote {_saved(found, Path(output))}")
-        return _decided(gate, before, current)
+        return _decided(gate, found)
 
 
-def _decided(gate: Gate, before: Report, current: dict[str, Report]) -> int:
+def _decided(gate: Gate, found: Compared) -> int:
     """Raise if the gate stays shut for one of them; the gravest is the exit code."""
     told: list[str] = []
     code = 0
-    for name, report in current.items():
-        decision = gate.decide(report, before)
-        whose = f"{name}: " if len(current) > 1 else ""
+    for name, comparison in found.items():
+        decision = gate.weigh(comparison)
+        whose = f"{name}: " if len(found) > 1 else ""
         told += [f"{whose}{missed.why}" for missed in decision.missed]
         code = max(code, decision.exit_code)
     if told:

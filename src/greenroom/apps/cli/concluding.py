@@ -1,6 +1,7 @@
 """After a run: its files, what is shown of all reports together, and what the gate says."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -92,7 +93,13 @@ def decide(
     told = list(unwritten)
     code = BAD_INPUT if unwritten else PASSED
     for agent, report in reports.items():
-        decision = gate.decide(report, baseline if agent == order.agent else None)
+        if baseline is None:
+            decision = gate.decide(report)
+        elif agent == order.agent:
+            decision = gate.decide(report, baseline)
+        else:
+            # Beside a baseline a minimum is asked of nobody unless it was given.
+            decision = replace(gate, min_pass_rate=order.min_pass_rate or 0.0).decide(report)
         decision = _with_doubt(decision, order, cases, report)
         whose = f"{agent}: " if len(reports) > 1 else ""
         told += [f"{whose}{missed.why}" for missed in decision.missed]

@@ -16,6 +16,8 @@ from greenroom.errors import BadInput, NotFound, RunBroke, StoreFailed
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
+from greenroom.results.comparison import FEWEST_IN_TAG
+from greenroom.results.text import number_of
 from greenroom.store import Run
 from greenroom.suite.adaptive import MAX_TRIALS
 from greenroom.suite.budget import Budget
@@ -29,6 +31,7 @@ def run(order: Order) -> int:
             filing.check_reachable(Path(order.save_failures))
         baseline = filing.baseline(order.baselines, order.store)
         cases = chosen(order, order.aside)
+        _check_tags(order, cases)
         if order.suggest_mocks:
             return _suggest_mocks(order, cases)
         rehearsal = _Rehearsal(order, cases, plan, baseline)
@@ -36,6 +39,17 @@ def run(order: Order) -> int:
         unwritten = rehearsal.conclude()
         decide(order, cases, rehearsal.reports, baseline, unwritten)
         return PASSED
+
+
+def _check_tags(order: Order, cases: Chosen) -> None:
+    """Refuse a tag of which too little could be said, before anything is played."""
+    for tag in order.gate_tags:
+        count = sum(tag in map(str, case.tags) for case in cases.evalset)
+        if count < FEWEST_IN_TAG:
+            raise BadInput(
+                f"--gate-tag {tag}: {number_of(count, 'case')} with this tag, and fewer than "
+                f"{FEWEST_IN_TAG} are too few to tell a change."
+            )
 
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:

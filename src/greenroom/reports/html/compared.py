@@ -70,7 +70,7 @@ def _list(verdict: Verdict, cases: Sequence[CaseChange]) -> Markup:
     more = tag("p", f"{left_out} more are left out here.", class_="dim") if left_out else None
     summary = tag("summary", tag("h3", f"{_TITLES[verdict]} ", tag("b", str(len(cases)))))
     body = tag("table", tag("tbody", rows))
-    first = verdict == "regressed"
+    first = verdict in ("regressed", "suspect", "flipped")
     return tag("details", summary, body, more, open=first, class_=f"changed {verdict}")
 
 
