@@ -26,6 +26,7 @@ from greenroom.errors import BadCase, BadFile, BadInput, BadMetric, NotFound
 from greenroom.ledger import tool_calls
 from greenroom.metrics import contains
 from greenroom.simulation.answering import user_messages
+from greenroom.store import Store
 
 ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
 OK = contains("You said")
@@ -143,13 +144,69 @@ async def test_the_first_case_that_does_not_pass_may_stop_the_run() -> None:
     assert "case 'two' did not pass" in report["four"].notes[0]
 
 
-async def test_cases_under_way_when_the_run_stops_are_finished() -> None:
-    everyone = [case("bad", "crash"), *(case(f"c{i}") for i in range(6))]
-    report = await evaluate(FRAGILE, everyone, metrics=[OK], concurrency=3, on_error="stop")
-    assert len(report) == 7
-    assert statuses(report)[0] == "error"
-    assert set(statuses(report)[1:]) <= {"passed", "skipped"}
-    assert statuses(report)[-1] == "skipped"
+@pytest.mark.parametrize(
+    "options, first, why",
+    [
+        ({"on_error": "stop"}, "error", "had an error before"),
+        ({"fail_fast": True}, "error", "did not pass"),
+    ],
+)
+async def test_cases_under_way_when_the_run_stops_are_cut_and_those_finished_are_kept(
+    tmp_path: Path, options: Any, first: str, why: str
+) -> None:
+    begun: list[str] = []
+    cut: list[str] = []
+    waiting = asyncio.Event()
+
+    async def play(ctx: Any) -> str:
+        begun.append(ctx.input)
+        if ctx.input == "quick":
+            return "You said quick"
+        if ctx.input == "crash":
+            await waiting.wait()
+            raise RuntimeError("boom")
+        try:
+            waiting.set()
+            return await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            cut.append(ctx.input)
+            raise
+
+    said = ["quick", "crash", "slow", "never"]
+    everyone = [case(name, name) for name in said]
+    report = await evaluate(
+        step(play, name="play"), everyone, metrics=[OK], concurrency=2, store=tmp_path, **options
+    )
+    assert statuses(report) == ["passed", first, "skipped", "skipped"]
+    assert (begun, cut) == (["quick", "crash", "slow"], ["slow"])
+    assert report["slow"].notes == (f"not finished: case 'crash' {why}",)
+    assert report["never"].notes == (f"not run: case 'crash' {why}",)
+    assert [run.status for run in Store(tmp_path).runs()] == ["interrupted"]
+
+
+async def test_a_run_that_stopped_early_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+    begun: list[str] = []
+    waiting = asyncio.Event()
+    mended: list[bool] = []
+
+    async def play(ctx: Any) -> str:
+        begun.append(ctx.input)
+        if not mended and ctx.input == "bad":
+            await waiting.wait()
+            return "No."
+        if not mended and ctx.input == "slow":
+            waiting.set()
+            return await asyncio.get_running_loop().create_future()
+        return f"You said {ctx.input}"
+
+    player, everyone = step(play, name="play"), [case(name, name) for name in ("bad", "slow")]
+    options: Any = {"metrics": [OK], "store": tmp_path, "fail_fast": True, "accept_changes": True}
+    first = await evaluate(player, everyone, concurrency=2, **options)
+    assert statuses(first) == ["failed", "skipped"]
+    mended.append(True)
+    second = await evaluate(player, everyone, resume=True, **options)
+    assert statuses(second) == ["failed", "passed"]
+    assert begun == ["bad", "slow", "slow"]
 
 
 async def test_hooks_hear_of_every_case() -> None:

@@ -104,6 +104,16 @@ SHOP = """
     def blocks_on_request(ctx):
         return sum(repeat(1, 10**13)) if "block" in ctx.input else "free"
 
+    def fails_or_blocks(ctx):
+        if ctx.input != "fail":
+            (HERE / "blocked").touch()
+            return sum(repeat(1, 10**13))
+        while not (HERE / "blocked").exists():
+            pass
+        raise RuntimeError("boom")
+
+    failing_or_blocking = step(fails_or_blocks)
+
     def prints():
         print("a line of the agent's own")
         return "printed"
@@ -128,7 +138,7 @@ SHOP = """
         for n in range(3)
     ]
 
-    TAGGED = [Case("one", says="Go on.", expect=Expect(contains=[""]), tags=(Path("x"),))]
+    TAGGED = [Case("one", says="Go on.", expect=Expect(tools=[]), tags=(Path("x"),))]
 
     @metric(threshold=1.0)
     def polite(response: str):
@@ -154,7 +164,7 @@ TALKS = [
     Case("misspelt", says="Hello?", mocks={"refnud": 1}, expect=Expect(contains=["order"])),
     Case("expecting nothing", says="Hello?"),
 ]
-SAID = [Case(f"said {n}", says="Go on.", expect=Expect(contains=[""])) for n in range(6)]
+SAID = [Case(f"said {n}", says="Go on.", expect=Expect(tools=[])) for n in range(6)]
 
 
 @pytest.fixture
@@ -667,6 +677,20 @@ async def test_a_run_is_cut_by_its_token_and_its_workers_with_it(
     assert any("enough" in note for note in report.results[0].notes)
 
 
+@pytest.mark.parametrize("options", [{"fail_fast": True}, {"on_error": "stop"}])
+async def test_a_case_that_stops_the_run_ends_the_workers_that_play_others(
+    shop: Callable[[str], str], options: Any
+) -> None:
+    cases = [
+        Case(says, says=says, expect=Expect(tools=[]), stop=Stop(max_seconds=3000))
+        for says in ("fail", "block", "never")
+    ]
+    report = await evaluate(shop("failing_or_blocking"), cases, workers=2, **options)
+    assert [result.status for result in report.results] == ["error", "skipped", "skipped"]
+    assert "not finished: case 'fail'" in report["block"].notes[0]
+    assert not any("workers.worker" in line for line in children())
+
+
 async def test_a_run_that_was_cancelled_before_starts_no_worker(shop: Callable[[str], str]) -> None:
     token = Cancel()
     token.cancel()
@@ -710,7 +734,7 @@ KILLED = """
     import os, signal, sys
     from greenroom import Case, Expect, rehearse
 
-    CASES = [Case(f"said {n}", says="Go on.", expect=Expect(contains=[""])) for n in range(6)]
+    CASES = [Case(f"said {n}", says="Go on.", expect=Expect(tools=[])) for n in range(6)]
     AGENT, STORE, RESUME = sys.argv[1], sys.argv[2], sys.argv[3:] == ["resume"]
 
     def hear(case, event):

@@ -57,6 +57,7 @@ class Running:
     stopped: str = ""
     undone: int = 0
     """How many trials that were due have no result of their own."""
+    _stopped_others: bool = False
     _telling: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
@@ -229,10 +230,24 @@ class Running:
             except BaseException as error:
                 if not self._was_cut(error, play):
                     raise
-                result = skipped(play.case, self.cancel.reason)
+                result = skipped(play.case, self._why_cut)
             waits = self._ended(take, result)
             if waits is not None:
                 await waits
+            if self.stopped and not self._why_cut:
+                await self._stop_others()
+
+    async def _stop_others(self) -> None:
+        """Cut what is under way, once all that is finished is written down."""
+        await self.recorder.flush()
+        if not self._why_cut:
+            self._stopped_others = True
+            self._cut()
+
+    @property
+    def _why_cut(self) -> str:
+        """Why trials under way were cut, if they were."""
+        return self.cancel.reason or (self.stopped if self._stopped_others else "")
 
     def _stopped(self) -> str:
         return self.stopped or self.cancel.reason or self.recorder.failure
@@ -252,8 +267,8 @@ class Running:
         return take
 
     def _was_cut(self, error: BaseException, play: Play) -> bool:
-        """Whether a trial was cut by the token, not by whoever waits for this run."""
-        if self.cancel.reason and isinstance(error, asyncio.CancelledError | Expired):
+        """Whether a trial was cut by this run, not by whoever waits for it."""
+        if self._why_cut and isinstance(error, asyncio.CancelledError | Expired):
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
@@ -273,9 +288,9 @@ class Running:
             self.settings.budget.settle(self.settings.purse(play), result)
         if take.notes:
             self.notes += [f"case {play.case.id!r}: {note}" for note in take.notes]
-        if self.cancel.reason:
+        if self._why_cut:
             # What was cut is not what would have happened; it is played again when the run goes on.
-            self._leave_out(play, f"not finished: {self.cancel.reason}")
+            self._leave_out(play, f"not finished: {self._why_cut}")
             return None
         self.undone -= 1
         return self.recorder.keep(take, result, partial(self._complete, play.position))
@@ -289,7 +304,7 @@ class Running:
         """What counts of a trial that did not pass, which may stop the run."""
         if result.status == "error" and self.settings.on_error == "skip":
             return replace(result, status="skipped", notes=(*result.notes, _LEFT_OUT))
-        if self.cancel.reason:
+        if self._why_cut or self.stopped:
             return result
         if result.status == "error" and self.settings.on_error == "stop":
             self.stopped = f"case {result.case_id!r} had an error before"
