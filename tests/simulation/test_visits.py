@@ -316,3 +316,29 @@ async def test_what_a_host_refuses_ends_the_trial_though_the_code_around_swallow
 
     ledger = await simulate(Case("c", "Hi"), swallowing)
     assert ended(ledger).error == "it runs at the provider"  # pyright: ignore[reportOptionalMemberAccess]
+
+
+async def test_a_thread_of_a_case_that_empties_its_context_stays_in_the_case() -> None:
+    late: list[object] = []
+    over = threading.Event()
+
+    def acting() -> None:
+        over.wait(5)
+        try:
+            late.append(contextvars.Context().run(asyncio.run, seam()))
+        except Exception as error:
+            late.append(type(error))
+
+    def leaving(message: str) -> str:
+        thread = threading.Thread(target=acting)
+        thread.start()
+        left.append(thread)
+        return str(contextvars.Context().run(asyncio.run, seam()))
+
+    left: list[threading.Thread] = []
+    ledger = await simulate(Case("c", "Hi", mocks={"pay": "ok"}), leaving)
+    assert [c.tool for c in tool_calls(ledger)] == ["pay"]
+    over.set()
+    left[0].join()
+    assert late == [ToolRefused]
+    assert ACTED == []

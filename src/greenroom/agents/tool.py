@@ -17,10 +17,13 @@ from greenroom.agents.signature import (
     return_annotation,
 )
 from greenroom.errors import BadAgent
+from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.plain import Json
-from greenroom.world.bodies import check_direct_call, route_of_calls
-from greenroom.world.threads import in_thread
-from greenroom.world.world import Context
+from greenroom.world.bodies import check_direct_call, guard_here, route_of_calls
+from greenroom.world.presence import Host, tool_host
+from greenroom.world.recording import ToolError
+from greenroom.world.threads import Here, call_blocking, in_thread
+from greenroom.world.world import Context, SealedBody, ToolRequest
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +38,54 @@ class Tool:
     _context: str | None = field(default=None, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function as if it were not a tool; in a rehearsal that is refused, or answered."""
+        """Call the function as if it were not a tool; in a rehearsal the case answers, or refuses."""
         route = route_of_calls()
         if route is not None:
             return route(self, args, kwargs)
-        check_direct_call(self, self.name)
-        return self.fn(*args, **kwargs)
+        if guard_here() is not None:
+            check_direct_call(self, self.name)
+            return self.fn(*args, **kwargs)
+        host = tool_host(self, self.name)
+        if host is None:
+            return self.fn(*args, **kwargs)
+        given = self.bound(args, kwargs)
+        if inspect.iscoroutinefunction(self.fn):
+            return self._visit(host, given, _awaited)
+        return call_blocking(lambda here: self._visit(host, given, here))
+
+    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a direct call by name; what is misnamed or missing fails as ever."""
+        names = self.argument_names
+        if len(args) > len(names):
+            raise TypeError(
+                f"{self.name}() takes {len(names)} arguments, but {len(args)} were given"
+            )
+        return self.checked({**dict(zip(names, args, strict=False)), **kwargs})
+
+    async def _visit(self, host: Host, given: dict[str, Any], here: Here) -> Any:
+        """The case's answer to a direct call; the real value if its own body gave it."""
+        from pydantic_core import to_jsonable_python  # slow to load, and few call tools by hand
+
+        real: list[Any] = []
+
+        async def body(context: Context) -> Json:
+            args = {**given, self._context: context} if self._context else given
+            try:
+                real.append(await here(self.fn, **args))
+            except Exception as error:
+                real.append(error)
+                raise
+            is_asking = bool(unwrapped(real[0])[1])
+            return real[0] if is_asking else to_jsonable_python(real[0], fallback=str)
+
+        told = to_jsonable_python(given, fallback=str)
+        request = ToolRequest("", self.name, told, "", self.yields, self.read_only, self)
+        outcome = await host.call_tool(request, SealedBody(body))
+        if not outcome.error:
+            return real[0] if real else outcome.value
+        if real:
+            raise real[0]
+        raise ToolError(outcome.error)
 
     @property
     def parameters(self) -> Mapping[str, Json]:
@@ -85,6 +130,10 @@ class Tool:
 
     def __repr__(self) -> str:
         return self.name
+
+
+async def _awaited(function: Callable[..., Any], /, **kwargs: Any) -> Any:
+    return await function(**kwargs)
 
 
 @overload

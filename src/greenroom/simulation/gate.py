@@ -7,6 +7,7 @@ the framework did with the exception.
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from inspect import isroutine
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from types import CoroutineType
 
 _ABSENT: Any = object()
+_MOCKING: ContextVar[tuple[str, ...]] = ContextVar("greenroom_mocking", default=())
+"""The tools whose mocks are at work here."""
 
 
 @record(frozen=False, eq=False)
@@ -146,10 +149,17 @@ class RehearsalWorld(FencedWorld):
         mock = self._case.mocks.get(request.tool, _ABSENT)
         if type(mock) in JSON_TYPES:
             return answer_constant(self, request, mock, "mock")
+        if request.visits and request.tool in _MOCKING.get():
+            # A mock that calls the tool it stands for would be asked for itself.
+            raise self.latch.set(self._refused_directly(request.tool))
         if mock is not _ABSENT and not _is_origin(mock, request):
-            return await answer_tool(
-                self, request, lambda context: mocked(mock, request, context), "mock"
-            )
+            token = _MOCKING.set((*_MOCKING.get(), request.tool))
+            try:
+                return await answer_tool(
+                    self, request, lambda context: mocked(mock, request, context), "mock"
+                )
+            finally:
+                _MOCKING.reset(token)
         if mock is _ABSENT and request.yields:
             if request.visits:
                 raise self.latch.set(ToolRefused(cannot_wait(request)))

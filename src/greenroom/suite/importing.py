@@ -50,6 +50,9 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
         if enclosure.breach is not None or refused:
             raise _refusal(what, enclosure, refused) from error
         raise
+    finally:
+        # A thread that was started here lives on, and belongs to no case.
+        enclosure.is_void = True
     if enclosure.breach is not None or refused:
         raise _refusal(what, enclosure, refused)
 

@@ -24,6 +24,11 @@ def check_direct_call(origin: object, name: str) -> None:
         watching(origin, name)
 
 
+def guard_here() -> Guard | None:
+    """Who is asked about tools that are called directly in this context, and no other."""
+    return _guard.get()
+
+
 class guarded:  # noqa: N801 - read as a verb: `with guarded(...)`
     """Ask `guard` before any tool body runs that was called directly in this context."""
 

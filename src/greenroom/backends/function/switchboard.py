@@ -63,7 +63,7 @@ class Switchboard:
 
     def __call__(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a tool called directly returns: something to await if the tool is async."""
-        call = _Call(tool, next(self._numbers), _by_name(tool, args, kwargs))
+        call = _Call(tool, next(self._numbers), tool.bound(args, kwargs))
         if inspect.iscoroutinefunction(tool.fn):
             return self._later(lambda: self._answer(call))
         return self._now(lambda: self._answer(call))
@@ -177,15 +177,6 @@ class Switchboard:
         """A failure as it was raised before: one of ours ends the turn, whoever catches it."""
         before = raised_before(failure.error, failure.error_type)
         return self.invocation.keep(before) if isinstance(before, errors.GreenroomError) else before
-
-
-def _by_name(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    names = tool.argument_names
-    if len(args) > len(names):
-        raise TypeError(f"{tool.name}() takes {len(names)} arguments, but {len(args)} were given")
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
-    # Misnamed and missing arguments fail here as they would without us.
-    return tool.checked(given)
 
 
 def _has_loop() -> bool:

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, Final
 
 from greenroom.simulation.fence.connections import Call
-from greenroom.simulation.fence.standing import Standing, standing
+from greenroom.simulation.fence.standing import Standing, standing, threads
 
 
 def carrying_start(real: Call) -> Call:
@@ -87,12 +87,15 @@ class _LastWish:
 
 def _stand_and_run(mark: Standing, run: Callable[..., object], /, *args: Any, **kw: Any) -> None:
     standing.set(mark)
+    threads.mark = mark
     run(*args, **kw)
 
 
 def _stand_for(mark: Standing, job: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    token = standing.set(mark)
+    token, before = standing.set(mark), getattr(threads, "mark", None)
+    threads.mark = mark
     try:
         return job(*args, **kwargs)
     finally:
+        threads.mark = before
         standing.reset(token)

@@ -25,9 +25,9 @@ from greenroom.simulation.fence.standing import (
     Enclosure,
     current,
     fenced,
+    mark_here,
     opened,
     plain_host,
-    standing,
 )
 
 Args = tuple[Any, ...]
@@ -107,7 +107,7 @@ GUARDS: Final[dict[str, Guard]] = {
 def hook(event: str, args: Args) -> None:
     """The audit hook: asks the guard of a way out whether the running work may take it."""
     guard = GUARDS.get(event)
-    if guard is not None and (opened or standing.get() is not None) and fenced():
+    if guard is not None and (opened or mark_here() is not None) and fenced():
         guard(event, args)
 
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
-from threading import Lock, get_ident
+from threading import Lock, get_ident, local
 from typing import Final, Self
 
 from greenroom.ledger.records import record
@@ -50,6 +50,8 @@ class Enclosure:
     body_guard: Callable[[object, str], None] | None = None
     host: Callable[[], Host] | None = None
     on_stray: Callable[[Breach], None] | None = None
+    is_void: bool = False
+    """Whether it answers for nothing any more: what was born inside belongs to no case then."""
     _stage: object = None
     _token: "Token[Standing] | None" = None
 
@@ -173,28 +175,36 @@ class LastingPassage(LimitedPassage):
 Standing = Enclosure | Passage | None
 
 standing: Final[ContextVar[Standing]] = ContextVar("greenroom_standing", default=None)
+threads: Final = local()
+"""Holds the `mark` of a thread that was born in a case, or works for one."""
 opened: Final[dict[Enclosure, None]] = {}
 in_flight: Final[set[Passage]] = set()
 _strays: Final[list[Breach]] = []
 _latching: Final = Lock()
 
 
+def mark_here() -> Standing:
+    """Where the running work stands; code that emptied its context stands where its thread does."""
+    mark = standing.get()
+    return getattr(threads, "mark", None) if mark is None else mark
+
+
 def current() -> Standing:
     """What holds for the running work now: the innermost passage still open, or the enclosure."""
-    mark = standing.get()
+    mark = mark_here()
     while isinstance(mark, Passage) and not mark.open:
         mark = mark.outer
-    return mark
+    return None if isinstance(mark, Enclosure) and mark.is_void else mark
 
 
 def fenced() -> bool:
     """Whether the fence has a say here: a rehearsal is open, or this work was born inside one."""
-    return bool(opened) or _enclosure_of(standing.get()) is not None
+    return bool(opened) or _enclosure_of(mark_here()) is not None
 
 
 def answerable() -> Enclosure | None:
     """The enclosure that has to answer for the running work, or None when nobody can tell."""
-    enclosure = _enclosure_of(standing.get())
+    enclosure = _enclosure_of(mark_here())
     if enclosure is not None:
         return enclosure
     # Code that emptied its context still runs in the task that opened the enclosure.
@@ -248,7 +258,7 @@ def _is_place(name: str, port: str) -> bool:
 def _enclosure_of(mark: Standing) -> Enclosure | None:
     while isinstance(mark, Passage):
         mark = mark.outer
-    return mark
+    return None if mark is None or mark.is_void else mark
 
 
 def _stage() -> object:
