@@ -20,7 +20,7 @@ from greenroom.results.confirming import MOST, Confirming
 from greenroom.results.exact import ALPHA, fisher, fisher_floor, holm
 from greenroom.results.intervals import Tally
 from greenroom.results.report import UNFINISHED, Report, Summary
-from greenroom.results.result import CaseResult
+from greenroom.results.result import UNKNOWN_CODE, CaseResult
 
 Verdict = Literal[
     "regressed",
@@ -37,7 +37,6 @@ Verdict = Literal[
 
 _EVALUATED = ("passed", "failed", "terminated")
 _UNTOUCHED = ("name", "description", "tags")
-_UNKNOWN_CODE = ':unknown"'
 
 
 @record
@@ -454,6 +453,8 @@ def _not_evaluated(side: str, result: CaseResult) -> str:
 
 def same_case(then: CaseResult, now: CaseResult) -> bool | None:
     """Whether both sides ask for the same; None if that cannot be told."""
+    if then.asks and then.asks == now.asks:
+        return True
     before, after = _asked(then), _asked(now)
     if not before or not after:
         return None
@@ -462,7 +463,7 @@ def same_case(then: CaseResult, now: CaseResult) -> bool | None:
         clean = redactor().value
         if _told(clean(before)) != _told(clean(after)):
             return False
-    return None if _UNKNOWN_CODE in _told(before) else True
+    return None if UNKNOWN_CODE in _told(before) else True
 
 
 def _asked(result: CaseResult) -> dict[str, Json]:

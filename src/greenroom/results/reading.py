@@ -162,11 +162,11 @@ def _result_from(data: Json, where: str) -> CaseResult:
     return result
 
 
-def verdict_from(data: Json, where: str, kept: Shelf | None) -> CaseResult:
+def verdict_from(data: Json, where: str, kept: Shelf | None, asks: str = "") -> CaseResult:
     """The result whose verdict was written down, and whose ledger is elsewhere, or nowhere."""
     part = _Part(data, where)
     asked = part.maybe("case", lambda name: part.part(name).data) if "case" in part.data else None
-    result = CaseResult(**_verdict(part), asked=asked, kept=kept)
+    result = CaseResult(**_verdict(part), asked=asked, kept=kept, asks=asks)
     part.done()
     return result
 

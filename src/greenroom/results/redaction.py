@@ -11,8 +11,10 @@ from greenroom.ledger.records import record
 from greenroom.ledger.redaction import Redactor, clean_id, redactor
 from greenroom.results.data import shown_json
 from greenroom.results.report import Report
-from greenroom.results.result import CaseResult
+from greenroom.results.result import CaseResult, Shelf
 
+_ROOM = 16_000_000
+"""So many bytes of ledgers may lie open at a time; in memory they take some times as much."""
 _LEAVES = JSON_TYPES - {dict, list}
 
 
@@ -22,26 +24,75 @@ class Redacted(Report):
 
 
 def redacted(report: Report, by: Redactor | None = None) -> Redacted:
-    """The report with every secret replaced; without `by`, those that this process knows of."""
+    """The report with every secret replaced; without `by`, those that this process knows of.
+
+    Ledgers that are kept elsewhere are looked through when they are opened.
+    """
     if isinstance(report, Redacted) and by is None:
         return report
     hand = by or redactor()
-    clean = hand.value
+    clean, desk = hand.value, _Desk(hand)
     return Redacted(
-        [_result(result, hand) for result in report.results],
+        [_result(result, desk) for result in report.results],
         name=clean(report.name),
         seconds=report.seconds,
         notes=clean(tuple(report.notes)),
         id=report.id,
         evalset_id=clean(report.evalset_id),
         at=report.at,
-        adaptive=report.adaptive,
-        confirmed=tuple([_result(result, hand) for result in report.confirmed]),
-        against=report.against,
     )
 
 
-def _result(result: CaseResult, hand: Redactor) -> CaseResult:
+class _Desk:
+    """Where the ledgers of a report lie open: the first ones, as many as there is room for, and the last.
+
+    A renderer asks several things of a case before it goes on to the next, and what one renderer has
+    shown of the cases that fell short another shows again.
+    """
+
+    def __init__(self, hand: Redactor) -> None:
+        self.hand = hand
+        self._room = _ROOM
+        self._last: _Opened | None = None
+
+    def lay(self, opened: "_Opened") -> None:
+        """Make room for a ledger that has been opened."""
+        if opened.size <= self._room:
+            self._room -= opened.size
+            return
+        if self._last is not None:
+            self._last.close()
+        self._last = opened
+
+
+class _Opened:
+    """A ledger that is kept elsewhere, without secrets; it is read once, while there is room."""
+
+    __slots__ = ("_desk", "_ledger", "_shelf")
+
+    def __init__(self, shelf: Shelf, desk: _Desk) -> None:
+        self._shelf, self._desk = shelf, desk
+        self._ledger: Ledger | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes as a text."""
+        return self._shelf.size
+
+    def load(self) -> Ledger:
+        """The ledger without secrets."""
+        if (ledger := self._ledger) is None:
+            ledger = self._ledger = self._desk.hand.ledger(self._shelf.load())
+            self._desk.lay(self)
+        return ledger
+
+    def close(self) -> None:
+        """Let it go; it will be read anew."""
+        self._ledger = None
+
+
+def _result(result: CaseResult, desk: _Desk) -> CaseResult:
+    kept = result.kept
     bare = replace(
         result,
         tags=tuple(map(str, result.tags)),
@@ -50,15 +101,17 @@ def _result(result: CaseResult, hand: Redactor) -> CaseResult:
         kept=None,
         asked=None,
     )
-    ledger = result.ledger
-    events = None if ledger is None else list(ledger)
-    asked = _asked(result)
+    events = list(kept) if isinstance(kept, Ledger) else None
+    asked = None if result.asked is None else _asked(result)
     # All at once: most results hold no secret, and are found so in one go.
-    clean, clean_events, clean_asked = hand.value((bare, events, asked))
-    kept = result.kept if clean_events is events else Ledger(clean_events or ())
+    clean, clean_events, clean_asked = desk.hand.value((bare, events, asked))
+    if kept is not None and not isinstance(kept, Ledger):
+        shown = _Opened(kept, desk)
+    else:
+        shown = kept if clean_events is events else Ledger(clean_events or ())
     asked_for = result.asked if asked is not None and clean_asked is asked else clean_asked
     case_id = clean_id(result.case_id, clean.case_id)
-    return replace(clean, case_id=case_id, kept=kept, asked=asked_for)
+    return replace(clean, case_id=case_id, kept=shown, asked=asked_for)
 
 
 def _told(outcome: Outcome) -> Outcome:

@@ -26,11 +26,18 @@ UNSEEN: Mapping[Calls, str] = {
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
 }
 """What a result says when the agent made calls that nobody could see."""
+UNKNOWN_CODE = ':unknown"'
+"""How the identity of code ends in JSON that could not be read: nobody can tell whether it changed."""
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
 class Shelf(Protocol):
     """A ledger that is kept elsewhere."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes as a text."""
+        ...
 
     def load(self) -> Ledger:
         """The ledger, read anew each time."""
@@ -71,6 +78,8 @@ class CaseResult:
     """The trajectory of a case that fell short, where no ledger was kept."""
     blamed: Blame | None = field(default=None, compare=False, repr=False)
     """Whose failure it is, where no ledger was kept."""
+    asks: str = field(default="", compare=False, repr=False)
+    """A digest of the case with all its code, where a store kept one: equal ones ask for the same."""
 
     def __post_init__(self) -> None:
         # Here, since every door comes through here: a run, a worker, a file, a store, a rescoring.
@@ -130,7 +139,8 @@ class CaseResult:
             return case_data(self.asked)
         if self.asked is not None or self.kept is None:
             return self.asked
-        first = questions.started(self.ledger) if self.ledger else None
+        ledger = self.ledger
+        first = questions.started(ledger) if ledger else None
         return None if first is None else cast("Mapping[str, Json] | None", first.case)
 
     @property

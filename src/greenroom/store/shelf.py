@@ -12,19 +12,46 @@ if TYPE_CHECKING:
     from greenroom.store.store import Store
 
 
+class RunLedgers:
+    """The ledgers of one run on their way out: read some at a time, in the order they were kept.
+
+    Who reads a run reads most of it, and opening the store takes longer than reading a trial.
+    """
+
+    __slots__ = ("_ahead", "_run_id", "_store")
+
+    def __init__(self, store: "Store", run_id: str) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._ahead: dict[Key, bytes] = {}
+
+    def load(self, key: Key) -> Ledger:
+        """The ledger of a trial; its text is not kept."""
+        text = self._ahead.pop(key, None)
+        if text is None:
+            self._ahead = self._store.ledger_texts(self._run_id, key)
+            text = self._ahead.pop(key)
+        return loaded(text, self._run_id, key)
+
+
 class Shelved:
     """A ledger that is read from the store when somebody asks for it, and not kept."""
 
-    __slots__ = ("key", "run_id", "store")
+    __slots__ = ("_run", "key", "size")
 
-    def __init__(self, store: "Store", run_id: str, key: Key) -> None:
-        self.store = store
-        self.run_id = run_id
+    def __init__(self, run: RunLedgers, key: Key, size: int) -> None:
+        self._run = run
         self.key = key
+        self.size = size
 
     def load(self) -> Ledger:
         """The ledger."""
-        return self.store.ledger(self.run_id, self.key)
+        return self._run.load(self.key)
+
+
+def loaded(text: bytes, run_id: str, key: Key) -> Ledger:
+    """The ledger that the store has as this text."""
+    return Ledger.loads(text.decode(), f"run {run_id!r}, case {key.case_id!r}")
 
 
 def row_of(

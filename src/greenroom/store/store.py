@@ -15,13 +15,13 @@ from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.reading import verdict_from
 from greenroom.results.report import UNFINISHED, Report
-from greenroom.results.result import CaseResult
+from greenroom.results.result import UNKNOWN_CODE, CaseResult
 from greenroom.store.database import Database, transaction
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Journal
 from greenroom.store.lock import is_held, under_way
 from greenroom.store.runs import Key, Plan, Row, Run, RunStatus, batches
-from greenroom.store.shelf import Shelved
+from greenroom.store.shelf import RunLedgers, Shelved, loaded
 
 PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
@@ -38,6 +38,9 @@ COST = " + ".join(f"coalesce({price}, 0)" for price in PRICES)
 _TOGETHER = 32
 _TOGETHER_BYTES = 250_000
 """So many trials go into one statement, which SQLite copies whole: other threads go on after each."""
+_AHEAD = 64
+_AHEAD_BYTES = 2_000_000
+"""So many ledgers are read at once by whoever reads one: the next will be asked for soon."""
 _ASIDE = -1
 """The place of a trial whose case is another now, or not among the cases: no report has it."""
 
@@ -264,14 +267,17 @@ class Store:
         """The results of a run in the order of its cases; their ledgers are read when asked for."""
         with self.database.connected() as connection:
             query = (
-                "select case_id, trial, verdict, length(ledger) from trials "
+                "select case_id, trial, verdict, length(ledger), "
+                "case when instr(ledger, ?) then '' else digest end from trials "
                 "where run_id = ? and position >= 0 order by position, trial"
             )
-            for case_id, trial, verdict, size in connection.execute(query, (run_id,)):
+            ledgers = self.ledgers(run_id)
+            given = UNKNOWN_CODE.encode(), run_id
+            for case_id, trial, verdict, size, asks in connection.execute(query, given):
                 key = Key(_given(case_id), trial)
-                ledger = self.shelved(run_id, key) if size else None
+                ledger = Shelved(ledgers, key, size) if size else None
                 where = f"run {run_id!r}, case {key.case_id!r}"
-                yield key, verdict_from(json.loads(verdict), where, ledger)
+                yield key, verdict_from(json.loads(verdict), where, ledger, asks)
 
     def report(self, given: str) -> Report:
         """What a run has come to so far."""
@@ -292,9 +298,29 @@ class Store:
             against=run.plan.against,
         )
 
-    def shelved(self, run_id: str, key: Key) -> Shelved:
-        """The ledger of a finished trial, which stays in the store until somebody looks."""
-        return Shelved(self, run_id, key)
+    def ledgers(self, run_id: str) -> RunLedgers:
+        """The ledgers of a run's finished trials, which stay in the store until somebody looks."""
+        return RunLedgers(self, run_id)
+
+    def ledger_texts(self, run_id: str, key: Key) -> dict[Key, bytes]:
+        """The ledger of a finished trial as it is kept, and some of those that were kept next."""
+        query = (
+            "select case_id, trial, ledger from trials where run_id = ? and rowid >= "
+            "(select rowid from trials where run_id = ? and case_id = ? and trial = ?) "
+            f"order by rowid limit {_AHEAD}"
+        )
+        found: dict[Key, bytes] = {}
+        room = _AHEAD_BYTES
+        with self.database.connected() as connection:
+            given = run_id, run_id, _stored(key.case_id), key.trial
+            for case_id, trial, text in connection.execute(query, given):
+                found[Key(_given(case_id), trial)] = bytes(text)
+                room -= len(text)
+                if room <= 0:
+                    break
+        if key not in found:
+            raise _missing(run_id, key)
+        return found
 
     def ledger(self, run_id: str, key: Key, column: str = "ledger") -> Ledger:
         """The ledger of a finished trial, or with `judging` that of what its metrics asked."""
@@ -302,10 +328,12 @@ class Store:
             query = f"select {column} from trials where run_id = ? and case_id = ? and trial = ?"
             found = connection.execute(query, (run_id, _stored(key.case_id), key.trial)).fetchone()
         if found is None:
-            raise NotFound(
-                f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more."
-            )
-        return Ledger.loads(bytes(found[0]).decode(), f"run {run_id!r}, case {key.case_id!r}")
+            raise _missing(run_id, key)
+        return loaded(bytes(found[0]), run_id, key)
+
+
+def _missing(run_id: str, key: Key) -> NotFound:
+    return NotFound(f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more.")
 
 
 def _without_again(run: Run, connection: sqlite3.Connection) -> Run:

@@ -17,7 +17,7 @@ from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Entry, Journal
 from greenroom.store.leftover import LeftOver
 from greenroom.store.runs import Key, Plan, Run
-from greenroom.store.shelf import row_of
+from greenroom.store.shelf import Shelved, row_of
 from greenroom.store.store import Store
 from greenroom.store.writer import Writer
 from greenroom.suite.identity import case_digest
@@ -49,6 +49,7 @@ class Recorded:
         self.failure = ""
         self._run = run
         self._store = store
+        self._ledgers = store.ledgers(run.id)
         self._writer = writer
         self._journal = journal
         self._cases = cases
@@ -120,7 +121,7 @@ class Recorded:
                 done(result)
             else:
                 self._journal.release(entry)
-                done(self._shelved(result, key))
+                done(self._shelved(result, key, len(ledger)))
 
         self._waiting += 1
         self._waiting_bytes += size
@@ -140,11 +141,11 @@ class Recorded:
     def _is_far_ahead(self) -> bool:
         return self._waiting >= _AHEAD or self._waiting_bytes >= _AHEAD_BYTES
 
-    def _shelved(self, result: CaseResult, key: Key) -> CaseResult:
+    def _shelved(self, result: CaseResult, key: Key, size: int) -> CaseResult:
         """The result without its ledger, which is in the store now."""
         if not isinstance(result.kept, Ledger):
             return result
-        shelf = self._store.shelved(self.run_id, key)
+        shelf = Shelved(self._ledgers, key, size)
         return replace(result, kept=shelf, blamed=result.blame)
 
     async def flush(self) -> None:

@@ -20,6 +20,7 @@ from greenroom.reports.terminal import Terminal, styled
 from greenroom.reports.words import dollars
 from greenroom.results import Summary
 from greenroom.results.intervals import percent
+from greenroom.results.redaction import redacted
 from greenroom.results.text import number_of
 from greenroom.store import Run, RunStatus
 from greenroom.store.costs import costs
@@ -112,7 +113,8 @@ def _counts(run: Run) -> Summary:
 def show_run(run: str, store: str, showing: Showing) -> int:
     """Print the report of a run, and write it where it is asked for."""
     with telling(showing.verbose):
-        plan, report = showing.plan(), filing.opened(store).report(run)
+        # Without secrets from here on: terminal and files then look at each ledger once together.
+        plan, report = showing.plan(), redacted(filing.opened(store).report(run))
         showing.show(report)
         if showing.talks:
             Terminal().say(styled("run ", "dim"), report.id)
