@@ -11,7 +11,15 @@ from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, FenceBreach, Refusal, ToolRefused
 from greenroom.ledger import Ledger, RunStarted, call
-from greenroom.metrics import called, contains, metric
+from greenroom.metrics import (
+    called,
+    contains,
+    efficiency,
+    forbidden_calls,
+    metric,
+    tool_name_match,
+    tool_trajectory_avg_score,
+)
 from greenroom.world import LiveWorld
 from metrics.runs import agent, changed, run, tool, user, weather
 
@@ -277,3 +285,28 @@ async def test_measuring_leaves_the_ledger_as_it_was():
     await score(ledger, [meddles], CASE)
     assert ledger.dumps() == before
     assert CASE.metadata == {"tier": "gold"}
+
+
+OPAQUE = Ledger([RunStarted(run_id="r", opaque=("tools",)), *user("Hi"), *agent("Done.")])
+
+
+@pytest.mark.parametrize("metric", [tool_trajectory_avg_score(), tool_name_match(), efficiency()])
+async def test_a_case_that_says_nothing_of_calls_asks_nothing_of_calls_nobody_saw(metric):
+    case = Case("c", says="Hi", expect=Expect(contains="Done"))
+    found = await score(OPAQUE, [metric], case)
+    assert isinstance(found[metric.name], NotApplicable)
+    assert isinstance(found["expected_contains"], Score)
+
+
+@pytest.mark.parametrize(
+    "metric, tools",
+    [
+        (tool_trajectory_avg_score(), []),
+        (tool_trajectory_avg_score(), ["look"]),
+        (called("look", never=True), None),
+        (forbidden_calls("delete_*"), None),
+    ],
+)
+async def test_what_is_asked_of_calls_nobody_saw_is_unmeasured(metric, tools):
+    case = Case("c", says="Hi", expect=Expect(tools=tools, contains="Done"))
+    assert isinstance((await score(OPAQUE, [metric], case))[metric.name], Unmeasured)

@@ -433,6 +433,62 @@ async def test_a_bridge_that_answers_what_is_no_json_is_the_users_failure() -> N
     assert (end.reason, end.phase) == ("error", "user_agent")
 
 
+@pytest.mark.parametrize("given", [None, "", 5])
+async def test_a_bridge_that_tells_the_user_nothing_is_named(given: Any) -> None:
+    bridge = Bridge(format_prompt=lambda main, wait: given)
+    end = end_of(await played(chat("Sure?", "Done."), user=lambda: "Yes.", bridge=bridge))
+    assert (end.reason, end.phase) == ("error", "user_agent")
+    assert f"the bridge's format_prompt returned {given!r}; return the text" in end.error
+
+
+@pytest.mark.parametrize(
+    "agent, user",
+    [(chat("Sure?", "Done."), Lines("Yes")), (asker("Why?"), UserAgents(tools={"ask": "Yes"}))],
+)
+async def test_a_bridge_that_drops_the_users_answer_is_named(agent: Any, user: Any) -> None:
+    bridge = Bridge(format_response=lambda output, user, wait: None)
+    end = end_of(await played(agent, user=user, bridge=bridge))
+    assert (end.reason, end.phase) == ("error", "user_agent")
+    assert "the bridge's format_response returned None for 'Yes'" in end.error
+
+
+def test_a_bridge_is_made_of_functions() -> None:
+    wrong: Any = "Tell me."
+    with pytest.raises(BadCase, match=r"Bridge\(format_prompt='Tell me.'\) wants a function"):
+        Bridge(format_prompt=wrong)
+
+
+@pytest.mark.parametrize(
+    "answers, words",
+    [
+        ({"askk": "Yes"}, r"answers tool 'askk', but the agent offers \['approve', 'ask'\]"),
+        ({"askk": lambda: "Yes"}, r"answers tool 'askk', but the agent offers"),
+        ({"elsewhere": Lines("Yes")}, r"answers tool 'elsewhere', but the agent offers"),
+    ],
+)
+async def test_a_tool_that_nobody_has_cannot_be_answered(answers: Any, words: str) -> None:
+    with pytest.raises(BadCase, match=words):
+        await played(asker("Why?"), user=UserAgents(tools={"ask": "Yes", **answers}))
+
+
+async def test_a_tool_that_only_code_could_bring_is_judged_when_the_trial_is_over() -> None:
+    user = UserAgents(tools={"ask": lambda: "Yes", "elsewhere": "Yes"})
+    end = end_of(await played(asker("Why?"), user=user))
+    assert end.reason == "error"
+    assert "answers tool 'elsewhere', but the trial showed" in end.error
+
+
+async def test_a_tool_that_never_waits_cannot_be_answered() -> None:
+    @tool
+    def look() -> str:
+        """Look."""
+        raise AssertionError
+
+    agent = Agent("clerk", model=Scripted("Hi."), tools=[look])
+    with pytest.raises(BadCase, match=r"'look', but it never waits for an answer.*yields=True"):
+        await played(agent, user=UserAgents(tools={"look": "Yes"}))
+
+
 # Changes of state
 
 

@@ -207,7 +207,7 @@ async def _measured(
 ) -> Outcome:
     try:
         if unseen is not None and _counts_calls(metric):
-            return unseen
+            return _asked_of(metric, case, ledger, world) or unseen
         found: Any = metric.measure(case, ledger, world)
         if (
             type(found) is not Score
@@ -239,6 +239,14 @@ def _broken(error: BaseException) -> Unmeasured:
 def _is_exact(metric: Metric) -> bool:
     """Whether a metric is one of ours that gives nothing but scores a report can hold."""
     return isinstance(metric, Expectation) or (isinstance(metric, BuiltIn) and _compares(metric))
+
+
+def _asked_of(metric: Metric, case: Case, ledger: Ledger, world: World) -> NotApplicable | None:
+    """That a metric of ours is asked for nothing by the case, whether calls were seen or not."""
+    if not isinstance(metric, BuiltIn) or inspect.iscoroutinefunction(metric.measure):
+        return None  # to ask others would be to measure
+    found = metric.measure(case, ledger, world)
+    return found if isinstance(found, NotApplicable) else None
 
 
 def _counts_calls(metric: Metric) -> bool:

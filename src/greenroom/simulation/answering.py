@@ -247,7 +247,7 @@ class Audience:
     async def _format_prompt(self, wait: Yield) -> str:
         try:
             return await self._bridge.prompt(self._ledger, wait)
-        except Refusal:
+        except (Refusal, UserAgentFailed):
             raise
         except Exception as error:
             raise _broken("format_prompt", error) from error
@@ -259,7 +259,7 @@ class Audience:
             value, more = unwrapped(value)
             answer = plain(value, f"the answer to {wait.tool or 'the agent'}")
             return Reply(answer, (*reply.asks, *more))
-        except Refusal:
+        except (Refusal, UserAgentFailed):
             raise
         except BadValue as error:
             raise UserAgentFailed(f"the user of case {self._case.id!r}: {error}") from error

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from greenroom.backends.backend import Yield
+from greenroom.errors import BadCase, UserAgentFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
@@ -26,17 +27,35 @@ class Bridge:
     format_prompt: FormatPrompt | None = None
     format_response: FormatResponse | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("format_prompt", "format_response"):
+            given = getattr(self, name)
+            if given is not None and not callable(given):
+                raise BadCase(f"Bridge({name}={given!r}) wants a function, or nothing.")
+
     async def prompt(self, ledger: Ledger, wait: Yield) -> str:
         """What the user agent hears."""
         if self.format_prompt is None:
             return default_prompt(LedgerView(ledger), wait)
-        return str(await _settled(self.format_prompt(LedgerView(ledger), wait)))
+        told = await _settled(self.format_prompt(LedgerView(ledger), wait))
+        if not isinstance(told, str) or not told.strip():
+            raise UserAgentFailed(
+                f"the bridge's format_prompt returned {told!r}; return the text that the user agent "
+                f"is to hear."
+            )
+        return told
 
     async def response(self, output: Json, ledger: Ledger, wait: Yield) -> Any:
         """What the agent gets for the user agent's output."""
         if self.format_response is None:
             return output
-        return await _settled(self.format_response(output, LedgerView(ledger, "user"), wait))
+        answer = await _settled(self.format_response(output, LedgerView(ledger, "user"), wait))
+        if answer is None and output is not None:
+            raise UserAgentFailed(
+                f"the bridge's format_response returned None for {output!r}; return what the agent "
+                f"is to get."
+            )
+        return answer
 
 
 def default_prompt(main: LedgerView, wait: Yield) -> str:

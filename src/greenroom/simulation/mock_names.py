@@ -1,4 +1,6 @@
-"""Names of mocks and allowed tools that no tool has: misspelt ones would leave the tool bare.
+"""Names of mocks, allowed tools and tools the user answers that no tool has.
+
+A misspelt one would leave the tool bare, or its wait without an answer.
 
 A name is judged before the trial where the agent's tools are all there are. An agent inside a tool,
 a step or a callback brings tools of its own, which only turn up while it works; names that may be
@@ -9,16 +11,16 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from greenroom.agents.flow import Step
+from greenroom.agents.flow import Flow, Step
 from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Fault, Live
-from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.errors import BadCase
 from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
+from greenroom.simulation.users import UserAgents
 
 _ALIKE = 0.75
 
@@ -33,6 +35,12 @@ def check_names(case: Case, backend: Backend, allowed: Collection[Any]) -> None:
             _is_all(case, backend, allowed) or _is_misspelt(name, offered, case.mocks)
         ):
             raise BadCase(_unknown(case, told, "the agent offers", offered))
+    for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
+        if name in offered and not offered[name].yields:
+            raise BadCase(
+                f"the user of case {case.id!r} answers tool {name!r}, but it never waits for an "
+                f"answer. Declare it with tool(yields=True), or mock it."
+            )
 
 
 def check_names_after(
@@ -55,16 +63,24 @@ def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str]]:
     """The names a case or run gives to tools, and how they are given."""
     for name in case.mocks:
         yield name, f"case {case.id!r} mocks tool {name!r}"
+    for name in answered_by_user(case):
+        yield name, f"the user of case {case.id!r} answers tool {name!r}"
     for name in allowed:
         if isinstance(name, str):
             yield name, f"allow_tools names {name!r} for case {case.id!r}"
+
+
+def answered_by_user(case: Case) -> Collection[str]:
+    """The tools whose waits the user of a case answers by name."""
+    return case.user.tools if isinstance(case.user, UserAgents) else ()
 
 
 def _is_all(case: Case, backend: Backend, allowed: Collection[Any]) -> bool:
     """Whether no code runs in this trial that could bring an agent with tools of its own."""
     if not isinstance(backend, NativeBackend):
         return False
-    if case.user is not None and not isinstance(case.user, Lines | SimulatedUser):
+    roles = case.user.roles if isinstance(case.user, UserAgents) else (case.user,)
+    if any(isinstance(role, Flow) or callable(role) for role in roles):
         return False
     if any(isinstance(node.flow, Step) for node in backend.graph.nodes()):
         return False

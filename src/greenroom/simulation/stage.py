@@ -49,7 +49,7 @@ from greenroom.simulation.answering import Audience, Reply
 from greenroom.simulation.checks import check_fence, check_opaque, check_outermost
 from greenroom.simulation.fence import Breach, Enclosure, passage, put_up
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld
-from greenroom.simulation.mock_names import check_names, check_names_after
+from greenroom.simulation.mock_names import answered_by_user, check_names, check_names_after
 from greenroom.simulation.users import UserAgents, turn_limit, user_of
 from greenroom.simulation.visitors import Visitors
 from greenroom.simulation.watchdog import Deadline, finish
@@ -167,13 +167,13 @@ def _set_stage(
     if case.target:
         backend = _part(backend, case)
     tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
-    if case.mocks or allowed:
+    user = user_of(case.user, case.id)
+    if case.mocks or allowed or answered_by_user(case):
         check_names(case, backend, allowed)
     ledger = Ledger() if ledger is None else ledger
     latch = Latch()
     clock = None if case.now is None else FixedClock(case.now)
     world = RehearsalWorld(ledger, latch, case, tools, allowed, run_id or case.id, clock, on_event)
-    user = user_of(case.user, case.id)
     return Stage(case, backend, ledger, world, user, latch, Visitors(world), on_event, clock)
 
 
@@ -405,7 +405,7 @@ def _ending(
         return _error(error)
     case = stage.case
     try:
-        if case.mocks or case.allow_tools or allow_tools:
+        if case.mocks or case.allow_tools or allow_tools or answered_by_user(case):
             allowed = (*case.allow_tools, *allow_tools)
             check_names_after(case, stage.backend, allowed, stage.ledger)
     except BadCase as unknown:

@@ -193,7 +193,13 @@ def _again(reply: ModelReply) -> ModelBody:
 
 
 def _data(reply: ModelReply, key: str) -> Json:
-    return {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}
+    seal = _seal(key, reply.text, reply.model)
+    return {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model, "seal": seal}
+
+
+def _seal(key: str, text: str, model: str) -> str:
+    """The digest of an entry: one that was edited by hand has another."""
+    return sha256(json.dumps([key, text, model]).encode()).hexdigest()
 
 
 def _reply(data: Any, key: str) -> ModelReply | None:
@@ -204,6 +210,8 @@ def _reply(data: Any, key: str) -> ModelReply | None:
     text, model = kept.get("text"), kept.get("model")
     if not isinstance(text, str) or not isinstance(model, str):
         return None
+    if kept.get("seal") != _seal(key, text, model):
+        return None  # nobody gave this answer
     return ModelReply(text, (), None, None, "", model)
 
 

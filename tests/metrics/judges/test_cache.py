@@ -322,3 +322,24 @@ def start(workers):
         worker.stdin.write("go\n")
         worker.stdin.flush()
     return workers
+
+
+async def test_an_entry_that_was_edited_counts_as_absent(tmp_path):
+    cache = AnswerCache(tmp_path)
+    key = "ab" * 32
+    assert cache.put(key, ModelReply("It is fine.", (), None, None, "", "judge"))
+    kept = cache.get(key)
+    assert kept is not None
+    assert kept.text == "It is fine."
+    (place,) = tmp_path.glob("??/*.json")
+    whole = place.read_text()
+    for old, new in (("It is fine.", "It is bad."), ('"model": "judge"', '"model": "other"')):
+        place.write_text(whole.replace(old, new))
+        assert whole != place.read_text()
+        assert cache.get(key) is None
+    entry = json.loads(whole)
+    del entry["seal"]
+    place.write_text(json.dumps(entry))
+    assert cache.get(key) is None
+    place.write_text(whole)
+    assert cache.get(key) is not None
