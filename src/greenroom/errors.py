@@ -125,7 +125,14 @@ class FenceNotHeld(Refusal):
 
 
 class StoreFailed(GreenroomError):
-    """The store of runs cannot be read or written; nothing that was in it is lost."""
+    """The store of runs cannot be read or written; nothing that was in it is lost.
+
+    `report` is what there is of a run that had to stop for it.
+    """
+
+    def __init__(self, why: str, report: Any = None) -> None:
+        super().__init__(why)
+        self.report = report
 
 
 class RunBroke(GreenroomError):

@@ -55,6 +55,16 @@ async def played(place: Path, evalset: EvalSet, **options: Any) -> tuple[Report,
     return report, model
 
 
+async def stopped(place: Path, evalset: EvalSet, **options: Any) -> tuple[StoreFailed, Asked]:
+    """A run that has to stop because of its store."""
+    order = OneByOne()
+    model = Asked(order.answer)
+    given: dict[str, Any] = {"metrics": [OK], "concurrency": 1, "on_case_complete": order.complete}
+    with pytest.raises(StoreFailed) as failed:
+        await evaluate(Agent("a", model=model), evalset, store=place, **given, **options)
+    return failed.value, model
+
+
 # A full disk
 
 
@@ -87,15 +97,20 @@ async def test_a_full_disk_loses_nothing_that_was_safe(small_disk: Path) -> None
     old, _ = await played(place, cases(3))
     filler = small_disk / "filler"
     filler.write_bytes(b"x" * 11_000_000)
-    report, model = await played(place, evalset)
+    failed, model = await stopped(place, evalset)
+    report = failed.report
     [note] = [note for note in report.notes if "not everything could be written down" in note]
-    assert any(words in note for words in ("full", "No space left"))
+    for told in (note, str(failed)):
+        assert any(words in told for words in ("full", "No space left"))
+    assert f"go on with run {report.id!r}" in str(failed)
     assert 0 < len(safe(report)) < 30
-    asked = model.count
-    assert asked < 30
+    assert model.count < 30
     skipped = [result for result in report if result.status == "skipped"]
-    assert len(skipped) == 30 - asked
-    assert all("not run: " in result.notes[0] for result in skipped)
+    assert len(skipped) == 30 - len(safe(report)), "what is not written down is no result"
+    assert {result.notes[0].partition(":")[0] for result in skipped} == {
+        "not run",
+        "not finished",
+    }
 
     filler.unlink()
     assert kept(place, report) >= safe(report)
@@ -125,10 +140,11 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 sys.path.insert(0, sys.argv[3])
 
 import asyncio
-from store.test_disks import cases, kept, played, safe
+from store.test_disks import cases, kept, safe, stopped
 
 place = Path(sys.argv[1])
-report, model = asyncio.run(played(place, cases(60)))
+failed, model = asyncio.run(stopped(place, cases(60)))
+report = failed.report
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 assert 0 < len(safe(report)) < 60, len(safe(report))
 assert kept(place, report) >= safe(report)

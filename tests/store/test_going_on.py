@@ -359,7 +359,7 @@ async def test_what_a_trial_without_a_file_had_paid_for_stays_in_the_old_one(
 ) -> None:
     before = await cut_run(tmp_path, cases("a"), at=PER_TRIAL)
     with monkeypatch.context() as scarce:
-        scarce.setattr(Journal, "_new", lambda own: Entry(None, own._places))
+        scarce.setattr(Journal, "_new", lambda own: Entry(None, own))
         second = Asked(answer, cut=1)
         await evaluate(
             clerk(second),

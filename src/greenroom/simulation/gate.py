@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from inspect import isroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
 from greenroom.errors import BadCase, Refusal, ToolRefused
-from greenroom.ledger.events import Event, ToolBlocked
+from greenroom.ledger.events import Event, Noted, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
@@ -23,6 +23,7 @@ from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Passage, passage
 from greenroom.simulation.mocking import mocked
+from greenroom.simulation.settling import BeforeLive, settled, settled_at_once
 from greenroom.world.clock import Clock
 from greenroom.world.live import LiveWorld, cannot_wait
 from greenroom.world.recording import answer_constant, answer_model, answer_tool, begin_call
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 _ABSENT: Any = object()
 _MOCKING: ContextVar[tuple[str, ...]] = ContextVar("greenroom_mocking", default=())
 """The tools whose mocks are at work here."""
+_ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
+"""Whose call it is, around a body that its author named."""
+CALLED_DIRECTLY: Final = "called_directly"
+"""The note that code of the case called a tool which its author named, past the gate."""
 
 
 @record(frozen=False, eq=False)
@@ -70,7 +75,7 @@ class Latch:
 class FencedWorld(LiveWorld):
     """A live world inside the fence: asking a model is the only way out."""
 
-    __slots__ = ("latch",)
+    __slots__ = ("before_live", "latch")
 
     def __init__(
         self,
@@ -84,6 +89,7 @@ class FencedWorld(LiveWorld):
     ) -> None:
         self._begin(ledger, voice, run_id, clock, on_event)
         self.latch = latch
+        self.before_live: BeforeLive | None = None
 
     def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
@@ -99,7 +105,16 @@ class FencedWorld(LiveWorld):
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool inside the fence."""
         self.latch.check()
-        return await super().call_tool(request, body)
+        if request.yields:
+            return await super().call_tool(request, body)
+        self._refuse_doubt(request)
+        return await answer_tool(self, request, body, "live", self._settle)
+
+    async def _settle(self, request: ToolRequest) -> None:
+        """Let no real tool act before its call is written down for good, where that is promised."""
+        if self.before_live is not None:
+            await settled(request.id, self.before_live)
+            self.latch.check()
 
 
 class RehearsalWorld(FencedWorld):
@@ -122,6 +137,7 @@ class RehearsalWorld(FencedWorld):
         # Not from class to class: every case makes one, and names and `super` take most of its time.
         self._begin(ledger, voice, run_id, clock, on_event)
         self.latch = latch
+        self.before_live = None
         self._case = case
         self._tools = tools or {}
         self._allowed = allowed
@@ -140,6 +156,7 @@ class RehearsalWorld(FencedWorld):
             voice,
         )
         twin.deadline = self.deadline
+        twin.before_live = self.before_live
         return twin
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
@@ -177,8 +194,12 @@ class RehearsalWorld(FencedWorld):
         way_out: AbstractContextManager[None] = nullcontext()
         if isinstance(mock, Live) and mock.hosts:
             way_out = passage(hosts=mock.hosts)
-        with way_out:
-            return await answer_tool(self, request, body, "live")
+        acting = _ACTING.set(self.ledger)
+        try:
+            with way_out:
+                return await answer_tool(self, request, body, "live", self._settle)
+        finally:
+            _ACTING.reset(acting)
 
     def _is_allowed(self, name: str, origin: Any) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""
@@ -187,9 +208,13 @@ class RehearsalWorld(FencedWorld):
     def check_direct_call(self, origin: object, name: str) -> None:
         """Refuse a tool body called past the World, unless its author named that tool."""
         mock = self._case.mocks.get(name, _ABSENT)
-        if self._is_allowed(name, origin) or _is_the(mock, origin):
-            return
-        raise self.latch.set(self._refused_directly(name))
+        if not self._is_allowed(name, origin) and not _is_the(mock, origin):
+            raise self.latch.set(self._refused_directly(name))
+        if _ACTING.get() is not self.ledger:
+            # What a named body calls is part of its own call; this stands alone.
+            self.record(Noted(name=CALLED_DIRECTLY, data={"tool": name}))
+            if self.before_live is not None:
+                settled_at_once(self.before_live)
 
     def check_user_call(self, origin: object, name: str) -> None:
         """The user's own tools are the user's affair; the agent's stay closed to both sides."""

@@ -50,6 +50,7 @@ from greenroom.simulation.checks import check_fence, check_opaque, check_outermo
 from greenroom.simulation.fence import Breach, Enclosure, passage, put_up
 from greenroom.simulation.gate import FencedWorld, Latch, RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names, check_names_after
+from greenroom.simulation.settling import BeforeLive
 from greenroom.simulation.users import UserAgents, turn_limit, user_of
 from greenroom.simulation.visitors import Visitors
 from greenroom.simulation.watchdog import Deadline, finish
@@ -87,6 +88,7 @@ class Stage:
                 on_event=self.on_event,
             )
             world.deadline = self.world.deadline
+            world.before_live = self.world.before_live
             self.seated = Audience(self.case, self.user, self.ledger, world)
         return self.seated
 
@@ -108,18 +110,21 @@ async def simulate(
     allow_unfenced: bool = False,
     allow_opaque: bool = False,
     on_event: Callable[[Event], None] | None = None,
+    before_live: BeforeLive | None = None,
     run_id: str = "",
 ) -> Ledger:
     """Play `case` with every side effect mocked and return the ledger of what happened.
 
     A `ledger` of an unfinished run is continued. The run always ends in the ledger: with the reason,
     and with the error if it broke. `allow_unfenced` plays where the fence cannot hold, and
-    `allow_opaque` an agent whose tools run where no gate can see them.
+    `allow_opaque` an agent whose tools run where no gate can see them. `before_live` is asked to keep
+    what `on_event` heard before a tool that was named runs for real.
     """
     check_outermost()
     if not allow_unfenced:
         check_fence()
     stage = _set_stage(case, agent, ledger, allow_tools, on_event, run_id)
+    stage.world.before_live = before_live
     check_opaque(stage.backend, allow_opaque)
     left = case.stop.max_seconds
     if ledger is not None:

@@ -75,6 +75,20 @@ class Database:
             raise
         return connection
 
+    def same_file(self, before: os.stat_result | None) -> os.stat_result:
+        """The file as it is now; StoreFailed if it is not the one that it was `before`.
+
+        SQLite goes on writing to a file that was deleted, and all of that would be lost. The file is
+        not even opened here: closing it again would take SQLite's locks away.
+        """
+        try:
+            now = self.path.stat()
+        except OSError as error:
+            raise StoreFailed(f"the store {self.path} is gone: {error}.") from error
+        if before is not None and not os.path.samestat(before, now):
+            raise StoreFailed(f"the store {self.path} was replaced while the run was under way.")
+        return now
+
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """SQLite refuses at once, without its usual patience, while another turns the file to WAL."""
         deadline = monotonic() + _PATIENCE

@@ -7,9 +7,12 @@ only the last beginning there counts.
 
 A line goes to the file when a model has answered, when a tool is called and when a real one has
 returned, and when a framework that keeps its state to itself has come to rest, together with those
-before it; what lies between follows from these, and is found again when the trial goes on. Nobody
-waits for the disk: a process that dies loses nothing that was paid for, a machine that loses power
-what was not yet on disk.
+before it; what lies between follows from these, and is found again when the trial goes on. Only
+what acts waits for the disk: a real tool is not called before its call is there. Nobody else does: a
+process that dies loses nothing that was paid for, a machine that loses power what was not yet on disk.
+
+A journal that cannot be written any more says so at once, and the run stops: what is not written
+down might be done twice.
 """
 
 import os
@@ -18,6 +21,7 @@ from contextlib import suppress
 from errno import EMFILE, ENFILE
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import cast
 
 from greenroom.errors import StoreFailed
@@ -38,10 +42,14 @@ from greenroom.store.leftover import AGENT, JUDGE, TRIAL, LeftOver, left_over
 from greenroom.store.lock import locked
 from greenroom.store.places import ALONE, SLOTS, Place, Places
 from greenroom.store.runs import Key
+from greenroom.store.syncing import Syncing
 
 # What was paid for, may be about to act, or rests; what has acted, if it was real.
 _URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered}
 _RETURNED = {ToolReturned, ToolFailed}
+
+Settled = Callable[[StoreFailed | None], None]
+"""Hears that all is on disk, or why it cannot be; in any thread."""
 
 
 class _Told:
@@ -57,8 +65,9 @@ class _Told:
 
     def written_out(self) -> bytes:
         """What the file has to be told of the events that were not yet written out."""
-        lines = encoded_lines(self.fresh)
-        self.fresh.clear()
+        fresh = self.fresh.copy()
+        del self.fresh[: len(fresh)]  # what another thread has told meanwhile stays
+        lines = encoded_lines(fresh)
         self.lines.append(lines)
         return self._marked(lines)
 
@@ -91,24 +100,28 @@ class Entry:
     __slots__ = (
         "_about",
         "_agent",
+        "_has_settled",
         "_in_slot",
+        "_journal",
         "_judge",
         "_length",
-        "_places",
         "_slot",
         "_title",
+        "_writing",
         "failure",
         "is_frozen",
         "place",
     )
 
-    def __init__(self, slot: Place | None, places: Places) -> None:
+    def __init__(self, slot: Place | None, journal: "Journal") -> None:
         self.failure = ""
         self.is_frozen = False
         self.place = slot
         self._slot = slot
-        self._places = places
+        self._journal = journal
         self._length = self._in_slot = 0
+        self._has_settled = False
+        self._writing = Lock()
         self._agent = _Told(AGENT)
         self._judge = _Told(JUDGE)
         self._about: dict[str, Json] = {}
@@ -127,7 +140,15 @@ class Entry:
         # Said first how much there is: a part of it would be taken for a shorter run.
         self._title = _title({**self._about, "lines": len(ledger) + len(judging)})
         self._write()
-        return self.place is not None and not self.failure
+        if self.place is None or self.failure:
+            return False
+        # A real tool may have acted in it, and this was on disk where it was before.
+        self._has_settled = len(ledger) > 0
+        try:
+            self._keep_settled(self.place)
+        except OSError as error:
+            self._fail(self.place.path, error)
+        return not self.failure
 
     def agent(self, event: Event) -> None:
         """Write down an event of the run."""
@@ -143,6 +164,10 @@ class Entry:
 
     def _write(self) -> None:
         """Put what waits into the file, in one go."""
+        with self._writing:  # tools may be called in threads
+            self._write_out()
+
+    def _write_out(self) -> None:
         waiting, self._title = self._title, b""
         for told in (self._agent, self._judge):
             if told.fresh:
@@ -160,9 +185,43 @@ class Entry:
             else:
                 self._put(place, waiting)
         except OSError as error:
-            # The trial goes on: what is paid for should at least be measured and reported.
-            self.failure = f"cannot write to the journal {place.path}: {error}"
+            self._fail(place.path, error)
         failpoint("journal.written")
+
+    def _fail(self, path: Path, error: OSError) -> None:
+        self.failure = f"cannot write to the journal {path}: {error}."
+        self._journal.fail(self.failure)
+
+    def settle(self, tell: Settled) -> None:
+        """Tell when all that was recorded is on disk, or why it will not be: then nobody may act."""
+        if self.place is None and not self._refusal():
+            self._find_place()
+        about, place, why = self._about, self.place, self._refusal()
+        if why or place is None:
+            return tell(StoreFailed(why))
+
+        def synced(error: OSError | None) -> None:
+            if error is not None and self._about is about and not self._refusal():
+                self._fail(place.path, error)
+            self._has_settled = True
+            why = self._refusal() if self._about is about else "the trial is over."
+            tell(StoreFailed(why) if why else None)
+
+        self._journal.syncing.ask(place, synced)
+        return None
+
+    def _refusal(self) -> str:
+        """Why nothing is written any more; empty while it is."""
+        return self.failure or ("the run is being stopped." if self.is_frozen else "")
+
+    def _find_place(self) -> None:
+        """Files were scarce when the trial needed one; they may not be any more."""
+        try:
+            self._move()
+            if self.place is None:
+                raise OSError(EMFILE, os.strerror(EMFILE))
+        except OSError as error:
+            self._fail(self._journal.folder, error)
 
     def _put(self, place: Place, data: bytes) -> None:
         while data:
@@ -174,7 +233,7 @@ class Entry:
 
     def _move(self) -> None:
         """Write everything into a file of its own: it has outgrown its slot."""
-        self.place = own = _unless_scarce(self._places.alone)
+        self.place = own = _unless_scarce(self._journal.places.alone)
         if own is None:
             return
         told = (self._agent, self._judge)
@@ -182,12 +241,19 @@ class Entry:
         self._length = 0
         try:
             self._put(own, _title(about) + b"".join(map(_Told.again, told)))
+            self._keep_settled(own)
         except OSError:
             # What stands in the slot is where the trial will go on.
             self.place = None
             own.remove()
             raise
         self._wipe_slot()
+
+    def _keep_settled(self, place: Place) -> None:
+        """What was on disk for good must be so here, before it is taken away there."""
+        if self._has_settled:
+            place.sync()
+            place.sync_name()
 
     def _wipe_slot(self) -> None:
         if self._slot is not None and self._in_slot:
@@ -215,6 +281,8 @@ class Entry:
         if self.place is not None and self.place is not self._slot:
             self.place.remove()
         self.place, self._length = self._slot, 0
+        self._has_settled = False
+        self._about = {}
         self._wipe_slot()
         failpoint("journal.cleared")
 
@@ -240,9 +308,15 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.places = Places(folder)
+        self.syncing = Syncing()
+        self.fail: Callable[[str], None] = lambda _: None
+        """Hears why nothing more can be written, in any thread."""
+        self.nameless: list[str] = []
+        """Where something was left of which cannot be read whose trial it was."""
         self._free: list[Entry] = []
         self._used: set[Entry] = set()
-        self._places = Places(folder)
+        self._is_frozen = False
         try:
             self._lock = locked(folder)
         except OSError as error:
@@ -255,10 +329,11 @@ class Journal:
         except OSError as error:
             raise StoreFailed(f"cannot keep a journal in {self.folder}: {error}.") from error
         self._used.add(taken)
+        taken.is_frozen = self._is_frozen
         return taken
 
     def _new(self) -> Entry:
-        return Entry(_unless_scarce(self._places.slot), self._places)
+        return Entry(_unless_scarce(self.places.slot), self)
 
     def release(self, entry: Entry) -> None:
         """Take back the place of a trial that is safe in the database."""
@@ -270,10 +345,16 @@ class Journal:
 
     def left_over(self) -> list[LeftOver]:
         """What earlier processes had under way when they ended."""
-        return left_over(self.folder, self._places.shared)
+        try:
+            found = left_over(self.folder, self.places.shared)
+        except OSError as error:
+            raise StoreFailed(f"cannot read the journal in {self.folder}: {error}.") from error
+        self.nameless = found.nameless
+        return found.trials
 
     def freeze(self) -> None:
         """Write nothing more: what follows is the noise of stopping, and no part of the run."""
+        self._is_frozen = True
         for entry in tuple(self._used):
             entry.is_frozen = True
 
@@ -281,7 +362,8 @@ class Journal:
         """Let go of the folder; `remove` it once all is safe in the database."""
         for entry in (*self._free, *self._used):
             entry.close()
-        self._places.close(remove=not self._used)
+        self.syncing.close()
+        self.places.close(remove=not self._used)
         if remove:
             with suppress(OSError):  # somebody else's file in it is no reason to lose a report
                 files = (self.folder.glob(f"*{suffix}") for suffix in (ALONE, SLOTS))

@@ -5,6 +5,8 @@ empty: a slot is wiped, which needs no room on the disk, and given to the next t
 """
 
 import os
+from errno import ENOENT
+from itertools import islice
 from pathlib import Path
 
 from greenroom.ledger.records import record
@@ -12,6 +14,10 @@ from greenroom.ledger.records import record
 SLOT = 65_536
 SLOTS = ".slots"
 ALONE = ".jsonl"
+_sync = getattr(os, "fdatasync", os.fsync)  # not everywhere
+_HEAD = 4096
+_FOLDERS = 3
+"""The run's folder, that of all journals, and the store's own."""
 
 
 @record
@@ -28,10 +34,26 @@ class Place:
         return os.pwrite(self.file, data, self.begin + at)
 
     def wipe(self, length: int) -> None:
-        """Leave nothing of what was written."""
-        at = 0
-        while at < length:
-            at += self.write(bytes(length - at), at)
+        """Leave nothing of what was written; the first line goes last, for it says whose it was."""
+        for at, end in ((_HEAD, length), (0, min(_HEAD, length))):
+            while at < end:
+                at += self.write(bytes(end - at), at)
+
+    def sync(self) -> None:
+        """Come back when all that was written is on disk, in the file of this name; else OSError."""
+        # A file that was deleted takes whatever it is given, and keeps nothing.
+        if not os.path.samestat(os.fstat(self.file), os.stat(self.path)):  # noqa: PTH116
+            raise FileNotFoundError(ENOENT, "the file is another one now", str(self.path))
+        _sync(self.file)
+
+    def sync_name(self) -> None:
+        """Come back when the file's name is on disk, too, and those of the folders above it."""
+        for folder in islice(self.path.parents, _FOLDERS):
+            known = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(known)
+            finally:
+                os.close(known)
 
     def remove(self) -> None:
         """Do away with the file, if it is nobody else's."""

@@ -150,6 +150,10 @@ class Store:
                 "update runs set status = ?, ended = ?, seconds = ?, notes = ? where id = ?",
                 (status, time(), seconds, json.dumps(list(notes)), run_id),
             )
+        # A connection does not look again at what it has read: a file that was written over under
+        # its hands is noticed by another one.
+        with self.database.connected() as another:
+            another.execute("select count(*) from trials where run_id = ?", (run_id,)).fetchone()
 
     def delete(self, *ids: str) -> None:
         """Forget runs with all their trials."""

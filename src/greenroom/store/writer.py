@@ -1,6 +1,7 @@
 """The one thread that writes to the database: trials that finish while it is busy go in together."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -51,6 +52,7 @@ class Writer:
         self._ended = asyncio.Event()
         self._is_open = True
         self._connection: sqlite3.Connection | None = None  # the thread's own
+        self._file: os.stat_result | None = None
         Thread(target=self._write, name="greenroom-store", daemon=True).start()
 
     def add(self, run_id: str, row: Callable[[], Row], tell: Kept) -> None:
@@ -109,6 +111,7 @@ class Writer:
     ) -> None:
         try:
             self._connection = self._connection or self._store.database.open()
+            self._file = self._store.database.same_file(self._file)
         except Exception as error:  # noqa: BLE001 - whoever waits has to be told
             self._refuse(jobs, self._named(error))
         else:

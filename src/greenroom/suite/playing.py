@@ -73,6 +73,7 @@ async def _played(agent: Any, take: Take, settings: Settings) -> CaseResult:
                 allow_unfenced=True,
                 allow_opaque=settings.allow_opaque,
                 on_event=heard_by(take.on_event, take, settings),
+                before_live=take.before_live,
             )
             if take.ledger is None or not went_back(take, ledger):
                 break

@@ -8,6 +8,7 @@ from greenroom.cases.case import Case
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
+from greenroom.simulation.settling import BeforeLive
 
 OnEvent = Callable[[Event], None]
 
@@ -34,6 +35,8 @@ class Take:
     on_judging: OnEvent | None = None
     on_restart: Callable[[Ledger, Ledger], None] | None = None
     """Hears how much of the run and of its judging still counts, when some is played again."""
+    before_live: BeforeLive | None = None
+    """Makes sure that the call of a real tool is written down for good, before its body begins."""
     paid: float = 0.0
     """What the part of it that an earlier process played has cost, in USD."""
     notes: list[str] = field(default_factory=list)

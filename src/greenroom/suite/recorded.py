@@ -1,20 +1,22 @@
 """A run written down as it goes: where each take begins, and when its result is safe."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 from greenroom.backends.backend import Backend
+from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadInput, BadLedger, GreenroomError, NotFound, StoreFailed
+from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import Redactor, clean_ids, redactor
-from greenroom.results.result import CaseResult
+from greenroom.results.result import CaseResult, skipped
 from greenroom.store.cleaning import Cleaner
 from greenroom.store.failpoints import failpoint
-from greenroom.store.journal import Entry, Journal
+from greenroom.store.journal import Entry, Journal, Settled
 from greenroom.store.leftover import LeftOver
 from greenroom.store.runs import Key, Plan, Run
 from greenroom.store.shelf import Shelved, row_of
@@ -24,7 +26,17 @@ from greenroom.suite.identity import case_digest
 from greenroom.suite.options import Options
 from greenroom.suite.plays import Play, Take
 from greenroom.suite.recording import Done
-from greenroom.suite.resuming import taken_up
+from greenroom.suite.remains import (
+    is_new,
+    names_of,
+    out_of_date,
+    places_of,
+    refuse_changes,
+    refuse_other_trials,
+    under_way,
+    without_retries,
+)
+from greenroom.suite.resuming import may_act, taken_up
 
 _AHEAD = 64
 _AHEAD_BYTES = 4_000_000
@@ -44,9 +56,12 @@ class Recorded:
         known: Mapping[Key, str],
         left: dict[Key, LeftOver],
         notes: Sequence[str] = (),
+        allowed: Collection[Any] = (),
     ) -> None:
         self.run_id = run.id
         self.failure = ""
+        self._on_failure: Callable[[], None] = lambda: None
+        journal.fail = self._fail
         self._run = run
         self._store = store
         self._ledgers = store.ledgers(run.id)
@@ -55,12 +70,25 @@ class Recorded:
         self._cases = cases
         self._known = known
         self._left = left
+        self._damaged: dict[int, LeftOver] = {}
+        self._allowed = allowed
+        self._nameless = ("a part of the journal", journal.nameless[0]) if journal.nameless else ()
         self._entries: dict[int, tuple[Entry, Key, str]] = {}
         self._notes = list(notes)
         self._waiting = 0
         self._waiting_bytes = 0
         self._room = asyncio.Event()
         self._room.set()
+
+    def listen(self, on_failure: Callable[[], None]) -> None:
+        """Call `on_failure`, in any thread, once something cannot be written down."""
+        self._on_failure = on_failure
+
+    def _fail(self, why: str) -> None:
+        """Remember the first reason, and stop the run."""
+        if not self.failure:
+            self.failure = why
+            self._on_failure()
 
     def is_done(self, play: Play) -> bool:
         """Whether the store has this trial, of the case as it is now."""
@@ -75,7 +103,12 @@ class Recorded:
         key = self._cases.key(play)
         digest = self._cases.digests[key.case_id]
         take, left = Take(play), self._left.pop(key, None)
-        if left is not None:
+        if left is None and self._nameless:
+            take.doubt = self._doubt_of_nameless(play.case)
+        elif left is not None and left.damage:
+            take.doubt = _damaged(f"its part of the journal {left.path}", left.damage)
+            self._damaged[play.position] = left
+        elif left is not None:
             note = taken_up(take, left, agent) if left.digest == digest else ""
             if note:
                 self._notes.append(f"case {key.case_id!r}: {note}")
@@ -83,11 +116,13 @@ class Recorded:
         try:
             entry = self._journal.entry()
         except StoreFailed as error:
-            self.failure = str(error)
+            self._fail(str(error))
             return take
         self._entries[play.position] = entry, key, digest
         entry.begin(key, digest)
-        if left is not None and take.doubt:
+        if left is not None and left.damage:
+            is_written = False  # it stays where it is until its doubt is on record
+        elif left is not None and take.doubt:
             # Whoever resumes after another cut must find the same reason for doubt.
             is_written = entry.take_up(left.ledger, left.judging)
         else:
@@ -95,18 +130,19 @@ class Recorded:
         if left is not None and is_written:
             left.discard()
         take.on_event, take.on_judging = entry.agent, entry.judge
+        take.before_live = partial(_settle, entry)
         take.on_restart = partial(_begin_again, entry, key, digest)
         return take
+
+    def _doubt_of_nameless(self, case: Case) -> str:
+        """Why a case of which no beginning is known may have begun all the same."""
+        return _damaged(*self._nameless) if may_act(case, self._allowed) else ""
 
     def keep(self, take: Take, result: CaseResult, done: Done) -> Awaitable[None] | None:
         """Hand a result to the writer; wait only when it is far behind."""
         failpoint("trial.measured")
         position = take.play.position
-        written = self._entries.pop(position, None)
-        if written is None:
-            done(result)  # the disk is full, and this is known already
-            return None
-        entry, key, digest = written
+        entry, key, digest = self._entries.pop(position)
         ledger, judging = entry.ledger, entry.judging
         entry.forget()
         size = len(ledger) + len(judging)
@@ -117,15 +153,18 @@ class Recorded:
             if not self._is_far_ahead:
                 self._room.set()
             if failure is not None:
-                self.failure = str(failure)
-                done(result)
+                # What it came to is no result: it is found again when the run goes on.
+                self._fail(str(failure))
+                why = f"not finished: {self.failure}"
+                done(replace(skipped(take.play.case, why), trial=result.trial))
             else:
+                if (damaged := self._damaged.pop(position, None)) is not None:
+                    damaged.discard()
                 self._journal.release(entry)
                 done(self._shelved(result, key, len(ledger)))
 
         self._waiting += 1
         self._waiting_bytes += size
-        self.failure = self.failure or entry.failure
         self._writer.add(
             self.run_id, lambda: row_of(result, key, position, digest, ledger, judging), safe
         )
@@ -150,7 +189,10 @@ class Recorded:
 
     async def flush(self) -> None:
         """Wait for the writer, and for whom it tells."""
-        await self._writer.do(lambda _: None)
+        try:
+            await self._writer.do(lambda _: None)
+        except StoreFailed as error:
+            self._fail(str(error))
 
     def freeze(self) -> None:
         """What was written so far is where the run will go on."""
@@ -184,7 +226,7 @@ class Recorded:
             )
             is_written = not self.failure
         except StoreFailed as error:
-            self.failure = str(error)
+            self.failure = self.failure or str(error)
         finally:
             # Also when somebody cannot wait: the thread ends by itself, and the lock is let go.
             self._writer.stop()
@@ -220,19 +262,20 @@ async def resumed(
         journal = store.journal(before.id)
         done = store.keys(before.id)  # no other process adds to them from here on
         whole = cache(partial(store.keys, before.id, broken=False))
-        left = _under_way(
-            journal, done, lambda one: one.key not in whole() and _is_new(one, store, before)
+        left = under_way(
+            journal, done, lambda one: one.key not in whole() and is_new(one, store, before)
         )
-        known = whole() if retry else _without_retries(done, left)
-        cases = Cases(evalset, hand, _names(done, left))
-        _refuse_other_trials(before, plan, done)
+        known = whole() if retry else without_retries(done, left)
+        cases = Cases(evalset, hand, names_of(done, left))
+        refuse_other_trials(before, plan, done)
         if not options.get("accept_changes", False):
-            _refuse_changes(before, plan, done, cases.digests)
-        places = _places(done, plan, cases.digests)
+            refuse_changes(before, plan, done, cases.digests)
+        places = places_of(done, plan, cases.digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
-        told = _out_of_date(done, cases.digests)
-        return Recorded(store, writer, run, journal, cases, known, left, told)
+        told = out_of_date(done, cases.digests)
+        allowed = options.get("allow_tools", ())
+        return Recorded(store, writer, run, journal, cases, known, left, told, allowed)
     except BaseException:
         if journal is not None:
             journal.close(remove=False)
@@ -274,59 +317,16 @@ class Cases:
         return Key(case_id, key.trial), replace(result, case_id=case_id)
 
 
-def _refuse_other_trials(run: Run, plan: Plan, done: Iterable[Key]) -> None:
-    """Refuse to count trials that were played again because they fail among all others."""
-    is_again = run.plan.confirm and any(key.trial > run.plan.trials for key in done)
-    if is_again and run.plan.trials != plan.trials:
-        raise BadInput(
-            f"run {run.id!r} has played cases again after {run.plan.trials} trials of each, and cannot "
-            f"go on with {plan.trials}. Resume it with as many, or start a new run."
-        )
+def _damaged(what: str, why: str) -> str:
+    return (
+        f"{what} is damaged ({why}), so nobody knows whether a real tool acted before the cut. Look "
+        f"at the real system, then start a new run."
+    )
 
 
-def _refuse_changes(
-    run: Run, plan: Plan, done: Mapping[Key, str], digests: Mapping[str, str]
-) -> None:
-    """Refuse to go on with what is another undertaking by now."""
-    changes = run.plan.changes(plan)
-    if done and digests.keys().isdisjoint(key.case_id for key in done):
-        changes.append("none of its finished cases is among these")
-    if changes:
-        raise BadInput(
-            f"run {run.id!r} cannot simply go on: {'; '.join(changes)} since it began. Its report "
-            f"would mix the two. Start a new run, or accept the changes (accept_changes=True, "
-            f"--accept-changes): what is finished stays as it is."
-        )
-
-
-def _out_of_date(done: Mapping[Key, str], digests: Mapping[str, str]) -> list[str]:
-    """Which finished cases are others by now, or are no more, in words."""
-    known = {key.case_id: digest for key, digest in done.items()}
-    return [
-        f"case {case_id!r} has changed since the run began, and is played anew"
-        if case_id in digests
-        else f"case {case_id!r} is not among the cases any more, and its results are left out"
-        for case_id, digest in known.items()
-        if digests.get(case_id) != digest
-    ]
-
-
-def _places(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
-    """Where finished trials belong now, without those of cases that are no more, or are others."""
-    first = {case_id: number * plan.trials for number, case_id in enumerate(digests)}
-    behind, numbers = len(digests) * plan.trials, {c: n for n, c in enumerate(digests)}
-
-    def place(key: Key) -> int:
-        again = key.trial - plan.trials
-        if again <= 0:
-            return first[key.case_id] + key.trial - 1
-        return behind + numbers[key.case_id] * plan.confirm + again - 1
-
-    return {
-        key: place(key)
-        for key, digest in done.items()
-        if digests.get(key.case_id) == digest and key.trial <= plan.trials + plan.confirm
-    }
+def _settle(entry: Entry, _: str, tell: Settled) -> None:
+    """Whichever call it is that waits: all that was recorded goes to the disk."""
+    entry.settle(tell)
 
 
 def _begin_again(entry: Entry, key: Key, digest: str, ledger: Ledger, judging: Ledger) -> None:
@@ -349,54 +349,7 @@ def _kept(plan: Plan, hand: Redactor) -> Plan:
     )
 
 
-def _names(done: Mapping[Key, str], left: Mapping[Key, LeftOver]) -> dict[str, str]:
-    """Under which id the store has each case, by its digest."""
-    found = {digest: key.case_id for key, digest in done.items()}
-    return {one.digest: key.case_id for key, one in left.items()} | found
-
-
-def _under_way(
-    journal: Journal, done: Mapping[Key, str], is_played_again: Callable[[LeftOver], bool]
-) -> dict[Key, LeftOver]:
-    """What was left of each trial; one that was being taken up again may lie there twice.
-
-    A file also keeps a trial that was finished in it, if the process ended before it was emptied.
-    """
-    found: dict[Key, LeftOver] = {}
-    for one in journal.left_over():
-        if done.get(one.key) == one.digest and not is_played_again(one):
-            one.discard()
-            continue
-        other = found.setdefault(one.key, one)
-        if other is not one:
-            # The other one would be taken for newer than what is played from here on.
-            found[one.key], shorter = sorted((one, other), key=_length, reverse=True)
-            shorter.discard()
-    return found
-
-
-def _is_new(left: LeftOver, store: Store, run: Run) -> bool:
-    """Whether this is another try at a trial than the one that is in the store."""
-    now = left.ledger.first
-    try:
-        kept = store.ledger(run.id, left.key).first
-    except (BadLedger, NotFound):
-        kept = None
-    return now is not None and (kept is None or kept.at != now.at)
-
-
-def _without_retries(done: Mapping[Key, str], left: Mapping[Key, LeftOver]) -> dict[Key, str]:
-    """The finished trials without those that were being played again, and so are not finished."""
-    return {
-        key: digest for key, digest in done.items() if key not in left or left[key].digest != digest
-    }
-
-
 def _cost(*ledgers: Ledger | None) -> float:
     """What the models asked in these ledgers cost in USD, as far as prices are known."""
     replies = (e for ledger in ledgers if ledger for e in ledger.of(ModelReplied, voice=None))
     return sum(reply.cost or 0.0 for reply in replies)
-
-
-def _length(left: LeftOver) -> tuple[int, int]:
-    return len(left.ledger), len(left.judging)

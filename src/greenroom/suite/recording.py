@@ -26,6 +26,10 @@ class Recorder(Protocol):
     failure: str
     """Why nothing more can be written down; empty while all is well."""
 
+    def listen(self, on_failure: Callable[[], None]) -> None:
+        """Call `on_failure`, in any thread, once something cannot be written down."""
+        ...
+
     def is_done(self, play: Play) -> bool:
         """Whether an earlier process finished this trial of this very case."""
         ...
@@ -66,6 +70,9 @@ class Unrecorded:
     run_id = ""
     failure = ""
     spent = (0.0, 0.0)
+
+    def listen(self, on_failure: Callable[[], None]) -> None:
+        """Nothing is written down, so nothing can fail."""
 
     def is_done(self, play: Play) -> bool:  # noqa: ARG002 - as the protocol has it
         """Nobody knows of an earlier process."""

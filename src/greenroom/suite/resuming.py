@@ -1,11 +1,14 @@
 """Where a trial that was cut off can go on."""
 
-from typing import Protocol
+from collections import Counter
+from collections.abc import Collection
+from typing import Any, Protocol
 
 from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
+from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.ledger.events import (
     InvocationStarted,
     ModelCalled,
@@ -15,8 +18,11 @@ from greenroom.ledger.events import (
     ToolCalled,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import ended, started
+from greenroom.ledger.trail import Trail
+from greenroom.simulation.gate import CALLED_DIRECTLY
 from greenroom.suite.plays import Take
 
 _ABSENT = object()
@@ -29,8 +35,11 @@ class Begun(Protocol):
     judging: Ledger
 
 
-def taken_up(take: Take, left: Begun, agent: Backend | None) -> str:
-    """Let `take` begin where an earlier process was cut off; why, if work has to be done again."""
+def taken_up(take: Take, left: Begun, agent: Backend | None, unbegun: Collection[str] = ()) -> str:
+    """Let `take` begin where an earlier process was cut off; why, if work has to be done again.
+
+    `unbegun` are calls of real tools that were written down, but were not allowed to act any more.
+    """
     case = take.play.case
     backend = agent if case.agent is None else backend_for(case.agent)
     first = started(left.ledger)
@@ -40,14 +49,15 @@ def taken_up(take: Take, left: Begun, agent: Backend | None) -> str:
         take.ledger, take.judged = left.ledger, left.judging
         return ""
     if first.digest != backend.digest and not case.target:
-        take.doubt = _doubt(case, left.ledger, 0)
+        take.doubt = _doubt(case, left.ledger, 0, unbegun)
         return "played from its beginning, because the agent has changed since it was cut off"
     if backend.resumes == "no":
-        take.doubt = _doubt(case, left.ledger, 0)
+        take.doubt = _doubt(case, left.ledger, 0, unbegun)
         return f"played from its beginning: agents played by {backend.name!r} cannot go on"
-    take.ledger = left.ledger if backend.resumes != "checkpoint" else _at_pause(left.ledger)
-    take.doubt = _doubt(case, left.ledger, len(take.ledger))
-    lost = len(left.ledger) - len(take.ledger)
+    known = _before(left.ledger, unbegun)
+    take.ledger = known if backend.resumes != "checkpoint" else _at_pause(known)
+    take.doubt = _doubt(case, left.ledger, len(take.ledger), unbegun)
+    lost = len(known) - len(take.ledger)
     return f"taken up at its last pause; {lost} events after it are played again" if lost else ""
 
 
@@ -71,20 +81,54 @@ def went_back(take: Take, ledger: Ledger) -> bool:
     return True
 
 
-def _doubt(case: Case, ledger: Ledger, kept: int) -> str:
+def _before(ledger: Ledger, calls: Collection[str]) -> Ledger:
+    """The ledger up to the first of these calls."""
+    first = min((event.seq for event in _open_calls(ledger, calls)), default=None)
+    return ledger if first is None else Ledger(ledger.events[:first])
+
+
+def _open_calls(ledger: Ledger, ids: Collection[str]) -> list[ToolCalled]:
+    """The calls of these ids that have not ended, as far as an id means one of them only."""
+    found = [e for trail, e in _calls(ledger) if e.call_id in ids and trail.end_of(e) is None]
+    counts = Counter(event.call_id for event in found)
+    return [event for event in found if counts[event.call_id] == 1]
+
+
+def _calls(ledger: Ledger) -> list[tuple[Trail, ToolCalled]]:
+    """Every call of either side."""
+    voices: tuple[Voice, ...] = ("agent", "user")
+    return [(trail, event) for trail in map(ledger.trail, voices) for event in trail.issued]
+
+
+def _doubt(case: Case, ledger: Ledger, kept: int, unbegun: Collection[str] = ()) -> str:
     """Which real tool acted, or may have, in what would be played a second time."""
-    trail = ledger.trail()
-    for event in trail.issued:
-        if event.seq < kept:
+    for note in ledger.of(Noted, voice=None):
+        if note.name == CALLED_DIRECTLY and is_object(note.data):
+            return (
+                f"code of the case called the tool {note.data.get('tool')!r} itself before the cut, "
+                f"past the gate, so nobody knows whether it would do so again. Look at the real "
+                f"system, then start a new run."
+            )
+    harmless = {event.seq for event in _open_calls(ledger, unbegun)}
+    for trail, event in _calls(ledger):
+        if event.seq < kept or event.seq in harmless:
             continue
         end = trail.end_of(event)
-        if end.source == "live" if end is not None else not _is_mocked(case, event.tool):
+        is_user = event.voice == "user"  # whose tools are never mocked
+        if end.source == "live" if end is not None else is_user or not _is_mocked(case, event.tool):
             return (
                 f"tool {event.tool!r} was called for real before the cut with {event.args!r}, in a "
                 f"part of the run that would have to be played again, so it would act twice. Look "
                 f"at the real system, then start a new run."
             )
     return ""
+
+
+def may_act(case: Case, allowed: Collection[Any]) -> bool:
+    """Whether any tool of a case may run for real, its user's included."""
+    is_said = case.user is None or isinstance(case.user, Lines | SimulatedUser)
+    is_mocked = all(_is_mocked(case, tool) for tool in case.mocks)
+    return bool(allowed or case.allow_tools) or not (is_said and is_mocked)
 
 
 def _is_mocked(case: Case, tool: str) -> bool:

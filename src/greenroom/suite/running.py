@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
+from greenroom.errors import StoreFailed
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import UNSEEN, CaseResult, skipped
 from greenroom.simulation.fence import strays
@@ -96,7 +97,14 @@ class Running:
         is_whole = not (self.undone or self.recorder.failure)
         self.notes += await self._put_away(begun, is_whole=is_whole)
         report = replace(self._report(results, at, begun), confirmed=tuple(confirmed))
-        return self.settings.hooks.run_completed(report)
+        report = self.settings.hooks.run_completed(report)
+        if self.recorder.failure:
+            raise StoreFailed(
+                f"the run has stopped, because not everything could be written down: "
+                f"{self.recorder.failure} Mend that, then go on with run {report.id!r}.",
+                report,
+            )
+        return report
 
     def _report(self, results: Sequence[CaseResult], at: float, begun: float) -> Report:
         return Report(
@@ -123,6 +131,7 @@ class Running:
         self.undone = 0 if self.adaptive else len(due)
         # Thousands of earlier results take their time; who does not depend on them need not wait.
         is_first = bool(self.adaptive or self.settings.budget or self.suspects)
+        self.recorder.listen(self._cut)
         self.cancel.listen(self._cut)
         try:
             with Collecting(), vigil(self.cancel):
@@ -225,6 +234,8 @@ class Running:
                 self._leave_out(play, f"not run: {why}")
                 continue
             take = self._begun(play)
+            if take is None:
+                continue
             try:
                 result = await self._result(take)
             except BaseException as error:
@@ -247,7 +258,8 @@ class Running:
     @property
     def _why_cut(self) -> str:
         """Why trials under way were cut, if they were."""
-        return self.cancel.reason or (self.stopped if self._stopped_others else "")
+        by_itself = self.stopped if self._stopped_others else ""
+        return self.cancel.reason or self.recorder.failure or by_itself
 
     def _stopped(self) -> str:
         return self.stopped or self.cancel.reason or self.recorder.failure
@@ -258,8 +270,13 @@ class Running:
             budget.release(self.settings.purse(play))
         return why
 
-    def _begun(self, play: Play) -> Take:
+    def _begun(self, play: Play) -> Take | None:
         take = self.recorder.take(play, self.agent)
+        if self.recorder.failure:
+            if self.settings.budget is not None:
+                self.settings.budget.release(self.settings.purse(play))
+            self._leave_out(play, f"not run: {self.recorder.failure}")
+            return None
         if "on_case_start" in self.settings.hooks.ears:
             self.settings.hooks.case_started(play.case)
         if self.settings.budget is not None:

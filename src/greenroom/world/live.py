@@ -75,7 +75,7 @@ class LiveWorld:
     def _refuse_doubt(self, request: ToolRequest) -> None:
         """A live tool that was cut half-way may have acted; acting twice is worse than stopping."""
         trail = self.ledger.trail(self.voice)
-        before = trail.called.get(request.id) if self.voice == "agent" else None
+        before = trail.called.get(request.id)
         if before is None or trail.end_of(before) is not None:
             return
         if before.seq < max(self.ledger.taken_up_at, trail.resumed_at):

@@ -1,7 +1,7 @@
 """How model and tool calls are written down: the one place for live, mocked and replayed ones."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
@@ -192,15 +192,24 @@ def answer_constant(world: World, request: ToolRequest, value: Json, source: Sou
 
 
 async def answer_tool(
-    world: World, request: ToolRequest, body: ToolBody, source: Source
+    world: World,
+    request: ToolRequest,
+    body: ToolBody,
+    source: Source,
+    settle: Callable[[ToolRequest], Awaitable[None]] | None = None,
 ) -> Returned:
-    """Run `body` and write down the call and its end, with the state it changed."""
+    """Run `body` and write down the call and its end, with the state it changed.
+
+    `settle` is waited for in between: what it raises keeps the body from being run.
+    """
     begin_call(world, request)
     trail = world.ledger.trails[world.voice]
     called = trail.called[request.id]
     context = Context(
         world, request.path, call_id=request.id, tool=request.tool, begun=_begun(trail, called)
     )
+    if settle is not None:
+        await settle(request)
     begun = perf_counter()
     try:
         with placed(f"{request.path}/call:{request.id}"):

@@ -8,7 +8,7 @@ from typing import Any
 from greenroom.apps.cli import filing
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out
 from greenroom.apps.cli.orders import Chosen, Order
-from greenroom.errors import BadInput
+from greenroom.errors import BadInput, StoreFailed
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import Report, failed_cases
@@ -42,7 +42,7 @@ def left_behind(
 def _unwritten(step: Callable[[], object]) -> str:
     try:
         step()
-    except BadInput as error:
+    except (BadInput, StoreFailed) as error:
         return str(error)
     return ""
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from greenroom.apps.cli import filing
 from greenroom.apps.cli.concluding import decide, left_behind, show_together
-from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, put_out, telling
+from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Interrupted, Stopped, put_out, telling
 from greenroom.apps.cli.orders import Chosen, Order, chosen
 from greenroom.apps.cli.playing import mocks_for, play
 from greenroom.apps.cli.progress import Watching
-from greenroom.errors import BadInput, NotFound, RunBroke, StoreFailed
+from greenroom.errors import BadInput, NotFound, StoreFailed
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
@@ -76,6 +76,7 @@ class _Rehearsal:
         self._terminal = Terminal()
         self._settings = order.settings()
         self._stop: Interrupted | None = None
+        self._broken: StoreFailed | None = None
         self._kept: dict[str, Run] = {}
         self._budgets: dict[str, Budget] = {}
         self._since = time()
@@ -83,9 +84,9 @@ class _Rehearsal:
     # Playing
 
     def play(self) -> None:
-        """Play the agents one after another, until somebody interrupts."""
+        """Play the agents one after another, until somebody interrupts or the store fails."""
         for number, agent in enumerate(self._order.agents, start=1):
-            if self._stop is None:
+            if self._stop is None and self._broken is None:
                 self._play(agent, number)
 
     def _play(self, agent: str, number: int) -> None:
@@ -93,8 +94,15 @@ class _Rehearsal:
         if len(order.agents) > 1 and not order.as_json:
             self._terminal.say(styled(f"agent {number}: ", "dim"), styled(agent, "bold"))
         report = self._played(agent)
-        if report is not None:
+        if report is None:
+            return
+        try:
             self._take(agent, report)
+        except (NotFound, StoreFailed) as error:
+            if self._broken is None:
+                raise
+            # What was said stands in the store that failed.
+            order.aside(f"the report cannot be shown: {error}")
 
     def _played(self, agent: str) -> Report | None:
         order = self._order
@@ -129,9 +137,10 @@ class _Rehearsal:
             self._stop = stop
             return stop.report
         except StoreFailed as error:
-            # Before anything was played it is the place that was badly chosen.
-            is_played = bool(watching.done or self.reports)
-            raise (RunBroke if is_played else BadInput)(str(error)) from error
+            if error.report is None:  # nothing was played: the place was badly chosen
+                raise
+            self._broken = error
+            return error.report
         if order.resume is not None and not watching.done:
             order.aside("nothing was left to play")
         return report
@@ -204,7 +213,8 @@ class _Rehearsal:
     def conclude(self) -> list[str]:
         """Write and show what belongs to the whole; which files could not be written is returned.
 
-        Raises if somebody interrupted: what was finished is no verdict on the whole.
+        Raises if somebody interrupted, or the store failed: what was finished is no verdict on the
+        whole.
         """
         order, unwritten = self._order, list[str]()
         if self.reports:
@@ -213,6 +223,8 @@ class _Rehearsal:
         if self._stop is not None:
             told = "\n".join([*unwritten, self._ending(self._stop)])
             raise Stopped(told, self._stop.exit_code)
+        if self._broken is not None:
+            raise Stopped("\n".join([*unwritten, *self._mending(self._broken)]), BAD_INPUT)
         for hint in self._hints():
             order.aside(hint)
         return unwritten
@@ -232,6 +244,11 @@ class _Rehearsal:
         kind = "cases" if self._total == len(self._cases) else "trials"
         told = f"{stop} after {done} of {self._total * len(self._order.agents)} {kind}"
         return "\n".join([told, *self._hints()])
+
+    def _mending(self, broken: StoreFailed) -> list[str]:
+        """What has to be mended, and how to go on then, whatever the store can still be asked."""
+        agent, report = list(self.reports.items())[-1]
+        return [str(broken), f"to go on: {self._order.resumed_by(agent, report.id)}"]
 
     def _hints(self) -> list[str]:
         """How to go on with what is not finished."""

@@ -12,7 +12,7 @@ from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.signals import Signals
 from greenroom.backends.registry import explained
 from greenroom.cases import EvalSet
-from greenroom.errors import RunBroke
+from greenroom.errors import RunBroke, StoreFailed
 from greenroom.results import Report
 from greenroom.suite import evaluate, load_agent
 from greenroom.suite.cancelling import Cancel
@@ -57,6 +57,10 @@ def play(
         except asyncio.CancelledError:
             if not signals.code:
                 raise RunBroke("the run was cancelled by code of its own.") from None
+        except StoreFailed as error:
+            if not signals.code:
+                raise
+            report = error.report
     if report is None or signals.code:
         raise Interrupted(signals.code, report)
     return report

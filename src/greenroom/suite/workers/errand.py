@@ -61,6 +61,8 @@ class Errand:
     notes: list[str] = field(default_factory=list[str])
     deaths: int = 0
     over: "asyncio.Future[Ending]" = field(init=False)
+    waiting: set[str] = field(default_factory=set[str])
+    """The calls of real tools that its worker was not yet allowed to begin."""
     missed: int = 0
     """How often in a row it was found overdue."""
     _sent: float = 0.0
@@ -86,6 +88,7 @@ class Errand:
         """What the next worker is told."""
         self.over = asyncio.get_running_loop().create_future()
         self._sent, self._since, self.missed = monotonic(), None, 0
+        self.waiting.clear()
         play = self.take.play
         return {
             "position": play.position,
@@ -93,6 +96,7 @@ class Errand:
             "trial": play.trial,
             "ledger": self.ledger.dumps(),
             "judging": self.judging.dumps(),
+            "is_recorded": self.take.before_live is not None,
         }
 
     def begin(self) -> None:

@@ -136,7 +136,7 @@ class Pool:
             errand.end(RunEnded(reason="max_seconds"))
             return None
         take = Take(errand.take.play)
-        note = taken_up(take, errand, self._agent)
+        note = taken_up(take, errand, self._agent, unbegun=errand.waiting)
         if note:
             errand.notes.append(note)
         if take.doubt:

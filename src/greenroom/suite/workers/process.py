@@ -20,6 +20,7 @@ from greenroom.suite.workers.wire import (
     JUDGE,
     LONGEST,
     READY,
+    WAITS,
     packed,
     unpacked,
 )
@@ -112,9 +113,30 @@ class Worker:
             errand.begin()
         elif mark == DONE:
             errand.settle(Done(json.loads(text)))
+        elif mark == WAITS:
+            self._make_safe(errand, json.loads(text))
         else:
             assert mark in (AGENT, JUDGE)
             errand.hear(text, judging=mark == JUDGE)
+
+    def _make_safe(self, errand: Errand, told: dict[str, Any]) -> None:
+        """Let a real tool act once its call is on disk; if it cannot be, the run stops."""
+        call_id: str = told["call"]
+
+        def say() -> None:
+            # Whoever is gone has not acted, and its trial goes on elsewhere.
+            if not self.is_gone and not self._outbox.is_closing():
+                errand.waiting.discard(call_id)
+                self._outbox.write(packed({"safe": told["number"]}))
+
+        def tell(error: GreenroomError | None) -> None:
+            if error is None:
+                with suppress(RuntimeError):  # a closed loop has nobody left who waits
+                    self._loop.call_soon_threadsafe(say)
+
+        errand.waiting.add(call_id)
+        assert errand.take.before_live is not None
+        errand.take.before_live(call_id, tell)
 
     def _begin(self, is_ready: bool, told: dict[str, Any]) -> None:
         if self._ready.done():

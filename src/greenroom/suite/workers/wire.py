@@ -5,12 +5,15 @@ F {...}          failed: why nothing can be played
 B7               begun: trial 7 is being worked on
 A7 {...}         an event of trial 7's run, as ledgers are written
 J7 {...}         an event of its measuring
+W7 {...}         waits: a real tool of trial 7 is about to act; the parent answers when that is safe
 D7 {...}         done: its verdict, and what a reader should know
 """
 
 import json
 import os
+from collections.abc import Callable
 from contextvars import Context
+from itertools import count
 from threading import Lock
 from typing import Any, Final
 
@@ -19,8 +22,9 @@ FAILED: Final = "F"
 BEGUN: Final = "B"
 AGENT: Final = "A"
 JUDGE: Final = "J"
+WAITS: Final = "W"
 DONE: Final = "D"
-_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, DONE)
+_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, DONE)
 
 LONGEST: Final = 64 * 1024 * 1024
 """Bytes in one line; a worker that says more at once is broken."""
@@ -45,6 +49,8 @@ class Outbox:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._writing = Lock()
+        self._waiting: dict[int, Callable[[None], None]] = {}
+        self._numbers = count()
 
     def send(self, mark: str, position: int | None, text: bytes) -> None:
         """Send a line, whole."""
@@ -55,6 +61,19 @@ class Outbox:
     def tell(self, mark: str, position: int | None, message: Any) -> None:
         """Send a message as JSON."""
         self.send(mark, position, json.dumps(message).encode())
+
+    def ask(self, position: int, call_id: str, tell: Callable[[None], None]) -> None:
+        """Have the parent write down for good that a real tool is called, and tell when it has.
+
+        It has heard all that was sent before. A parent that cannot do it ends its workers.
+        """
+        number = next(self._numbers)
+        self._waiting[number] = tell
+        self.tell(WAITS, position, {"number": number, "call": call_id})
+
+    def answer(self, number: int) -> None:
+        """The parent says that what was asked under this number is safe."""
+        self._waiting.pop(number)(None)
 
     def _write(self, line: bytes) -> None:
         with self._writing:

@@ -5,7 +5,8 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from threading import Thread
+from functools import partial
+from threading import Lock, Thread
 from typing import Any
 
 from greenroom.backends.backend import Backend
@@ -53,7 +54,7 @@ def main(inbox: int, outbox: int) -> None:
 
 async def _serve(inbox: int, outbox: Outbox) -> None:
     asyncio.get_running_loop().set_default_executor(enclosed_executor())
-    orders = _listening(inbox)
+    orders = _listening(inbox, outbox)
     bench = await _begun(await orders.get(), outbox)
     under_way: set[asyncio.Task[None]] = set()
     with Collecting(), vigil():
@@ -63,7 +64,7 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
             task.add_done_callback(under_way.discard)
 
 
-def _listening(inbox: int) -> "asyncio.Queue[Any]":
+def _listening(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
     """The parent's lines as they come, heard by a thread: the loop may be blocked."""
     loop = asyncio.get_running_loop()
     orders: asyncio.Queue[Any] = asyncio.Queue()
@@ -71,7 +72,11 @@ def _listening(inbox: int) -> "asyncio.Queue[Any]":
     def listen() -> None:
         with os.fdopen(inbox, "rb") as lines:
             for line in lines:
-                loop.call_soon_threadsafe(orders.put_nowait, json.loads(line))
+                match json.loads(line):
+                    case {"safe": int(number)}:
+                        outbox.answer(number)
+                    case order:
+                        loop.call_soon_threadsafe(orders.put_nowait, order)
         os._exit(1)  # the parent is gone
 
     Thread(target=listen, name="greenroom-orders", daemon=True).start()
@@ -115,6 +120,8 @@ class Bench:
         ledger, judging = _ledger(order["ledger"]), _ledger(order["judging"])
         told = _telling(ledger, outbox, AGENT, position), _telling(judging, outbox, JUDGE, position)
         take = Take(play, ledger, judging, *told, on_restart=_left_to_the_parent)
+        if order.get("is_recorded"):
+            take.before_live = partial(outbox.ask, position)
         try:
             return await play_case(self.backend, take, self.settings)
         finally:
@@ -147,13 +154,14 @@ def _telling(
     ledger: Ledger, outbox: Outbox, mark: str, position: int
 ) -> Callable[[Event | None], None]:
     """Sends what is new in a ledger; also what an earlier call was cut off from sending."""
-    sent = len(ledger)
+    sent, sending = len(ledger), Lock()
 
     def tell(_: Event | None) -> None:
         nonlocal sent
-        while sent < len(ledger):
-            outbox.send(mark, position, encoded(ledger[sent]).rstrip(b"\n"))
-            sent += 1
+        with sending:  # tools may be called in threads
+            while sent < len(ledger):
+                outbox.send(mark, position, encoded(ledger[sent]).rstrip(b"\n"))
+                sent += 1
 
     return tell
 

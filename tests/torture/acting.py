@@ -1,0 +1,197 @@
+"""A run whose tools act for real, played by the command line for others to kill.
+
+Each body appends one line to `acts`, and is on disk with it before it comes back. So the file knows
+how often each call was really made, whatever the run that made it knows of it.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from apps.terminals import started
+from greenroom.ledger import Noted, ToolCalled
+from greenroom.simulation.gate import CALLED_DIRECTLY
+from greenroom.store import Store
+
+COUNT = 24
+"""Cases in a run."""
+
+WRITTEN = '''
+import os
+import re
+import time
+from pathlib import Path
+
+from greenroom import Agent, Case, EvalSet, Scripted, UserAgents, call, step, tool
+from greenroom.metrics import contains
+
+HERE = Path(__file__).parent
+COUNT = {count}
+
+
+def act(line: str) -> str:
+    file = os.open(HERE / "acts", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(file, line.encode() + b"\\n")
+    os.fsync(file)
+    os.close(file)
+    time.sleep(0.002)
+    return "done"
+
+
+@tool
+def pay(case: str, n: int) -> str:
+    """Pay for real."""
+    return act(f"pay {{case}} {{n}}")
+
+
+@tool
+async def ship(case: str, n: int) -> str:
+    """Ship for real."""
+    return act(f"ship {{case}} {{n}}")
+
+
+@tool
+def look(case: str) -> str:
+    """Look up something, as the user does it."""
+    return act(f"look {{case}} 0")
+
+
+@tool(yields=True)
+def ask(question: str) -> str:
+    """Ask the user."""
+
+
+def case_of(request):
+    said = next(m.text for m in request.messages if m.role == "user")
+    return re.search(r"case-\\d+", said)[0]
+
+
+AGENT = Scripted(
+    lambda r: [call("pay", case=case_of(r), n=0), call("ship", case=case_of(r), n=0)],
+    lambda r: call("ask", question=case_of(r)),
+    lambda r: call("pay", case=case_of(r), n=1),
+    lambda r: [call("ship", case=case_of(r), n=1), call("pay", case=case_of(r), n=2)],
+    "All is paid.",
+    latency=0.004,
+)
+USER = Scripted(lambda r: call("look", case=case_of(r)), "Yes.", latency=0.003)
+agent = Agent("clerk", model=AGENT, tools=[pay, ship, ask])
+helper = Agent("helper", model=USER, tools=[look])
+cases = EvalSet(
+    "acts",
+    [
+        Case(
+            f"case-{{i}}",
+            f"case-{{i}}",
+            allow_tools=["pay", "ship"],
+            user=UserAgents(tools={{"ask": helper}}),
+            metrics=[contains("paid")],
+        )
+        for i in range(COUNT)
+    ],
+)
+{more}
+'''
+
+
+class Acts:
+    """One run in a folder, killed and continued."""
+
+    def __init__(self, place: Path, *words: str, more: str = "", count: int = COUNT) -> None:
+        self.place = place
+        self.words = ["eval", "run", "acts.py", "--store", "runs", *words]
+        (place / "acts.py").write_text(WRITTEN.format(count=count, more=more), encoding="utf-8")
+
+    @property
+    def lines(self) -> list[str]:
+        """Every act there was."""
+        try:
+            return (self.place / "acts").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+
+    def kill_after(self, acts: int, pause: float, sent: signal.Signals, *words: str) -> int:
+        """How a process ended that was sent a signal a moment after so many more acts."""
+        until = len(self.lines) + acts
+        with started(*self.words, *words, cwd=self.place) as process:
+            while process.poll() is None and len(self.lines) < until:
+                time.sleep(0.002)
+            time.sleep(pause)
+            process.send_signal(sent)
+            told = process.communicate()[0].decode()
+        assert "Traceback" not in told, told
+        return process.returncode
+
+    def finish(self) -> None:
+        """Let the run come to its end, if it has not."""
+        if self.status != "finished":
+            with started(*self.words, "--resume", cwd=self.place) as process:
+                told = process.communicate()[0].decode()
+            assert process.returncode in (0, 2), told
+
+    def killed(self, choose: random.Random, sent: signal.Signals, kills: int) -> int:
+        """Kill process after process; how many were really cut."""
+        cut = 0
+        for _ in range(kills):
+            if self.status == "finished":
+                break
+            words = ["--resume"] if self.status else []
+            code = self.kill_after(choose.randint(1, 9), choose.uniform(0, 0.02), sent, *words)
+            cut += code in (-sent, 128 + sent)
+        return cut
+
+    @property
+    def status(self) -> str:
+        """How far the run is; empty before it is in the store."""
+        return next((run.status for run in Store(self.place / "runs").runs()), "")
+
+    def recorded(self, store: Store) -> Counter[str]:
+        """Every act that some ledger knows of."""
+        [run] = store.runs()
+        found: Counter[str] = Counter()
+        for key in store.keys(run.id):
+            ledger = store.ledger(run.id, key)
+            calls = [c for c in ledger.of(ToolCalled, voice=None) if c.tool != "ask"]
+            found += Counter(f"{c.tool} {c.args['case']} {c.args.get('n', 0)}" for c in calls)
+            notes: list[Any] = [
+                n.data for n in ledger.of(Noted, voice=None) if n.name == CALLED_DIRECTLY
+            ]
+            found += Counter(f"{data['tool']} {key.case_id} 9" for data in notes)
+        return found
+
+    def check(self, trials: int = 1, place: str = "runs") -> None:
+        """No act was done twice, every act is known, and every trial has come to a verdict."""
+        store = Store(self.place / place)
+        [run] = store.runs()
+        assert (run.status, run.done) == ("finished", run.plan.cases * trials)
+        twice = Counter(self.lines) - self.recorded(store)
+        assert not twice, f"done more often than recorded: {twice}"
+        most = max(Counter(self.lines).values())
+        assert most <= trials
+        for result in store.report(run.id):
+            assert result.status == "passed" or (
+                result.error is not None and result.error.type == "InDoubt"
+            ), result
+
+
+def workers_of(process: "subprocess.Popen[bytes]") -> list[int]:
+    """The processes that a process has started."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == process.pid:
+            found.append(int(path.parent.name))
+    return found
+
+
+def kill_workers(process: "subprocess.Popen[bytes]") -> None:
+    for pid in workers_of(process):
+        os.kill(pid, signal.SIGKILL)
