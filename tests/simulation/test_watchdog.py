@@ -14,7 +14,8 @@ from importlib import import_module
 
 import pytest
 
-from greenroom.simulation.watchdog import Deadline, finish, sweep, vigil, watched
+from greenroom.simulation.leftovers import sweep
+from greenroom.simulation.watchdog import Deadline, finish, vigil, watched
 from greenroom.world.threads import Expired, in_thread
 
 # Deadlines are short. What hangs does so for 30 seconds: whatever ends well before them was cut,

@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -27,6 +28,39 @@ from greenroom.results.breakage import breakage, unscored
 from greenroom.world.live import LiveWorld
 from greenroom.world.world import World
 
+Limit = Callable[[str, Callable[[], Any], float], Awaitable[Any]]
+"""How a metric, known by name, is called and awaited for so many seconds at most.
+
+What it comes to is the metric's return value, or the outcome of a metric that took longer.
+"""
+
+
+async def await_in_time(_: str, measure: Callable[[], Any], seconds: float) -> Any:
+    """The limit that this room can hold by itself: only awaiting is cut."""
+    found = measure()
+    if not is_awaited(found):
+        return found
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await found
+    except TimeoutError:
+        if limit.expired():
+            return overdue(seconds)
+        raise
+
+
+def is_awaited(found: Any) -> bool:
+    """Whether what a metric returned is still to be awaited."""
+    if type(found) is Score or isinstance(found, OUTCOMES):
+        return False
+    return inspect.isawaitable(found)
+
+
+def overdue(seconds: float) -> Unmeasured:
+    """The outcome of a metric that took longer than it may."""
+    return Unmeasured(f"the metric did not finish within {seconds:g} s")
+
 
 async def score(
     ledger: Ledger | str | Path,
@@ -36,6 +70,7 @@ async def score(
     world: World | None = None,
     expectations: bool = True,
     seconds_per_metric: float = 60.0,
+    limit: Limit = await_in_time,
 ) -> dict[str, Outcome]:
     """Measure a run, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
 
@@ -44,8 +79,8 @@ async def score(
     A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
     Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
     A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
-    raised. Judges ask their models through `world`, which writes into a ledger of its own. Only
-    awaiting can be cut after `seconds_per_metric`: a metric that blocks is the run's to stop.
+    raised. Judges ask their models through `world`, which writes into a ledger of its own. `limit`
+    is how a metric is cut after `seconds_per_metric`.
     """
     run = _opened(ledger)
     played = recorded_case(run) if case is None else case
@@ -53,7 +88,7 @@ async def score(
     measures = metrics_for(played, metrics, expectations)
     if (broke := breakage(run)) is not None:
         return unscored(measures, broke.unmeasured)
-    if _only_expected(measures):
+    if _only_expected(measures) and only_compares(played, ()):
         return _met(measures, played, run)
     critical = [name for name, metric in measures.items() if is_critical(metric)]
     unseen = unseen_calls(run)
@@ -64,7 +99,10 @@ async def score(
             found[name] = NotApplicable(f"not measured: {missed!r}, which is critical, fell short")
             continue
         metric = measures[name]
-        found[name] = await _measured(metric, played, run, asked, seconds_per_metric, unseen)
+        measure: Callable[[], Any] = partial(metric.measure, played, run, asked)
+        if unseen is not None and _counts_calls(metric):
+            measure = partial(_asked_of, metric, measure, unseen)
+        found[name] = await _measured(metric, measure, limit, seconds_per_metric)
         if name in critical and falls_short(found[name]):
             missed = name
     return {name: found[name] for name in measures} if critical else found
@@ -198,25 +236,17 @@ def _by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
 
 
 async def _measured(
-    metric: Metric,
-    case: Case,
-    ledger: Ledger,
-    world: World,
-    seconds: float,
-    unseen: Unmeasured | None,
+    metric: Metric, measure: Callable[[], Any], limit: Limit, seconds: float
 ) -> Outcome:
     try:
-        if unseen is not None and _counts_calls(metric):
-            return _asked_of(metric, case, ledger, world) or unseen
-        found: Any = metric.measure(case, ledger, world)
-        if (
-            type(found) is not Score
-            and not isinstance(found, OUTCOMES)
-            and inspect.isawaitable(found)
-        ):
-            found = await _in_time(found, seconds)
-        # Our own metrics build their scores of JSON; a visitor's are looked at first.
-        return found if _is_exact(metric) else as_outcome(found, metric.name)
+        if isinstance(metric, BuiltIn) and _compares(metric):
+            # It neither waits nor hangs, and builds its score of JSON.
+            found = measure()
+            return await found if is_awaited(found) else found
+        found = await limit(metric.name, measure, seconds)
+        # An expectation may be a function that hangs, but its scores are ours; a visitor's are
+        # looked at first.
+        return found if isinstance(metric, Expectation) else as_outcome(found, metric.name)
     except BaseException as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
         return _broken(error)
 
@@ -236,30 +266,16 @@ def _broken(error: BaseException) -> Unmeasured:
     raise error
 
 
-def _is_exact(metric: Metric) -> bool:
-    """Whether a metric is one of ours that gives nothing but scores a report can hold."""
-    return isinstance(metric, Expectation) or (isinstance(metric, BuiltIn) and _compares(metric))
-
-
-def _asked_of(metric: Metric, case: Case, ledger: Ledger, world: World) -> NotApplicable | None:
-    """That a metric of ours is asked for nothing by the case, whether calls were seen or not."""
+def _asked_of(
+    metric: Metric, measure: Callable[[], Any], unseen: Unmeasured
+) -> NotApplicable | Unmeasured:
+    """What is said of a metric that counts calls nobody saw, unless the case asks nothing of it."""
     if not isinstance(metric, BuiltIn) or inspect.iscoroutinefunction(metric.measure):
-        return None  # to ask others would be to measure
-    found = metric.measure(case, ledger, world)
-    return found if isinstance(found, NotApplicable) else None
+        return unseen  # to ask others would be to measure
+    found = measure()
+    return found if isinstance(found, NotApplicable) else unseen
 
 
 def _counts_calls(metric: Metric) -> bool:
     """Whether a metric looks at the tool calls, whose absence may mean that nobody saw them."""
     return "tools" in getattr(metric, "covers", ()) or getattr(metric, "counts_calls", False)
-
-
-async def _in_time(found: Any, seconds: float) -> Any:
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            return await found
-    except TimeoutError:
-        if limit.expired():
-            return Unmeasured(f"the metric did not finish within {seconds:g} s")
-        raise

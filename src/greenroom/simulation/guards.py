@@ -1,17 +1,20 @@
 """Who breaks into a blocked event loop: the alarm on the main thread, a patrol on all others."""
 
 import asyncio
+import atexit
 import signal
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextvars import Context, ContextVar
 from importlib import import_module
 from math import inf
+from pathlib import Path
 from threading import Condition, Thread, get_ident, main_thread
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from greenroom.world.threads import Expired
+from greenroom.world.threads import Expired, plant
 
 YEAR: Final = 365 * 86400.0
 
@@ -21,6 +24,8 @@ _PAUSE: Final = 0.05
 # The public functions spend microseconds on turning numbers into enums.
 _signals: Final[Any] = import_module("_signal")
 _LOOP: Final = asyncio.__path__[0]
+# Whoever begins or ends a deadline must come to the end of it.
+_BOOKS: Final = (_LOOP, __file__, str(Path(__file__).with_name("watchdog.py")))
 _SIGALRM: Final = int(signal.SIGALRM)
 _ITIMER_REAL: Final = int(signal.ITIMER_REAL)
 
@@ -29,6 +34,9 @@ class Watched(Protocol):
     """A deadline, as a guard sees it."""
 
     seconds: float
+    task: asyncio.Task[Any] | None
+    expired: bool
+    was_cut: bool
 
     @property
     def outer(self) -> "Watched | None":
@@ -45,6 +53,10 @@ class Watched(Protocol):
 
     def expire(self) -> None:
         """Note that time ran out."""
+        ...
+
+    def end(self) -> None:
+        """Stop the clock."""
         ...
 
     def break_in(self) -> None:
@@ -74,6 +86,7 @@ class Alarm:
         self._rings_at = inf
         # Kept, so that there is one object to be found again; each `self._ring` is another.
         self._handler = self._ring
+        self._is_stopped_at_exit = False
 
     def is_free(self) -> bool:
         """Whether this is the main thread, and SIGALRM is ours or nobody's."""
@@ -96,6 +109,10 @@ class Alarm:
     def watch(self, watch: Watch) -> None:
         self._watches.add(watch)
         _signals.signal(signal.SIGALRM, self._handler)
+        if not self._is_stopped_at_exit:
+            # Python forgets the handler when it ends, and then the alarm would kill the process.
+            self._is_stopped_at_exit = True
+            atexit.register(self._stop)
 
     def expect(self, at: float) -> None:
         """Be ready to ring at that time, if not before."""
@@ -114,6 +131,10 @@ class Alarm:
             if self.is_set():
                 _signals.signal(signal.SIGALRM, _signals.SIG_DFL)
 
+    def _stop(self) -> None:
+        if _is_our_timer():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
     def _set(self, now: float) -> None:
         first = _first_act(self._watches)
         self._rings_at = max(first, now + _PAUSE)
@@ -121,8 +142,8 @@ class Alarm:
             # And again until it is heard: a signal that comes just before a call blocks does not
             # break it, and no Python code runs then that could set the timer anew.
             signal.setitimer(signal.ITIMER_REAL, self._rings_at - now, _PAUSE)
-        elif _is_our_timer():
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        else:
+            self._stop()
 
     def _ring(self, _: int, frame: FrameType | None) -> None:
         now = time.monotonic()
@@ -131,9 +152,8 @@ class Alarm:
         deadline = RUNNING.get()
         while deadline is not None and not deadline.is_missed(now):
             deadline = deadline.outer
-        # Python swallows what is raised in a finalizer, and a loop that is broken while it keeps its
-        # books forgets whom to call; the next ring finds better ground.
-        if deadline is not None and not _is_finalizing(frame) and not _is_of_the_loop(frame):
+        # On bad ground the next ring may find better.
+        if deadline is not None and can_break(frame):
             deadline.expire()
             raise Expired(f"{deadline.seconds} seconds are over")
 
@@ -196,8 +216,30 @@ def _first_act(watches: Iterable[Watch]) -> float:
     return min((it.acts_at() for watch in tuple(watches) for it in watch.deadlines()), default=inf)
 
 
-def _is_of_the_loop(frame: FrameType | None) -> bool:
-    return frame is not None and frame.f_code.co_filename.startswith(_LOOP)
+def can_break(frame: FrameType | None) -> bool:
+    """Whether `Expired` may be raised there.
+
+    Python swallows what is raised in a finalizer, and a loop that is broken while it keeps its books
+    forgets whom to call.
+    """
+    return frame is None or not (
+        frame.f_code.co_filename.startswith(_BOOKS) or _is_finalizing(frame)
+    )
+
+
+def break_thread(thread: int) -> None:
+    """Raise `Expired` in the Python code that a thread is at, unless that is bad ground."""
+    frame = _frame_of(thread)
+    if frame is None:
+        return
+    at = frame.f_lasti
+    # What is planted is raised at the thread's next step, and it may have gone on while we looked.
+    if can_break(frame) and _frame_of(thread) is frame and frame.f_lasti == at:
+        plant(thread)
+
+
+def _frame_of(thread: int) -> FrameType | None:
+    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
 
 
 def _is_finalizing(frame: FrameType | None) -> bool:

@@ -21,9 +21,8 @@ next to nothing.
 """
 
 import asyncio
-import gc
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context, ContextVar, Token, copy_context
 from dataclasses import field
@@ -32,8 +31,17 @@ from threading import get_ident
 from typing import Any, Final, TypeVar
 
 from greenroom.ledger.records import record
-from greenroom.simulation.guards import ALARM, PATROL, RUNNING, YEAR, Alarm, Patrol, Watched
-from greenroom.world.threads import plant
+from greenroom.simulation.guards import (
+    ALARM,
+    PATROL,
+    RUNNING,
+    YEAR,
+    Alarm,
+    Patrol,
+    Watched,
+    break_thread,
+)
+from greenroom.simulation.leftovers import carried_by, close, hear_out, sweep
 
 T = TypeVar("T")
 
@@ -137,9 +145,9 @@ class Deadline:
         """Raise `Expired` in the thread of the loop, if this work is what runs there."""
         watch = self._watch
         task = None if watch is None else asyncio.current_task(watch.loop)
-        if watch is not None and task is not None and self in _carried_by(task):
+        if watch is not None and task is not None and self in carried_by(task):
             self.expire()
-            plant(watch.thread)
+            break_thread(watch.thread)
 
     def knock(self, now: float) -> None:
         """Cancel the task once more; one that will not hear is given up."""
@@ -159,13 +167,13 @@ class Deadline:
     def _give_up(self, task: asyncio.Task[Any], over: "asyncio.Future[None]") -> None:
         """Close the work; whoever waits for it goes on, even if that is no use either."""
         self._is_given_up = True
-        _close(task)
+        close(task)
         if not over.done():
             over.set_result(None)
 
     def _retire(self, task: asyncio.Task[Any]) -> None:
         self.end()
-        _hear_out(task)
+        hear_out(task)
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
 
@@ -207,7 +215,8 @@ async def finish(
     """Run the work in a task of its own, so called, until it is over or is given up.
 
     Comes back within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does. The
-    task is done, unless it could not even be closed; it stays watched for as long as it lives.
+    task is done, unless it could not even be closed; it stays watched for as long as it lives. What
+    it left behind is swept at once, or when the vigil is over.
     """
     loop = asyncio.get_running_loop()
     context = copy_context()
@@ -221,22 +230,24 @@ async def finish(
         raise
     finally:
         if task.done():
-            _hear_out(task)
+            hear_out(task)
+    if deadline.expired or deadline.was_cut:
+        watch = _watches.get(loop)
+        if watch is None or not watch.vigils:
+            await sweep_cut_work()
     return task
 
 
-async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """End tasks that work left behind: cancelled first, closed if that is no use.
+async def sweep_cut_work() -> None:
+    """End the tasks of this loop that belong to work which was cut; for the end of a vigil.
 
-    `asyncio.run` waits without end for a task that swallows its cancellation, so a door sweeps
-    before it leaves. Comes back within 0.4 s.
+    Not before: what one case has begun, a client for instance, others may use.
     """
-    left = {task for task in tasks if not task.done()}
-    for is_patient in (True, True, False):
-        for task in left:
-            task.cancel() if is_patient else _close_unheard(task)
-        if left:
-            _, left = await asyncio.wait(left, timeout=_KNOCK)
+    await sweep(
+        task
+        for task in asyncio.all_tasks() - {asyncio.current_task()}
+        if any(it.expired or it.was_cut for it in carried_by(task))
+    )
 
 
 def cut_all(loop: asyncio.AbstractEventLoop, party: object) -> None:
@@ -358,35 +369,3 @@ _watches: Final[dict[asyncio.AbstractEventLoop, _Watch]] = {}
 def _watch_of(loop: asyncio.AbstractEventLoop) -> _Watch:
     watch = _watches[loop] = _Watch(loop)
     return watch
-
-
-def _hear_out(task: asyncio.Task[Any]) -> None:
-    """Take what a task raised for seen: asyncio must not log what `finish` hands over."""
-    if not task.cancelled():
-        task.exception()
-
-
-def _close_unheard(task: asyncio.Task[Any]) -> None:
-    _close(task)
-    task.add_done_callback(_hear_out)
-
-
-def _close(task: asyncio.Task[Any]) -> None:
-    """End a coroutine that swallows its cancellation, in its own context."""
-    coroutine: Any = task.get_coro()
-    with suppress(BaseException):  # whatever its last words are, nobody listens any more
-        _context_of(task).run(coroutine.close)
-    task.cancel()  # the task notices when it next tries to go on
-
-
-def _carried_by(task: asyncio.Task[Any]) -> Iterator[Watched]:
-    deadline = _context_of(task).get(RUNNING)
-    while deadline is not None:
-        yield deadline
-        deadline = deadline.outer
-
-
-def _context_of(task: asyncio.Task[Any]) -> Context:
-    # Before Python 3.12 and its `get_context`, a task shows it to the garbage collector only.
-    referents: list[object] = gc.get_referents(task)
-    return next((it for it in referents if isinstance(it, Context)), Context())

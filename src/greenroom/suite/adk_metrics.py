@@ -37,6 +37,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.scoring import score
+from greenroom.suite.measuring import cut_in_time
 
 # Older versions ask for none.
 _NO_THRESHOLD: dict[str, Any] = (
@@ -91,7 +92,7 @@ class _Measures(Evaluator):
         """The metric's outcome for the whole conversation; of single turns only if there is one."""
         case = _case(expected_invocations or actual_invocations)
         ledger = ledger_of(actual_invocations)
-        found = await score(ledger, [self.metric], case, expectations=False)
+        found = await score(ledger, [self.metric], case, expectations=False, limit=cut_in_time)
         outcome = found[self.metric.name]
         value, status = self._judged(outcome)
         pairs = zip(

@@ -49,7 +49,6 @@ from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import passage
-from greenroom.simulation.watchdog import vigil
 from greenroom.suite.adk_keeping import Named, Place, TrialFiles
 from greenroom.suite.adk_stand_ins import (
     CLASH,
@@ -65,6 +64,7 @@ from greenroom.suite.adk_stand_ins import (
 from greenroom.suite.equipping import equipped
 from greenroom.suite.evaluation import Cases
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, in_time, only_looking
+from greenroom.suite.overseeing import overseen
 from greenroom.suite.playing import CONCURRENCY, Settings, play_case
 from greenroom.suite.plays import OnEvent, Play, Take
 from greenroom.suite.references import as_evalset, load_agent
@@ -120,7 +120,7 @@ async def evaluate_in_adk(
     name = evalset.name or evalset.id
     run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric, named, name)
     at, begun = time(), perf_counter()
-    with vigil():
+    async with overseen():
         results = await run.results(evalset, concurrency)
     took = perf_counter() - begun
     return Report(results, name, took, id=new_report_id(), evalset_id=evalset.id, at=at)

@@ -14,9 +14,8 @@ from greenroom.simulation.fence import strays
 from greenroom.simulation.stage import simulate
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
-from greenroom.simulation.watchdog import vigil
-from greenroom.suite.collecting import Collecting
 from greenroom.suite.fencing import refused
+from greenroom.suite.overseeing import overseen
 from greenroom.suite.playing import CONCURRENCY
 from greenroom.suite.preparing import Cases
 from greenroom.suite.references import as_evalset, load_agent
@@ -94,12 +93,11 @@ async def simulate_all(
         check_opaque(backend, allow_opaque)
     stage = _Stage(backend, allow_tools, allow_opaque, on_complete)
     gate, before = asyncio.Semaphore(concurrency), len(strays())
-    with Collecting(), vigil():
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(stage.play(with_user_model(case, user_model), gate))
-                for case in evalset
-            ]
+    async with overseen(), asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(stage.play(with_user_model(case, user_model), gate))
+            for case in evalset
+        ]
     faults = refused(before)
     return Batch([task.result() for task in tasks], (*stage.notes, *faults), tuple(faults))
 

@@ -10,7 +10,7 @@ from greenroom.errors import RunBroke
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import enclosed_executor
-from greenroom.simulation.watchdog import sweep
+from greenroom.simulation.leftovers import sweep
 from greenroom.suite.cancelling import Cancel
 from greenroom.suite.options import Options
 from greenroom.suite.preparing import Cases, prepared
@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 # Seconds: between two looks whether somebody wants to stop, and until a run that stops is left.
 _LOOK = 0.1
+# Seconds for the async generators that are left to put their things away.
+_CLOSING = 1.0
 _PATIENCE = 5.0
 
 
@@ -86,7 +88,10 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
             return await work()
         finally:
             # What swallows its cancellation would keep the loop, and the caller, waiting forever.
-            await sweep(asyncio.all_tasks() - {asyncio.current_task()})  # pyright: ignore[reportArgumentType]
+            await _sweep_all()
+            closing = asyncio.ensure_future(asyncio.get_running_loop().shutdown_asyncgens())
+            await asyncio.wait({closing}, timeout=_CLOSING)
+            await _sweep_all()
 
     try:
         return asyncio.run(main())
@@ -95,6 +100,10 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
             f"code that was played tried to end the process ({error!r}), so the run has no report. "
             f"Take the exit out of the agent, mock or metric that calls it."
         ) from error
+
+
+async def _sweep_all() -> None:
+    await sweep(task for task in asyncio.all_tasks() if task is not asyncio.current_task())
 
 
 def _in_thread(work: Callable[[], Report], cancel: Cancel) -> Report:

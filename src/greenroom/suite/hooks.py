@@ -6,10 +6,11 @@ it likes, and with `on_run_start` and `on_run_complete`.
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome
@@ -19,10 +20,10 @@ from greenroom.ledger.records import record
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import Apart, Enclosure, LastingPassage, put_up
-from greenroom.simulation.watchdog import watched
+from greenroom.simulation.limits import call_in_time
 from greenroom.store.runs import Plan
 from greenroom.world.bodies import answered_by, guarded
-from greenroom.world.threads import Expired
+from greenroom.world.threads import Expired, Overdue
 
 OnCase = Callable[[Case], None]
 OnResult = Callable[[CaseResult], None]
@@ -30,6 +31,7 @@ OnMetric = Callable[[Case, str, Outcome], None]
 OnEvent = Callable[[Case, Event], None]
 
 HOOK_SECONDS = 5.0
+_MOST_CUTS = 3
 HOOKS = ("on_case_start", "on_event", "on_metric_complete", "on_case_complete")
 """The names of single functions."""
 MOMENTS = ("on_run_start", *HOOKS, "on_run_complete")
@@ -42,10 +44,6 @@ class _Ear:
 
     hook: Callable[..., Any]
     name: str
-
-
-class _Hung(Exception):
-    """A hook took longer than it may."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,6 +63,8 @@ class Hooks:
     notes: list[str] = field(default_factory=list[str])
     ears: dict[str, list[_Ear]] = field(init=False, default_factory=dict[str, list[_Ear]])
     """Who listens at which moment."""
+    cuts: Counter[str] = field(init=False, default_factory=Counter[str])
+    """How often each was cut, by name."""
 
     def __post_init__(self) -> None:
         for moment in HOOKS:
@@ -120,27 +120,25 @@ class Hooks:
         self.ears.setdefault(moment, []).append(ear)
 
     def _tell(self, moment: str, *what: Any) -> None:
-        for ear in self.ears.get(moment, ()):
+        for ear in tuple(self.ears.get(moment, ())):
             refuse = partial(self._refuse, ear)
             put_up()
             apart = Apart(Enclosure(f"hook {ear.name}", body_guard=refuse))
             with apart, LastingPassage(), guarded(refuse), answered_by(None):
-                self._tell_one(ear, *what)
+                self._tell_one(moment, ear, *what)
 
     def _refuse(self, ear: _Ear, _: object, tool: str) -> None:
         why = f"the hook {ear.name!r} called the tool {tool!r}; hooks look and never act"
         self.note(f"{FAULT}{why}, so it was not run")
         raise HookRefused(f"{why}. Do it in a tool of the agent, or after the run.")
 
-    def _tell_one(self, ear: _Ear, *what: Any) -> None:
+    def _tell_one(self, moment: str, ear: _Ear, *what: Any) -> None:
         try:
-            returned = self._in_time(ear.hook, *what)
+            returned = call_in_time(partial(ear.hook, *what), self.seconds)
         except Expired:
             raise
-        except _Hung:
-            self.note(
-                f"the hook {ear.name!r} did not return within {self.seconds:g} s, and was cut"
-            )
+        except Overdue:
+            self._cut(moment, ear)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - kept from the results
             # Nothing is awaited here, so a cancellation is the hook's own invention.
             self.note(f"the hook {ear.name!r} raised {error!r}")
@@ -149,14 +147,12 @@ class Hooks:
                 returned.close()
                 self.note(f"the hook {ear.name!r} is async and was not awaited; make it a function")
 
-    def _in_time(self, hook: Callable[..., None], *what: Any) -> object:
-        task = asyncio.current_task()
-        if task is None:  # told from a callback of the loop
-            return cast(object, hook(*what))
-        with watched(task, self.seconds) as deadline:
-            try:
-                return cast(object, hook(*what))
-            except Expired:
-                if deadline.expired:
-                    raise _Hung from None
-                raise  # somebody else's time is up, while the hook was at work
+    def _cut(self, moment: str, ear: _Ear) -> None:
+        self.note(f"the hook {ear.name!r} did not return within {self.seconds:g} s, and was cut")
+        self.cuts[ear.name] += 1
+        if self.cuts[ear.name] == _MOST_CUTS:
+            # Else a run would take that long for each of its events.
+            self.ears[moment] = [other for other in self.ears[moment] if other is not ear]
+            self.note(
+                f"the hook {ear.name!r} was cut {_MOST_CUTS} times, and not called after that"
+            )

@@ -1,10 +1,9 @@
 """A finished run, measured: inside the fence, in time, and with what the judges asked written down."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.parts import Metric, MetricLike
@@ -13,20 +12,30 @@ from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, Metrics
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
-from greenroom.metrics.scoring import met, metrics_for, only_compares, score
+from greenroom.metrics.scoring import (
+    is_awaited,
+    met,
+    metrics_for,
+    only_compares,
+    overdue,
+    score,
+)
 from greenroom.simulation.fence import enclose
 from greenroom.simulation.gate import FencedWorld, Latch
-from greenroom.simulation.watchdog import watched
+from greenroom.simulation.limits import await_in_time, call_in_time
 from greenroom.world.answers import AnswerCache, CachedWorld
 from greenroom.world.bodies import answered_by, guarded
 from greenroom.world.live import LiveWorld
 from greenroom.world.remembering import RememberingWorld
-from greenroom.world.threads import Expired
+from greenroom.world.threads import Overdue
 from greenroom.world.world import World
 
 T = TypeVar("T")
 OnEvent = Callable[[Event], None]
 METRIC_SECONDS = 60.0
+
+_PATIENCE = 2.0
+"""Seconds beyond its limit that it may take to cut a metric, on a busy machine."""
 
 _NOWHERE = LiveWorld(Ledger())
 """For measurements that ask nobody anything."""
@@ -41,8 +50,8 @@ class Measuring:
     cache: AnswerCache | None = None
 
     def seconds_for(self, case: Case) -> float:
-        """How long the metrics of a case may take, all together."""
-        return self.seconds_per_metric * (1 + len(self.metrics) + len(case.metrics))
+        """How long the metrics of a case may take, all together, each being cut at its own limit."""
+        return (self.seconds_per_metric + _PATIENCE) * (1 + len(self.names(case)))
 
     def names(self, case: Case) -> list[str]:
         """The names of all that measures a run of `case`, as far as it can be used at all."""
@@ -102,20 +111,28 @@ class Measuring:
                 case,
                 world=world,
                 seconds_per_metric=self.seconds_per_metric,
+                limit=cut_in_time,
             )
 
 
 async def in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """What comes of the work; MetricsHung after so long, also if it blocks the event loop."""
-    task = asyncio.current_task()
-    assert task is not None
-    with watched(task, seconds) as deadline:
-        try:
-            return await work()
-        except (asyncio.CancelledError, Expired):
-            if not deadline.expired:
-                raise
-            raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
+    """What comes of the work; MetricsHung after so long, even if it blocks or will not be cancelled."""
+    try:
+        return await await_in_time(work(), seconds)
+    except Overdue:
+        raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
+
+
+async def cut_in_time(_: str, measure: Callable[[], Any], seconds: float) -> Any:
+    """The limit of each metric: also one that blocks, or swallows its cancellation, is cut."""
+    began = monotonic()
+    try:
+        found = call_in_time(measure, seconds)
+        if is_awaited(found):
+            found = await await_in_time(found, max(seconds - (monotonic() - began), 0.0))
+    except Overdue:
+        return overdue(seconds)
+    return found
 
 
 @contextmanager

@@ -29,10 +29,10 @@ from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
 from greenroom.results.text import shown
 from greenroom.simulation.checks import check_fence
-from greenroom.simulation.watchdog import vigil
 from greenroom.store.store import Store, as_store
 from greenroom.suite.equipping import as_config, equipped
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
+from greenroom.suite.overseeing import overseen
 from greenroom.suite.playing import CONCURRENCY
 from greenroom.suite.references import as_evalset
 from greenroom.world.answers import AnswerCache
@@ -132,7 +132,7 @@ class _Rescoring:
         at, begun = time(), perf_counter()
         before = [*self.report.results, *self.report.confirmed]
         waiting = iter(enumerate(before))
-        with vigil():
+        async with overseen():
             workers = [self._work(waiting) for _ in range(max(1, concurrency))]
             await asyncio.gather(*workers)
         found = [self.done[place] for place in sorted(self.done)]

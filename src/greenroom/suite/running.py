@@ -15,15 +15,15 @@ from greenroom.errors import StoreFailed
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import UNSEEN, CaseResult, skipped
 from greenroom.simulation.fence import strays
-from greenroom.simulation.watchdog import cut_all, vigil
+from greenroom.simulation.watchdog import cut_all
 from greenroom.store.runs import Key
 from greenroom.suite.adaptive import Adaptive
 from greenroom.suite.budget import Budget, cost_so_far
 from greenroom.suite.cancelling import Cancel
-from greenroom.suite.collecting import Collecting
 from greenroom.suite.fencing import refused
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.outlet import Outlet
+from greenroom.suite.overseeing import overseen
 from greenroom.suite.playing import Settings, play_case
 from greenroom.suite.plays import Play, Take
 from greenroom.suite.recording import Recorder
@@ -134,7 +134,7 @@ class Running:
         self.recorder.listen(self._cut)
         self.cancel.listen(self._cut)
         try:
-            with Collecting(), vigil(self.cancel):
+            async with overseen(self.cancel):
                 if is_first:
                     self._take_earlier(plays)
                 async with self._company(due):

@@ -10,8 +10,8 @@ from greenroom.cases.scores import Outcome
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import scoring
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import Passage
-from greenroom.suite.measuring import METRIC_SECONDS, only_looking
+from greenroom.simulation.fence import Passage, lent_executor
+from greenroom.suite.measuring import METRIC_SECONDS, cut_in_time, only_looking
 from greenroom.world.answers import CachedWorld
 from greenroom.world.around import Around
 from greenroom.world.live import LiveWorld
@@ -33,12 +33,13 @@ async def score(
     `expectations=False` leaves what the case expects to the metrics that ask for it.
     A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
     Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
-    A metric that raises, hangs or returns nonsense is `Unmeasured`. Metrics only look: one that calls
+    A metric that raises, returns nonsense, or is not done after `seconds_per_metric` (because it
+    waits, blocks or swallows its cancellation) is `Unmeasured`. Metrics only look: one that calls
     a tool, connects or starts a process is refused, and that refusal is raised. Judges ask their
     models through `world`, which writes into a ledger of its own.
     """
     asked = _with_a_way_out(LiveWorld(Ledger()) if world is None else world)
-    with only_looking("score"):
+    with lent_executor(), only_looking("score"):
         return await scoring.score(
             ledger,
             metrics,
@@ -46,6 +47,7 @@ async def score(
             world=asked,
             expectations=expectations,
             seconds_per_metric=seconds_per_metric,
+            limit=cut_in_time,
         )
 
 

@@ -5,10 +5,11 @@ would hang the whole run.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread, Timer, get_ident
@@ -18,10 +19,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _GRACE = 0.1
+_STEP = 0.05
 
 
 class Expired(BaseException):
     """The time of a case is up. No `Exception`, so that tools do not catch it by habit."""
+
+
+class Overdue(Exception):
+    """A function took longer than it may, and was cut or left behind."""
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -155,8 +161,55 @@ class _Errand(Generic[T]):
             self.future.set_exception(error)
 
 
+def call_within(seconds: float, function: Callable[[], T]) -> T:
+    """Call a blocking function in a daemon thread of its own and wait; `Overdue` after so long.
+
+    For where a function that blocks could not be broken in its caller's thread. Nothing else happens
+    in the caller's thread meanwhile, as if it had called the function itself.
+    """
+    outcome: Future[T] = Future()
+    thread = Thread(
+        target=_call_into,
+        args=(outcome, copy_context(), function),
+        name="greenroom-call",
+        daemon=True,
+    )
+    thread.start()
+    until = time.monotonic() + seconds
+    try:
+        while not outcome.done():
+            if (left := until - time.monotonic()) <= 0:
+                raise Overdue
+            # In steps: between them the caller can be told that its own time is up.
+            wait((outcome,), min(left, _STEP))
+    except BaseException:
+        if thread.ident is not None and thread.is_alive():
+            plant(thread.ident)
+        raise
+    return outcome.result()
+
+
+def _call_into(outcome: "Future[T]", context: Context, function: Callable[[], T]) -> None:
+    with suppress(Expired):  # a stop may come when the call is over
+        try:
+            outcome.set_result(context.run(function))
+        except BaseException as error:  # noqa: BLE001 - whoever called decides
+            outcome.set_exception(error)
+
+
 def plant(thread: int) -> None:
     """Raise `Expired` in another thread, between two steps of its Python code."""
     import ctypes  # slow to load, and hardly ever needed
 
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Expired))
+
+
+def leak(thing: object) -> None:
+    """Keep an object for as long as the process lives.
+
+    Python closes a coroutine that it forgets, at the latest when the interpreter ends. One that
+    swallows that as well, in a loop, would keep the interpreter from ending.
+    """
+    import ctypes  # as above
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

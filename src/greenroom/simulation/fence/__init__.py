@@ -37,7 +37,7 @@ What it cannot hold. It stands inside the process it guards and stops accidents,
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from greenroom.simulation.fence.executor import EnclosedExecutor, enclosed_executor
+from greenroom.simulation.fence.executor import EnclosedExecutor, enclosed_executor, lent_executor
 from greenroom.simulation.fence.footing import blind_spots, not_held, put_up
 from greenroom.simulation.fence.standing import (
     Apart,
@@ -63,6 +63,7 @@ __all__ = [
     "enclose",
     "enclosed_executor",
     "fenced",
+    "lent_executor",
     "not_held",
     "passage",
     "put_up",

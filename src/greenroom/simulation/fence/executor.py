@@ -1,9 +1,11 @@
 """The executor that rehearsals give their event loops."""
 
+import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -94,3 +96,23 @@ class _Job(Generic[T]):
 def enclosed_executor(max_workers: int | None = None) -> EnclosedExecutor:
     """An executor for `loop.set_default_executor`, fit for work that may hang."""
     return EnclosedExecutor(max_workers)
+
+
+@contextmanager
+def lent_executor() -> Generator[None]:
+    """Give the running loop such an executor for a while, unless it has one of its own.
+
+    Who runs a loop waits for its default executor in the end, and so for a job that hangs.
+    """
+    loop: Any = asyncio.get_running_loop()
+    if getattr(loop, "_default_executor", loop) is not None:
+        yield
+        return
+    lent = enclosed_executor()
+    loop.set_default_executor(lent)
+    try:
+        yield
+    finally:
+        if loop._default_executor is lent:
+            loop._default_executor = None
+        lent.shutdown(wait=False)

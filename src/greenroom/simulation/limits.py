@@ -1,0 +1,54 @@
+"""Authors' code called and awaited within a limit: it is cut, or left behind, and the caller goes on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from greenroom.simulation.guards import ALARM
+from greenroom.simulation.watchdog import Deadline, finish, watched
+from greenroom.world.threads import Expired, Overdue, call_within
+
+T = TypeVar("T")
+
+
+def call_in_time(call: Callable[[], T], seconds: float) -> T:
+    """What a function returns; `Overdue` if it took longer, whatever it returned after that.
+
+    Called in place where the alarm can break what blocks, else in a thread that can be left behind.
+    """
+    task = _running_task()
+    if task is None or not ALARM.is_free():
+        return call_within(seconds, call)
+    with watched(task, seconds) as deadline:
+        try:
+            found = call()
+        except Expired:
+            if not deadline.expired:
+                raise  # somebody else's time is up, while this was at work
+            raise Overdue from None
+    if deadline.expired:
+        raise Overdue
+    return found
+
+
+async def await_in_time(work: Awaitable[T], seconds: float) -> T:
+    """What comes of work that awaits, in a task of its own; `Overdue` if it took longer.
+
+    Work that swallows its cancellation is left behind.
+    """
+    deadline = Deadline(seconds)
+    task = await finish(_awaited(work), deadline)
+    if deadline.expired or not task.done():
+        raise Overdue
+    return task.result()
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def _running_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # a thread without an event loop
+        return None
