@@ -72,6 +72,12 @@ def _refuse_no_query(query: Mapping[str, Mapping[str, Any]], where: str) -> None
         )
 
 
+def _says_something(given: str | Sequence[str]) -> bool:
+    if isinstance(given, str):
+        return bool(given.strip())
+    return bool(given) and all(text.strip() for text in given)
+
+
 _LEAVES = frozenset((str, int, float, bool, _NOTHING))
 _NONE: tuple[Any, ...] = ()
 # The commonest types of what may be left out.
@@ -142,16 +148,9 @@ class Expect:
 
     def _refuse_nothing(self) -> None:
         """An expectation that every answer meets is a mistake: nothing would be measured."""
-        for name, given in (
-            ("response", self.response),
-            ("reference", self.reference),
-            ("contains", self.contains),
-            ("intermediate", self.intermediate),
-        ):
-            if given is None:
-                continue
-            texts = (given,) if isinstance(given, str) else given
-            if not texts or not all(text.strip() for text in texts):
+        for name in ("response", "reference", "contains", "intermediate"):
+            given = getattr(self, name)
+            if given is not None and not _says_something(given):
                 raise BadCase(
                     f"Expect({name}={given!r}) asks for nothing; write the text, or leave it out."
                 )

@@ -36,10 +36,10 @@ class Fields:
         self.gathering = Gathering() if gathering is None else gathering
         self._means = means
         self._left: dict[str, Json] = {}
-        names = frozenset(self.known)
         for key, value in mapping_at(place, data, self.known).items():
-            snake = _snake(key)
-            name = snake if camel and snake in names else key
+            name = key
+            if camel and key not in self.known and (snake := _snake(key)) in self.known:
+                name = snake
             if name in self._left:
                 raise wrong(at(place, key), f"it is given twice, the other time as {name!r}")
             if value is not None:
@@ -89,7 +89,8 @@ class Fields:
 
     def each(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
         """What `read` makes of each item of a field that is a list."""
-        return self.gathering.each(self.items(name) or [], self.at(name), read)
+        items = self.items(name)
+        return self.gathering.each(items, self.at(name), read) if items else []
 
     def turns(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
         """What `read` makes of each turn; a conversation without any is remembered."""
@@ -100,9 +101,10 @@ class Fields:
 
     def read(self, name: str, read: Callable[[Json, str], T], otherwise: T) -> T:
         """What `read` makes of a field, if it is given; what it refuses is remembered."""
-        value, place = self._left.pop(name, None), self.at(name)
+        value = self._left.pop(name, None)
         if value is None:
             return otherwise
+        place = self.at(name)
         return self.gathering.part(place, lambda: read(value, place), otherwise)
 
     def part(self, read: Callable[[], T], otherwise: T) -> T:

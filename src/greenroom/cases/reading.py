@@ -43,6 +43,7 @@ ORIGINALS = (
 """What is kept under `extra` as another file wrote it, because it says more than the case needs."""
 
 
+_REFUSALS = (BadCase, BadMetric, BadQuery, BadValue)
 # How what other shapes say is written here, in a case or a turn, and inside `expect`.
 _EXPECTED = ("tools", "reference", "response", "contains", "intermediate", "state")
 _MEANS = {
@@ -175,11 +176,18 @@ def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect |
 
     `named` tells the field in which each part stands.
     """
-    before = len(fields.gathering.problems)
-    for name, field in named.items():
-        place = fields.at(field)
-        fields.gathering.part(place, partial(_placed, place, Expect, **{name: said[name]}), None)
-    return Expect(**said) if len(fields.gathering.problems) == before else None
+    try:
+        return Expect(**said)
+    except _REFUSALS as error:
+        before = len(fields.gathering.problems)
+        for name, field in named.items():
+            place = fields.at(field)
+            fields.gathering.part(
+                place, partial(_placed, place, Expect, **{name: said[name]}), None
+            )
+        if len(fields.gathering.problems) == before:  # it is about something else
+            fields.gathering.add(error, fields.place)
+        return None
 
 
 def _call_from(data: Json, where: str) -> ToolCall | str:
@@ -210,7 +218,7 @@ def _placed(where: str, make: Callable[..., Any], *args: Any, **fields: Any) -> 
     """What `make` makes of these parts; if it refuses them, that happened here."""
     try:
         return make(*args, **fields)
-    except (BadCase, BadMetric, BadQuery, BadValue) as error:
+    except _REFUSALS as error:
         raise wrong(where, str(error).removeprefix(f"{where} ").rstrip(".")) from error
 
 
