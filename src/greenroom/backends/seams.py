@@ -43,7 +43,7 @@ SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.langchain.models", ("langchain_core.language_models.chat_models",)),
     Seam("greenroom.backends.langchain.graphs", ("langgraph.pregel",)),
     Seam("greenroom.backends.langgraph.seam", ("langgraph.prebuilt",)),
-    Seam("greenroom.backends.openai_agents.seam", ("agents.run_internal.run_loop",)),
+    Seam("greenroom.backends.openai_agents.seam", ("agents",)),
     Seam("greenroom.simulation.fence.clusters", ("ray",)),
 ]
 """Of our own backends; `add_seam` takes those of others."""

@@ -1,0 +1,102 @@
+"""A framework that is first loaded inside the function that is rehearsed is held all the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PYDANTIC_AI = """
+    from pydantic_ai import Agent
+    from pydantic_ai.models.test import TestModel
+    agent = Agent(TestModel(), tools=[pay])
+    await agent.run(message)
+"""
+OPENAI_AGENTS = """
+    from agents import Agent, Runner, function_tool
+    from agents.testing import ModelStep, ScriptedModel
+    from openai.types.responses import ResponseFunctionToolCall
+    asks = ResponseFunctionToolCall(type="function_call", name="pay", call_id="1", arguments="{}")
+    model = ScriptedModel([ModelStep(output=[asks])])
+    await Runner.run(Agent("payer", model=model, tools=[function_tool(pay)]), message)
+"""
+LANGCHAIN = """
+    from langchain_core.tools import tool
+    await tool(pay).ainvoke({})
+"""
+LANGGRAPH = """
+    from langgraph.prebuilt import ToolNode
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langchain_core.messages import AIMessage
+    build = StateGraph(MessagesState)
+    build.add_node("tools", ToolNode([pay]))
+    build.add_edge(START, "tools")
+    asks = AIMessage("", tool_calls=[{"name": "pay", "args": {}, "id": "1"}])
+    await build.compile().ainvoke({"messages": [asks]})
+"""
+GOOGLE_ADK = """
+    from google.adk.agents import LlmAgent
+    from google.adk.models import BaseLlm, LlmResponse
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    class Model(BaseLlm):
+        async def generate_content_async(self, request, stream=False):
+            call = types.Part.from_function_call(name="pay", args={})
+            yield LlmResponse(content=types.Content(role="model", parts=[call]))
+
+    runner = InMemoryRunner(LlmAgent(name="payer", model=Model(model="m"), tools=[pay]))
+    await runner.session_service.create_session(app_name=runner.app_name, user_id="u", session_id="s")
+    said = types.Content(role="user", parts=[types.Part(text=message)])
+    async for event in runner.run_async(user_id="u", session_id="s", new_message=said):
+        if event.get_function_responses():
+            break
+"""
+FRAMEWORKS = {
+    "pydantic-ai": PYDANTIC_AI,
+    "openai-agents": OPENAI_AGENTS,
+    "langchain": LANGCHAIN,
+    "langgraph": LANGGRAPH,
+    "google-adk": GOOGLE_ADK,
+}
+
+SCRIPT = """
+import asyncio, warnings
+warnings.simplefilter("ignore")
+from greenroom import Case, evaluate
+acted = []
+
+async def pay() -> str:
+    "Pay."
+    acted.append("paid")
+    return "paid"
+
+async def work(message):
+BODY
+
+async def clerk(message):
+    try:
+        await work(message)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "done"
+
+async def main():
+    case = Case("c", "Hi")
+    result = (await evaluate(clerk, case)).results[0]
+    print(result.error.type, acted)
+    print(await clerk("Hi"), acted)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", FRAMEWORKS.values(), ids=FRAMEWORKS)
+def test_a_framework_loaded_inside_a_function_is_held(body: str, tmp_path: Path) -> None:
+    script = tmp_path / "late.py"
+    script.write_text(SCRIPT.replace("BODY", body))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    held, free = done.stdout.splitlines()[:2]
+    assert held == "ToolRefused []", done.stdout + done.stderr
+    assert free.endswith("['paid']"), done.stdout + done.stderr
