@@ -19,6 +19,7 @@ GreenroomError
 │   ├── FenceBreach             a connection, look-up or process (the fence)
 │   └── FenceNotHeld            the fence cannot stand here, and nobody allowed that
 ├── StoreFailed                 the store of runs cannot be read or written
+│   └── StoreRefused            it is a link, or belongs to another user
 └── RunBroke                    the run could not go on
     ├── AgentFailed             the agent under test raised
     ├── ScriptExhausted         a scripted model was asked once more than it has answers
@@ -133,6 +134,10 @@ class StoreFailed(GreenroomError):
     def __init__(self, why: str, report: Any = None) -> None:
         super().__init__(why)
         self.report = report
+
+
+class StoreRefused(StoreFailed):
+    """What is kept between runs is a symbolic link, or belongs to another user."""
 
 
 class RunBroke(GreenroomError):

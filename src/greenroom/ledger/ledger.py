@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from greenroom.errors import BadLedger, BadValue
+from greenroom.errors import BadFile, BadLedger, BadValue
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import Event
 from greenroom.ledger.messages import Voice
+from greenroom.ledger.opening import MAX_KEPT, bytes_of
 from greenroom.ledger.plain import Made, plain
 from greenroom.ledger.records import fill
 from greenroom.ledger.trail import TAKERS, Trail, Trails
@@ -151,10 +152,12 @@ class Ledger:
         """The ledger saved in a file."""
         source = Path(path)
         try:
-            whole, newline, last = source.read_bytes().rpartition(b"\n")
+            whole, newline, last = bytes_of(source, MAX_KEPT).rpartition(b"\n")
             # A cut may fall inside a character of the last line.
             text = (whole + newline).decode() + last.decode(errors="replace")
-        except (OSError, UnicodeDecodeError) as error:
+        except BadFile as error:
+            raise BadLedger(f"no ledger: {error}") from error
+        except UnicodeDecodeError as error:
             raise BadLedger(f"cannot read the ledger {str(source)!r}: {error}.") from error
         return cls.loads(text, str(source))
 

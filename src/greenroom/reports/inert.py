@@ -7,7 +7,8 @@ lines stand in a fenced block whose fence is longer than any in the text.
 
 import re
 
-from greenroom.reports.words import harmless, shortened
+from greenroom.ledger.shown import harmless
+from greenroom.reports.words import shortened
 
 _MEANINGFUL = re.compile(r"[^\w ,;%?./=()'+\u0080-\U0010ffff-]|_|(?i:(?<=www))\.")
 _TICKS = re.compile(r"`+")

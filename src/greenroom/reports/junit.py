@@ -14,8 +14,9 @@ from typing import ClassVar, get_args
 from xml.etree import ElementTree as Xml
 
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.shown import harmless
 from greenroom.reports.transcript import conversation, retold
-from greenroom.reports.words import harmless, shortened
+from greenroom.reports.words import shortened
 from greenroom.results.changes import Verdict
 from greenroom.results.comparison import compare
 from greenroom.results.comparison_text import certainty, confirmed, rates

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from greenroom.reports.words import harmless
+from greenroom.ledger.shown import harmless
 
 # Nobody wraps lines in a file: whoever greps or diffs it wants them whole.
 _UNWRAPPED = 10_000

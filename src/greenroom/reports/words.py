@@ -1,34 +1,17 @@
 """How values are said to a reader: durations, shares, calls, and strangers' text made harmless."""
 
 import json
-import unicodedata
 from collections.abc import Mapping
 
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import without_secrets
+from greenroom.ledger.shown import harmless
 from greenroom.results.intervals import Interval, percent
-
-# Joiners hold emoji and Indic script together; the other invisible characters only deceive.
-_JOINERS = "\u200c\u200d"
-
-
-def harmless(text: str) -> str:
-    """`text` with everything that could steer a terminal written out, as in `\\x1b`."""
-    if text.isascii() and text.isprintable():
-        return text
-    lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
-    return "\n".join("".join(map(_visible, line)) for line in lines)
 
 
 def printable(text: str) -> str:
     """`text` as every door may say it: without secrets, and harmless."""
     return harmless(without_secrets(text))
-
-
-def _visible(char: str) -> str:
-    if char.isprintable() or unicodedata.category(char) == "Zs" or char in _JOINERS:
-        return char
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def shortened(text: str, longest: int) -> str:

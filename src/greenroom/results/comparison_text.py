@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from greenroom.ledger.redaction import without_secrets
+from greenroom.ledger.shown import harmless, on_one_line
 from greenroom.results.changes import MetricChange, Verdict
 from greenroom.results.comparison import Comparison
 from greenroom.results.exact import ALPHA
@@ -30,7 +31,7 @@ _ROUNDING = 1e-9
 
 def comparison_text(comparison: Comparison) -> str:
     """What changed, a line a case, and how sure that is; without secrets."""
-    return without_secrets("\n".join(_lines(comparison)))
+    return harmless(without_secrets("\n".join(_lines(comparison))))
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:
@@ -49,11 +50,11 @@ def _lines(comparison: Comparison) -> Iterator[str]:
 
 def _cases(comparison: Comparison) -> Iterator[str]:
     told = comparison.of(*TOLD)
-    width = max((len(case.case_id) for case in told), default=0)
+    width = max((len(on_one_line(case.case_id)) for case in told), default=0)
     for verdict in TOLD:
         for case in comparison.of(verdict):
             why = " ".join(case.why.split())
-            yield f"  {verdict:<{_LABEL}}  {case.case_id:<{width}}  {why}".rstrip()
+            yield f"  {verdict:<{_LABEL}}  {on_one_line(case.case_id):<{width}}  {why}".rstrip()
 
 
 def remarks(comparison: Comparison) -> Iterator[str]:

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.errors import BadFile, BadValue
+from greenroom.ledger.opening import MAX_KEPT, text_of
 from greenroom.ledger.plain import plain
 from greenroom.results.data import report_data
 from greenroom.results.reading import report_from
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.writing import write_whole
-
-_MAX_BYTES = 256 * 1024 * 1024
 
 
 def report_text(
@@ -51,21 +50,10 @@ def read_report(path: str | Path) -> Report:
     """The report in a file; BadFile names the place of what is wrong with it."""
     source = Path(path)
     try:
-        data = plain(json.loads(_text(source), object_pairs_hook=_unique), str(source))
+        data = plain(json.loads(text_of(source, MAX_KEPT), object_pairs_hook=_unique), str(source))
     except (BadValue, ValueError, RecursionError) as error:
         raise BadFile(f"Invalid JSON in {source}: {error}.") from error
     return report_from(data, str(source))
-
-
-def _text(source: Path) -> str:
-    try:
-        if source.stat().st_size > _MAX_BYTES:
-            raise BadFile(f"{source} is larger than {_MAX_BYTES} bytes, too large for a report.")
-        return source.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise BadFile(f"File not found: {source}.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"cannot read {source}: {error}.") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
 from greenroom.ledger.records import EMPTY, fill, record
+from greenroom.ledger.shown import on_one_line
 from greenroom.results.blame import Blame, blame
 from greenroom.results.breakage import LEFT_OUT, Problem, breakage, unscored
 
@@ -169,7 +170,8 @@ class CaseResult:
 
 def label(case_id: str, trial: int) -> str:
     """A case's id, and which trial of it is meant from the second on."""
-    return case_id if trial == 1 else f"{case_id} (trial {trial})"
+    shown = on_one_line(case_id)
+    return shown if trial == 1 else f"{shown} (trial {trial})"
 
 
 def responses_in(trajectory: Sequence[Step]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.redaction import without_secrets
+from greenroom.ledger.shown import harmless, on_one_line
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
@@ -15,11 +16,13 @@ def plain_text(report: Report) -> str:
     """One line a case, the reasons of those that did not pass, and the counts; without secrets."""
     width = max((len(result.label) for result in report.results), default=0)
     lines = [line for result in report.results for line in _case(result, width)]
-    return without_secrets("\n".join([*lines, _totals(report)]))
+    return harmless(without_secrets("\n".join([*lines, _totals(report)])))
 
 
 def _case(result: CaseResult, width: int) -> list[str]:
-    scores = "  ".join(f"{name} {shown(outcome)}" for name, outcome in result.scores.items())
+    scores = "  ".join(
+        f"{on_one_line(name)} {shown(outcome)}" for name, outcome in result.scores.items()
+    )
     first = f"{result.status:<10}  {result.label:<{width}}  {scores}".rstrip()
     return [first, *(f"    {line}" for line in reasons(result))]
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from greenroom.errors import StoreFailed
+from greenroom.ledger.ownership import check_ownership
 
 VERSION = 1
+JOURNALS = "journals"
 _PATIENCE = 30.0
 _AGAIN = 0.005
 _PAGE = 16_384
@@ -64,6 +66,9 @@ class Database:
     def open(self) -> sqlite3.Connection:
         """A connection whose commits are on disk when they return."""
         try:
+            folder, beside = self.path.parent, ("", "-wal", "-shm", "-journal")
+            files = [self.path.with_name(f"{self.path.name}{end}") for end in beside]
+            check_ownership(folder, files=files, folders=[folder / JOURNALS])
             self._make_folder()
         except OSError as error:
             raise StoreFailed(f"cannot keep runs in {self.path.parent}: {error}.") from error

@@ -16,7 +16,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.results.reading import verdict_from
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import UNKNOWN_CODE, CaseResult
-from greenroom.store.database import Database, transaction
+from greenroom.store.database import JOURNALS, Database, transaction
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Journal
 from greenroom.store.lock import is_held, under_way
@@ -27,7 +27,6 @@ PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
 _OFF = "off"
 _DATABASE = "runs.db"
-_JOURNALS = "journals"
 _WHOLE = (
     "(json_extract(verdict, '$.error') is null "
     "or json_extract(verdict, '$.error.type') = 'InDoubt')"
@@ -207,7 +206,7 @@ class Store:
         )
 
     def _folder(self, run_id: str) -> Path:
-        return self.place / _JOURNALS / run_id
+        return self.place / JOURNALS / run_id
 
     def run(self, given: str) -> Run:
         """The run with this id, or the only one whose id begins so."""

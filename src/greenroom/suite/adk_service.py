@@ -35,6 +35,7 @@ from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome, Unmeasured
 from greenroom.errors import (
     AgentFailed,
+    BadFile,
     BadInput,
     GreenroomError,
     MetricRefused,
@@ -42,6 +43,7 @@ from greenroom.errors import (
     MissingExtra,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.opening import text_of
 from greenroom.ledger.records import record
 from greenroom.metrics import as_metric
 from greenroom.results.breakage import breakage, unscored
@@ -233,10 +235,10 @@ def _config(criteria: Criteria) -> EvalConfig:
         return criteria
     try:
         if isinstance(criteria, str | Path):
-            return EvalConfig.model_validate(json.loads(Path(criteria).read_text("utf-8")))
+            return EvalConfig.model_validate(json.loads(text_of(Path(criteria))))
         told = {name: _number(given) for name, given in criteria.items()}
         return EvalConfig.model_validate({"criteria": told})
-    except (OSError, ValueError) as error:
+    except (BadFile, ValueError) as error:
         raise BadInput(
             f"{criteria!r} names no criteria of google-adk: {error}. Give names with thresholds, as "
             f"{_USUAL!r}, or the path of a test_config.json."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadInput, StoreFailed
+from greenroom.errors import BadInput, StoreFailed, StoreRefused
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key, Plan
 from greenroom.suite.options import Options
@@ -117,7 +117,8 @@ async def recording(options: Options, plan: Plan, evalset: EvalSet, notes: list[
             return await begun(place, plan, evalset)
         return await resumed(place, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
-        if _is_named(store) or resume is not False:
+        # A place that somebody else holds is no accident of the disk, to be got over.
+        if _is_named(store) or resume is not False or isinstance(error, StoreRefused):
             raise
         notes.append(f"the run is not remembered: {error}")
         return Unrecorded()

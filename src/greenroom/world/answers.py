@@ -13,11 +13,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from stat import S_ISREG
 from threading import get_ident
 from typing import Any, cast
 
+from greenroom.errors import BadFile, StoreFailed
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.opening import text_of
+from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.redaction import without_secrets
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
@@ -40,6 +42,8 @@ class AnswerCache:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path or os.environ.get(PLACE_VARIABLE) or PLACE)
+        # Whoever owns the folder could answer in a judge's place.
+        check_ownership(self.path)
 
     @classmethod
     def of(cls, given: "AnswerCache | str | Path | None") -> "AnswerCache | None":
@@ -50,11 +54,9 @@ class AnswerCache:
         """The answer kept under `key`; None if there is none, or none that can be read."""
         try:
             place = self._place(key)
-            about = place.stat()
-            if not S_ISREG(about.st_mode) or about.st_size > _LARGEST:
-                return None
-            return _reply(json.loads(place.read_text(encoding="utf-8")), key)
-        except (OSError, ValueError, RecursionError):
+            check_ownership(self.path, folders=[place.parent], files=[place])
+            return _reply(json.loads(text_of(place, _LARGEST)), key)
+        except (BadFile, StoreFailed, ValueError, RecursionError):
             return None
 
     def put(self, key: str, reply: ModelReply) -> bool:

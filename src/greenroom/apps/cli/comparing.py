@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from greenroom.apps.cli.exits import Stopped, aside, put_out, telling
+from greenroom.apps.cli.exits import Stopped, aside, put_out, put_out_json, telling
 from greenroom.apps.cli.filing import baseline as pooled
 from greenroom.apps.cli.filing import earlier
 from greenroom.reports.markdown import render_comparison
@@ -58,7 +58,7 @@ def _decided(gate: Gate, found: Compared) -> int:
 
 def _show(found: Compared, shown_as: Format) -> None:
     if shown_as == "json":
-        put_out(json.dumps(_data(found), indent=2))
+        put_out_json(json.dumps(_data(found), indent=2))
         return
     if shown_as == "markdown":
         put_out(_markdown(found))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from greenroom.apps.cli import filing
-from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out
+from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out_json
 from greenroom.apps.cli.orders import Chosen, Order
 from greenroom.errors import BadInput, StoreFailed
 from greenroom.reports.terminal import Terminal
@@ -56,7 +56,7 @@ def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:
 
 def show_together(order: Order, reports: Reports, baseline: Report | None) -> None:
     if order.as_json:
-        put_out(_json(order, reports))
+        put_out_json(_json(order, reports))
         return
     terminal = Terminal()
     if len(reports) > 1 and not order.quiet:

@@ -407,9 +407,10 @@ def eval_rescore(
 @eval_group.command("clear-cache")
 def eval_clear_cache() -> int:
     """Forget what judges answered before, in $GREENROOM_JUDGES or .greenroom/judges."""
+    from greenroom.apps.cli.exits import put_out
     from greenroom.world.answers import AnswerCache
 
     cache = AnswerCache()
     forgotten = cache.clear()
-    click.echo(f"{forgotten} answers forgotten in {cache.path}")
+    put_out(f"{forgotten} answers forgotten in {cache.path}")
     return 0

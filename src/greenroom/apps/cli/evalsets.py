@@ -3,9 +3,15 @@
 import json
 from pathlib import Path
 
-import click
-
-from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, aside, put_out, telling
+from greenroom.apps.cli.exits import (
+    BAD_INPUT,
+    PASSED,
+    Stopped,
+    aside,
+    put_out,
+    put_out_json,
+    telling,
+)
 from greenroom.cases import Case, EvalSet, evalset_schema, from_template, harvest, merge
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.ids import id_trouble
@@ -26,7 +32,7 @@ def create(name: str, description: str, output: str, force: bool) -> int:
         if path.exists() and not force:
             raise BadFile(f"{path} is already there; give another --output, or --force.")
         write_evalset(EvalSet(name, name=name, description=description), path)
-    click.echo(f"created {path}")
+    put_out(f"created {path}")
     return PASSED
 
 
@@ -49,7 +55,7 @@ def add(
 
             case = asked_case(evalset, case_id)
         _saved(evalset.with_cases(case), file)
-    click.echo(f"added {case.id!r} to {file}, which has {number_of(len(evalset) + 1, 'case')} now")
+    put_out(f"added {case.id!r} to {file}, which has {number_of(len(evalset) + 1, 'case')} now")
     return PASSED
 
 
@@ -93,7 +99,7 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
     with telling(verbose=False):
         evalset = _opened(file).without(*ids)
         _saved(evalset, file)
-    click.echo(
+    put_out(
         f"removed {', '.join(map(repr, ids))} from {file}, which has {number_of(len(evalset), 'case')} now"
     )
     return PASSED
@@ -108,7 +114,7 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
         write_evalset(merged, output)
     dropped = merged.metadata["duplicates_dropped"]
     told = f"; {dropped} duplicates dropped" if dropped else ""
-    click.echo(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{told}")
+    put_out(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{told}")
     return PASSED
 
 
@@ -124,7 +130,7 @@ def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> 
                 raise Stopped(told, BAD_INPUT) from error
             write_evalset(evalset, target, shape=shape or None, lossy=True)
             aside(f"lossy: {str(error).partition('. Keep that')[0]}")
-    click.echo(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")
+    put_out(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")
     return PASSED
 
 
@@ -132,9 +138,9 @@ def schema(output: str) -> int:
     """Print or write the schema of our own files."""
     text = json.dumps(evalset_schema(), indent=2) + "\n"
     if not output:
-        put_out(text)
+        put_out_json(text)
         return PASSED
     with telling(verbose=False):
         save_text(text, Path(output))
-    click.echo(f"wrote {output}")
+    put_out(f"wrote {output}")
     return PASSED

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
+from greenroom.ledger import shown
 
 if TYPE_CHECKING:
     from greenroom.results import Report
@@ -111,7 +112,17 @@ def harmless(text: str) -> str:
 
 
 def put_out(text: str) -> None:
-    """Print what a command was asked for; a reader that goes away before its end changes nothing."""
+    """Print what a command was asked for, made harmless."""
+    _print(shown.harmless(text))
+
+
+def put_out_json(text: str) -> None:
+    """Print JSON; what could steer a terminal or a CI server is written as JSON writes it."""
+    _print(shown.harmless_json(text))
+
+
+def _print(text: str) -> None:
+    """A reader that goes away before the end changes nothing."""
     try:
         click.echo(text.removesuffix("\n"))
     except BrokenPipeError:

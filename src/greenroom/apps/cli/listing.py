@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from greenroom.apps.cli import exits
-from greenroom.apps.cli.exits import PASSED, aside, put_out, telling
+from greenroom.apps.cli.exits import PASSED, aside, put_out, put_out_json, telling
 from greenroom.cases import Case
-from greenroom.reports.words import harmless, shortened
+from greenroom.ledger.shown import harmless
+from greenroom.reports.words import shortened
 from greenroom.results.text import number_of
 from greenroom.suite.gathering import gather
 
@@ -24,7 +25,7 @@ def list_cases(file: str, filters: Sequence[str], verbose: bool, as_json: bool) 
             found = found.filter(*filters)
             aside(f"filtered to {len(found)}/{total}")
     if as_json:
-        put_out(json.dumps([_data(case) for case in found], ensure_ascii=False, indent=2))
+        put_out_json(json.dumps([_data(case) for case in found], ensure_ascii=False, indent=2))
         return PASSED
     lines = _table([_row(case) for case in found])
     if verbose:

@@ -5,8 +5,8 @@ import json
 import shutil
 import sys
 
+from greenroom.ledger.shown import harmless
 from greenroom.reports.terminal import Terminal
-from greenroom.reports.words import harmless
 
 
 async def notify(text: str, terminal: Terminal) -> None:

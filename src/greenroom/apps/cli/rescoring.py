@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from greenroom.apps.cli import filing
-from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, loading, put_out, telling
+from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, loading, put_out_json, telling
 from greenroom.apps.cli.playing import to_the_end
 from greenroom.apps.cli.showing import Showing
 from greenroom.cases import EvalSet
@@ -30,7 +30,7 @@ def rescore_run(
         cache = None if no_cache else AnswerCache()
         found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
         if showing.as_json:
-            put_out(json.dumps(_data(found), indent=2))
+            put_out_json(json.dumps(_data(found), indent=2))
         else:
             showing.show(found.report)
             _show_flips(found)

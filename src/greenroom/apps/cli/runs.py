@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from greenroom.apps.cli import filing
-from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out, telling
+from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out_json, telling
 from greenroom.apps.cli.showing import Showing
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
@@ -45,7 +45,7 @@ def list_runs(limit: int | None, store: str, as_json: bool) -> int:
         spent = costs(place, [run.id for run in found]) if found else {}
         if as_json:
             data = [_data(run, spent[run.id]) for run in found]
-            put_out(json.dumps(redactor().value(data), indent=2))
+            put_out_json(json.dumps(redactor().value(data), indent=2))
         elif found:
             Terminal().print(_table(found, spent))
         else:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from greenroom.apps.cli import filing
-from greenroom.apps.cli.exits import aside, put_out
+from greenroom.apps.cli.exits import aside, put_out_json
 from greenroom.reports.console import ConsoleReport, Detail
 from greenroom.reports.terminal import Terminal
 from greenroom.results import Report
@@ -43,6 +43,6 @@ class Showing:
     def show(self, report: Report) -> None:
         """Print a report, for people or for scripts."""
         if self.as_json:
-            put_out(report_text(report))
+            put_out_json(report_text(report))
         else:
             ConsoleReport(Terminal(), self.detail).show(report)

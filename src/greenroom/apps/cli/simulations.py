@@ -15,7 +15,7 @@ from greenroom.apps.cli.exits import (
     Stopped,
     aside,
     loading,
-    put_out,
+    put_out_json,
     telling,
 )
 from greenroom.apps.cli.playing import loaded, to_the_end
@@ -91,7 +91,7 @@ def run_one(
         batch = _Stage(agent=agent, verbose=verbose, **stage).play(EvalSet("simulation", [case]))
         [one] = batch.simulations
         if as_json:
-            put_out(json.dumps(_data(one), indent=2))
+            put_out_json(json.dumps(_data(one), indent=2))
         else:
             _show(one, batch.notes, whole=verbose)
         if output:
@@ -124,7 +124,7 @@ def run_many(
             evalset, None if as_json else tell
         )
         if as_json:
-            put_out(json.dumps([_data(one) for one in batch.simulations], indent=2))
+            put_out_json(json.dumps([_data(one) for one in batch.simulations], indent=2))
         else:
             _say_totals(terminal, batch)
         if output:

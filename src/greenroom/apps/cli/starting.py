@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import click
-
-from greenroom.apps.cli.exits import PASSED, telling
+from greenroom.apps.cli.exits import PASSED, put_out, telling
 from greenroom.errors import BadFile
 
 _STARTER = Path(__file__).parent.parent / "starter"
@@ -26,9 +24,9 @@ def start(folder: str) -> int:
     home = Path(folder)
     with telling(verbose=False):
         for source, target in _FILES.items():
-            click.echo(_written(_STARTER / source, home / target))
+            put_out(_written(_STARTER / source, home / target))
     where = "" if home == Path() else f", in {home}"
-    click.echo(_AFTER.format(where=where))
+    put_out(_AFTER.format(where=where))
     return PASSED
 
 

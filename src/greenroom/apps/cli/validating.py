@@ -7,9 +7,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
-from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, harmless, put_out, telling
+from greenroom.apps.cli.exits import (
+    BAD_INPUT,
+    PASSED,
+    Stopped,
+    harmless,
+    put_out,
+    put_out_json,
+    telling,
+)
 from greenroom.cases import EvalSet, Problem, check, fix
 from greenroom.cases.checking import metric_problems
 from greenroom.cases.files import Shape, problems
@@ -34,7 +40,7 @@ def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
             repairs[file] = _mended(Path(file)) if mend else []
             found[file] = problems_in(file)
     if as_json:
-        click.echo(
+        put_out_json(
             json.dumps([_data(file, found[file], repairs[file]) for file in files], indent=2)
         )
     else:

@@ -22,6 +22,7 @@ from greenroom.cases.problems import Problem
 from greenroom.errors import BadFile, BadInput, GreenroomError
 from greenroom.ledger.plain import is_array, is_object
 from greenroom.ledger.redaction import without_secrets
+from greenroom.ledger.shown import on_one_line
 from greenroom.reports.failure import failure_text
 from greenroom.reports.words import printable
 from greenroom.results.redaction import redacted
@@ -170,7 +171,7 @@ class CaseItem(pytest.Item):
     def of(cls, file: EvalFile, case: Case, evalset: EvalSet, agent: str | None, line: int) -> Self:
         """The test of a case in a file."""
         # Names and marks are printed and kept by pytest and others, which know of no secrets.
-        item: Self = cls.from_parent(file, name=without_secrets(case.id))  # pyright: ignore[reportUnknownMemberType]
+        item: Self = cls.from_parent(file, name=on_one_line(without_secrets(case.id)))  # pyright: ignore[reportUnknownMemberType]
         item.case, item.evalset, item.agent, item.line = case, evalset, agent, line
         item.add_marker("greenroom")
         words = [without_secrets(str(word)) for word in (*case.tags, case.name or case.id)]

@@ -8,11 +8,11 @@ from sys import getsizeof
 from greenroom.cases.files.bounds import Unreadable, check_bounds
 from greenroom.cases.files.json_text import MAX_WEIGHT, check_weight, json_lines, parsed_json
 from greenroom.cases.files.lines import Branches, Found, branches_to, line_of
-from greenroom.cases.files.opening import text_of
 from greenroom.cases.files.yaml_text import parsed_yaml, yaml_lines
 from greenroom.cases.places import shown
 from greenroom.cases.problems import Problem
 from greenroom.errors import BadFile
+from greenroom.ledger.opening import text_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from greenroom.reports.words import harmless
+from greenroom.ledger.shown import harmless
 
 _VOID = frozenset(("br", "meta", "rect", "path", "line"))
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from greenroom.errors import BadFile
 
 MAX_BYTES = 64 * 1024 * 1024
-MAX_DECODED = 77 * 1024 * 1024
-"""Python keeps a text with a single emoji in four bytes a letter."""
+MAX_KEPT = 256 * 1024 * 1024
+"""Of what we wrote ourselves: reports and ledgers."""
+_DECODED = 1.2
+"""How much more a text may take once it is read: Python keeps one with an emoji in four bytes a letter."""
 
 _OTHER_ENCODINGS = {
     codecs.BOM_UTF32_LE: "UTF-32",
@@ -25,22 +27,47 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+_PACKED = {
+    b"PK\x03\x04": "a zip archive",
+    b"PK\x05\x06": "a zip archive",
+    b"\x1f\x8b": "packed by gzip",
+    b"BZh": "packed by bzip2",
+    b"\xfd7zXZ": "packed by xz",
+    b"\x28\xb5\x2f\xfd": "packed by zstd",
+    b"SQLite format 3": "a database",
+}
 _WIDE = re.compile(rb"[\xf0-\xf7]")
 
 
-def text_of(source: Path) -> str:
+def text_of(source: Path, most: int = MAX_BYTES) -> str:
     """The text of a plain file; a byte-order mark of UTF-8 is not part of it."""
+    return _decoded(bytes_of(source, most), source, most)
+
+
+def bytes_of(source: Path, most: int = MAX_BYTES) -> bytes:
+    """What a plain file of text holds; BadFile says why it is none, or is too large."""
     try:
-        return _decoded(_bytes_of(source), source)
+        raw = _read(source, most)
     except FileNotFoundError as error:
         raise BadFile(f"File not found: {source}.") from error
     except OSError as error:
         raise BadFile(f"cannot read {source}: {error.strerror}.") from error
     except ValueError as error:
         raise BadFile(f"cannot read {source}: {error}.") from error
+    for mark, name in _PACKED.items():
+        if raw.startswith(mark):
+            raise BadFile(
+                f"cannot read {source}: it is binary ({name}), no text. Unpack it, or give the file meant."
+            )
+    for mark, name in _OTHER_ENCODINGS.items():
+        if raw.startswith(mark):
+            raise BadFile(f"cannot read {source}: it is {name}; save it as UTF-8.")
+    if (at := raw.find(b"\0")) >= 0:
+        raise BadFile(f"cannot read {source}: it is binary (a zero byte at {at}), no text.")
+    return raw
 
 
-def _bytes_of(source: Path) -> bytes:
+def _read(source: Path, most: int) -> bytes:
     # Without O_NONBLOCK a pipe that nobody writes to would be waited for forever.
     handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     kind = stat.S_IFMT(os.fstat(handle).st_mode)
@@ -48,19 +75,14 @@ def _bytes_of(source: Path) -> bytes:
         os.close(handle)
         raise BadFile(f"cannot read {source}: it is {_KINDS.get(kind, 'no file')}.")
     with os.fdopen(handle, "rb") as file:
-        raw = file.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        raise BadFile(f"{source} is larger than {MAX_BYTES >> 20} MB; split it.")
+        raw = file.read(most + 1)
+    if len(raw) > most:
+        raise BadFile(f"{source} is larger than {most >> 20} MB; split it.")
     return raw
 
 
-def _decoded(raw: bytes, source: Path) -> str:
-    for mark, name in _OTHER_ENCODINGS.items():
-        if raw.startswith(mark):
-            raise BadFile(f"cannot read {source}: it is {name}; save it as UTF-8.")
-    if (at := raw.find(b"\0")) >= 0:
-        raise BadFile(f"cannot read {source}: it is binary (a zero byte at {at}), no text.")
-    if not raw.isascii() and len(raw) * (4 if _WIDE.search(raw) else 2) > MAX_DECODED:
+def _decoded(raw: bytes, source: Path, most: int) -> str:
+    if not raw.isascii() and len(raw) * (4 if _WIDE.search(raw) else 2) > most * _DECODED:
         raise BadFile(f"{source} is too large for a text beyond ASCII; split it.")
     try:
         return raw.decode("utf-8-sig")
