@@ -16,8 +16,6 @@ from greenroom.models import Model, ModelReply, ModelRequest, provider_model
 from models.wire import Answer, openai, refusal
 
 RATE, BURST, CALLS, WIDTH = 20.0, 20, 196, 64
-IDEAL = (CALLS - BURST) / RATE
-"""Seconds: nobody can be served faster than the bucket fills."""
 
 Wording = Literal["whole", "exact"]
 """Whether `Retry-After` is told in whole seconds, as HTTP has it, or when the next call would pass."""
@@ -28,14 +26,18 @@ class Bucket:
     """So many calls at once, and so many more each second."""
 
     wording: Wording
+    burst: int = BURST
     passed: int = 0
     refused: int = 0
     _tokens: float = BURST
     _at: float = field(default_factory=perf_counter)
 
+    def __post_init__(self) -> None:
+        self._tokens = self.burst
+
     def answer(self) -> Answer:
         now = perf_counter()
-        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE)
+        self._tokens = min(self.burst, self._tokens + (now - self._at) * RATE)
         self._at = now
         if self._tokens >= 1:
             self._tokens -= 1
@@ -145,10 +147,17 @@ class Storm:
         """For each call that passed."""
         return self.bucket.refused / self.bucket.passed
 
+    @property
+    def of_ideal(self) -> float:
+        """How long it took beside how fast the bucket fills: nobody can be served faster."""
+        return self.seconds / ((self.bucket.passed - self.bucket.burst) / RATE)
 
-async def storm(wording: Wording = "whole", calls: int = CALLS, width: int = WIDTH) -> Storm:
+
+async def storm(
+    wording: Wording = "whole", calls: int = CALLS, width: int = WIDTH, burst: int = BURST
+) -> Storm:
     """So many cases of one call each, so many of them at once."""
-    bucket = Bucket(wording)
+    bucket = Bucket(wording, burst)
     with stormy(bucket) as url:
         model = Clocked(provider_model("openai:storm", base_url=url))
         cases = [Case(f"c{n}", "Hi", expect=Expect(contains="Hello")) for n in range(calls)]

@@ -1,8 +1,9 @@
 """A model that may answer later is asked again, by everybody at the pace it asks for."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -222,9 +223,12 @@ class Simulated:
     latency: float
     told: float
     """The least time it asks refused callers to wait."""
+    uneven: float = 0.0
+    """How many seconds a way there or back may take longer than the next."""
     now: float = 0.0
     refused: int = 0
     early: int = 0
+    chance: Random = field(default_factory=lambda: Random(7))
 
     def play(self, calls: int) -> float:
         """The seconds until all calls have passed."""
@@ -236,13 +240,13 @@ class Simulated:
             if what == "ask":
                 wait = pace.take()
                 self.early += not wait and self.now < free_at
-                at = self.now + (wait or self.latency / 2)
+                at = self.now + (wait or self.way())
                 heappush(due, (at, who, "ask" if wait else "arrive", self.now))
             elif what == "arrive":
                 tokens = min(self.burst, tokens + (self.now - filled) * self.rate)
                 filled, is_free = self.now, tokens >= 1
                 tokens -= is_free
-                heappush(due, (self.now + self.latency / 2, who, str(is_free), begun))
+                heappush(due, (self.now + self.way(), who, str(is_free), begun))
             elif what == "True":
                 pace.answered()
                 passed, left = passed + 1, left - 1
@@ -255,6 +259,9 @@ class Simulated:
                 free_at = max(free_at, self.now + wait)
                 heappush(due, (self.now, who, "ask", 0.0))
         return self.now
+
+    def way(self) -> float:
+        return self.latency / 2 + self.uneven * self.chance.random()
 
     def pace(self) -> Pace:
         return Pace(is_opening=True, clock=lambda: self.now)
@@ -269,6 +276,24 @@ def test_the_pace_of_a_server_is_found_with_few_refusals(rate, burst, latency, t
     assert server.refused / 600 <= 0.25
     assert server.early == 0
     assert seconds <= 2.5 * max((600 - burst) / rate, 600 / 64 * latency) + told
+
+
+@pytest.mark.parametrize("width", [8, 64])
+@pytest.mark.parametrize("told", [0.0, 1.0])
+@pytest.mark.parametrize("latency", [0.01, 0.05, 0.3])
+@pytest.mark.parametrize("burst", [1, 2, 3, 5])
+@pytest.mark.parametrize("rate", [5, 10, 20])
+def test_a_server_with_small_bursts_is_stormed_for_twice_the_ideal_at_most(
+    rate, burst, latency, told, width
+):
+    calls = 200
+    server = Simulated(rate, burst, width, latency, told, uneven=0.005)
+    seconds = server.play(calls)
+    ideal = max((calls - burst) / rate, calls / width * latency)
+    assert server.refused >= 1  # else nothing was tried
+    assert seconds <= 2 * ideal
+    assert server.refused / calls <= 0.25
+    assert server.early == 0
 
 
 @given(

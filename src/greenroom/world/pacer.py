@@ -1,15 +1,17 @@
 """Patience with models: a question asked again, and all askers of a model held to its pace.
 
 A model that answers "too often" says so to everybody: whoever asks it next in this process waits
-its time too, and then they go one after the other. How fast, the model itself has shown: between
-two refusals it answered as many questions as it can in that time. They begin a little below that
-and go faster with every reply, slowly at first, until it refuses again or nobody is held any more.
+its time too, and then they go one after the other. How fast, the model itself has shown: what it
+had saved up it spent before its first refusal, so of the last questions before another one all but so
+many came at its pace. They begin a little below that and go faster with every reply, slowly at first,
+until it refuses again or nobody is held any more.
 
 Nobody knows the pace of a model that was never asked, so its first questions do not come all at
 once: that costs 0.7 s at the very most. Models on this machine, such as scripted ones, have no pace.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from math import exp
 from threading import Lock
@@ -35,11 +37,16 @@ _AT_ONCE: Final = 8
 _OPENING_GAP: Final = 0.02
 _OPENING_SHRINK: Final = 0.97
 # How much slower than it could a model is asked after a refusal, and how soon faster again: twice as
-# fast after 83 replies, 37 if its pace was guessed, but not within 6 s.
+# fast after 19 replies if its pace was guessed, after 186 once it is known, and the later the more
+# refusals have told the same, but not within 2 s.
 _MARGIN: Final = 1.1
-_FASTER: Final = 0.0001
-_FASTER_IF_GUESSED: Final = 0.0005
-_FASTER_BY_TIME: Final = 0.02
+_FASTER: Final = 0.00004
+_SURE: Final = 8
+_FASTER_IF_GUESSED: Final = 0.002
+_FASTER_BY_TIME: Final = 0.2
+# The last questions before a refusal that show the pace: so many, and twice what may be saved up.
+_SHOWING: Final = 10
+_MOST_SHOWING: Final = 1000
 # How much longer than it was asked to somebody may wait.
 _SPREAD: Final = 0.1
 
@@ -52,6 +59,8 @@ class Pace:
     """How often one model lets itself be asked, as far as its refusals have told."""
 
     __slots__ = (
+        "_asked",
+        "_asked_at",
         "_at_once",
         "_began",
         "_faster",
@@ -63,6 +72,8 @@ class Pace:
         "_next_at",
         "_now",
         "_replies",
+        "_saved",
+        "_storms",
         "is_opening",
     )
 
@@ -77,9 +88,13 @@ class Pace:
         self._faster = _FASTER
         self._free_at = 0.0
         self._next_at = 0.0
-        self._learned_at = 0.0
+        self._learned_at = -1.0
         self._began = 0.0
         self._replies = 0
+        self._asked = 0
+        self._asked_at = deque[float](maxlen=_MOST_SHOWING)
+        self._storms = 0
+        self._saved = 0
         self._lock = Lock()
 
     @property
@@ -93,23 +108,42 @@ class Pace:
             now = self._now()
             self._free_at = max(self._free_at, now + wait)
             if begun > self._learned_at:
-                self._gap = self._known = self._learned(now, wait)
+                self._storms += 1
+                self._gap = self._known = self._learned(begun) or self._guessed(now, wait)
                 self._learned_at = self._began = now
                 self._replies = self._at_once = 0
+                self._asked_at.clear()
                 self.is_opening = False
+            elif self._storms == 1:
+                self._saved = max(self._saved - 1, 0)
             self._next_at = max(self._next_at, self._free_at)
 
-    def _learned(self, now: float, wait: float) -> float:
-        """The gap from now on: what the replies since the last refusal say of the model's pace."""
-        self._faster = _FASTER if self._replies else _FASTER_IF_GUESSED
+    def _guessed(self, now: float, wait: float) -> float:
+        """The gap after the first refusal: nobody knows what the model had saved up for this."""
+        self._faster = _FASTER_IF_GUESSED
+        # All that did not come too often; those that did are taken off as they are refused.
+        self._saved = max(self._asked - 1, 0)
         shown = (now - self._began) / self._replies if self._replies else _LONGEST_GAP
-        if self._known:
-            # Time in which nobody asked says nothing of the model, so a bit more is enough.
-            most = max(self._gap * 2, self._known * 1.5)
-            return min(max(shown, self._gap) * _MARGIN, most, _LONGEST_GAP)
         least, most = _GUESSED_GAPS
-        # It had saved up for this: its pace is less than what it has shown so far.
-        return min(shown * 2, max(least, min(wait / 10, most)))
+        return max(min(shown * 2, max(least, min(wait / 10, most))), _LEAST_GAP)
+
+    def _learned(self, refused: float) -> float:
+        """The gap that the questions since the last refusal show, none of which came too often; or 0."""
+        if not self._known:
+            return 0.0
+        # Of those on their way nobody knows yet whether they came too often.
+        asked = [at for at in self._asked_at if at <= refused][: self._replies]
+        is_sure = len(asked) > _SHOWING
+        self._faster = _FASTER / min(self._storms, _SURE) if is_sure else _FASTER_IF_GUESSED
+        if len(asked) < 2:
+            return min(max(self._gap * 2, _GUESSED_GAPS[0]), _LONGEST_GAP)
+        # Either it saves up all the time, also while nobody asks, or it has had all that it can save.
+        rates = [len(asked) / max(refused - self._began, _LEAST_GAP)]
+        last = min(len(asked) - 1, 2 * self._saved + _SHOWING)
+        if last > self._saved:
+            rates.append((last - self._saved) / max(asked[-1] - asked[-1 - last], _LEAST_GAP))
+        most = max(self._gap * 2, self._known * 1.5)
+        return min(max(1 / max(rates), self._gap * _MARGIN), most, _LONGEST_GAP)
 
     def answered(self) -> None:
         """Note a reply: the next questions may come a little sooner."""
@@ -130,8 +164,10 @@ class Pace:
             return max(wait, 0.0)
 
     def _begin(self, now: float) -> None:
-        if not self._began:
+        if not self._asked and not self._known:
             self._began = now
+        self._asked += 1
+        self._asked_at.append(now)
         if self._at_once:
             self._at_once -= 1
             return
