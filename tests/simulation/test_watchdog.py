@@ -698,3 +698,24 @@ async def test_the_alarm_does_not_break_the_loop_while_it_keeps_its_books():
     task = await finish(work(), deadline)
     assert isinstance(task.exception(), Expired)
     assert not told
+
+
+def test_the_patrol_does_not_break_a_loop_of_another_thread_while_it_keeps_its_books():
+    told: list[object] = []
+    ended: list[object] = []
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, what: told.append(what))
+        # A call from a line of the loop's own code, which lasts until long after the deadline.
+        asyncio.Handle(time.sleep, (5 * SOON,), loop)._run()
+        spin()
+
+    async def main() -> None:
+        task = await finish(work(), Deadline(SOON))
+        ended.append(type(task.exception()))
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+    thread.start()
+    thread.join(AT_MOST * 2)
+    assert (ended, told) == ([Expired], [])

@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import signal
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextvars import Context, ContextVar
@@ -14,6 +13,7 @@ from threading import Condition, Thread, get_ident, main_thread
 from types import FrameType
 from typing import Any, Final, Protocol
 
+from greenroom.simulation.stalls import Charged, frame_of
 from greenroom.world.threads import Expired, plant
 
 YEAR: Final = 365 * 86400.0
@@ -30,7 +30,7 @@ _SIGALRM: Final = int(signal.SIGALRM)
 _ITIMER_REAL: Final = int(signal.ITIMER_REAL)
 
 
-class Watched(Protocol):
+class Watched(Charged, Protocol):
     """A deadline, as a guard sees it."""
 
     seconds: float
@@ -229,17 +229,13 @@ def can_break(frame: FrameType | None) -> bool:
 
 def break_thread(thread: int) -> None:
     """Raise `Expired` in the Python code that a thread is at, unless that is bad ground."""
-    frame = _frame_of(thread)
+    frame = frame_of(thread)
     if frame is None:
         return
     at = frame.f_lasti
     # What is planted is raised at the thread's next step, and it may have gone on while we looked.
-    if can_break(frame) and _frame_of(thread) is frame and frame.f_lasti == at:
+    if can_break(frame) and frame_of(thread) is frame and frame.f_lasti == at:
         plant(thread)
-
-
-def _frame_of(thread: int) -> FrameType | None:
-    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
 
 
 def _is_finalizing(frame: FrameType | None) -> bool:

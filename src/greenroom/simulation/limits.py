@@ -11,15 +11,16 @@ from greenroom.world.threads import Expired, Overdue, call_within
 T = TypeVar("T")
 
 
-def call_in_time(call: Callable[[], T], seconds: float) -> T:
+def call_in_time(call: Callable[[], T], seconds: float, name: str, *, apart: bool = False) -> T:
     """What a function returns; `Overdue` if it took longer, whatever it returned after that.
 
-    Called in place where the alarm can break what blocks, else in a thread that can be left behind.
+    `name` is what is told of it if it blocks; what is `apart` has no part in the time of the work
+    around it. Called in place where the alarm can break what blocks, else in a thread that can be left behind.
     """
     task = _running_task()
     if task is None or not ALARM.is_free():
         return call_within(seconds, call)
-    with watched(task, seconds) as deadline:
+    with watched(task, seconds, name=name, apart=apart) as deadline:
         try:
             found = call()
         except Expired:
@@ -31,12 +32,12 @@ def call_in_time(call: Callable[[], T], seconds: float) -> T:
     return found
 
 
-async def await_in_time(work: Awaitable[T], seconds: float) -> T:
+async def await_in_time(work: Awaitable[T], seconds: float, name: str) -> T:
     """What comes of work that awaits, in a task of its own; `Overdue` if it took longer.
 
     Work that swallows its cancellation is left behind.
     """
-    deadline = Deadline(seconds)
+    deadline = Deadline(seconds, name=name)
     task = await finish(_awaited(work), deadline)
     if deadline.expired or not task.done():
         raise Overdue

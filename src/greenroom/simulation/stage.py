@@ -74,6 +74,7 @@ class Stage:
     clock: FixedClock | None = None
     enclosure: Enclosure | None = None
     seated: Audience | None = None
+    user_world: FencedWorld | None = None
 
     @property
     def audience(self) -> Audience:
@@ -89,8 +90,15 @@ class Stage:
             )
             world.deadline = self.world.deadline
             world.before_live = self.world.before_live
+            self.user_world = world
             self.seated = Audience(self.case, self.user, self.ledger, world)
         return self.seated
+
+    def extend(self, seconds: float) -> None:
+        """The run may take longer, because others held up the event loop."""
+        for world in (self.world, self.user_world):
+            if world is not None and world.deadline is not None:
+                world.deadline += seconds
 
     def close(self) -> None:
         """The run is over, or somebody broke it off: what was left behind must not act any more."""
@@ -135,7 +143,7 @@ async def simulate(
     if left <= 0:
         stage.world.record(RunEnded(reason="max_seconds"))
         return stage.ledger
-    deadline = Deadline(left)
+    deadline = Deadline(left, name=f"case {case.id!r}", on_extended=stage.extend)
     stage.world.deadline = monotonic() + left
     # SDKs swallow refusals and try again; a case that was refused something ends at once.
     stage.latch.on_set = deadline.cut

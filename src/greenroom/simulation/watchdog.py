@@ -28,6 +28,7 @@ from contextvars import Context, ContextVar, Token, copy_context
 from dataclasses import field
 from math import inf
 from threading import get_ident
+from types import FrameType
 from typing import Any, Final, TypeVar
 
 from greenroom.ledger.records import record
@@ -42,6 +43,7 @@ from greenroom.simulation.guards import (
     break_thread,
 )
 from greenroom.simulation.leftovers import carried_by, close, hear_out, sweep
+from greenroom.simulation.stalls import BEAT, LATE, OBSERVER, OnStall
 
 T = TypeVar("T")
 
@@ -49,6 +51,9 @@ T = TypeVar("T")
 _KNOCK: Final = 0.1
 _GRACE: Final = 0.1
 _PATIENCE: Final = 0.2
+
+# What the loop does to call anything.
+_CALLS: Final = asyncio.Handle._run.__code__
 
 _PARTY: Final = ContextVar[object]("party", default=None)
 
@@ -62,11 +67,15 @@ class Deadline:
 
     seconds: float
     _on_expired: Callable[[], None] | None = None
+    name: str = ""
+    on_extended: Callable[[float], None] | None = None
     expired: bool = False
     was_cut: bool = False
     outer: Watched | None = field(default_factory=RUNNING.get)
     party: object = field(default_factory=_PARTY.get)
+    began: float = inf
     due: float = inf
+    charged: float = 0.0
     expects_loop_at: float = inf
     task: asyncio.Task[Any] | None = None
     _over: "asyncio.Future[None] | None" = None
@@ -78,7 +87,8 @@ class Deadline:
         """Start the clock for a task of the running loop."""
         seconds = 0.0 if self.was_cut else self.seconds
         self.task = task
-        self.due = self.expects_loop_at = time.monotonic() + (seconds if seconds < YEAR else YEAR)
+        self.began = now = time.monotonic()
+        self.due = self.expects_loop_at = now + (seconds if seconds < YEAR else YEAR)
         self._watch = watch = _watches.get(loop) or _watch_of(loop)
         watch.add(self)
 
@@ -97,8 +107,9 @@ class Deadline:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.drop(self)
-        # The task's context holds this deadline: the ring of the two would outlive the run.
-        self.task = None
+        # The task's context holds this deadline, and so does the run that is extended: rings of them
+        # would outlive the run.
+        self.task = self.on_extended = None
 
     def conclude(self) -> None:
         """The same, as the last act of work in a task of its own.
@@ -131,7 +142,26 @@ class Deadline:
 
     def is_missed(self, now: float) -> bool:
         """Whether the work is still watched and its loop, being blocked, let the time pass."""
-        return self._watch is not None and now >= self.acts_at()
+        watch = self._watch
+        if watch is None or now < self.acts_at():
+            return False
+        return now >= self.acts_at() + self._stood_still(now, watch.silent_since())
+
+    def _stood_still(self, now: float, silent_since: float) -> float:
+        """How long its loop has been held up by others than this work."""
+        if self.expired or self.was_cut or now < silent_since + LATE:
+            return 0.0
+        return max(now - max(silent_since, self.began) - self.charged, 0.0)
+
+    def extend(self, now: float, silent_since: float) -> None:
+        """Let the time not count that others held up the loop."""
+        seconds = self._stood_still(now, silent_since)
+        self.charged = 0.0
+        if seconds:
+            self.due += seconds
+            self.expects_loop_at += seconds
+            if self.on_extended is not None:
+                self.on_extended(seconds)
 
     def expire(self) -> None:
         """Note that time ran out, and tell whoever asked to be told."""
@@ -193,9 +223,15 @@ class watched:  # noqa: N801 - read as a verb: with watched(task, seconds)
         task: asyncio.Task[Any],
         seconds: float,
         on_expired: Callable[[], None] | None = None,
+        *,
+        name: str = "",
+        apart: bool = False,
     ) -> None:
+        """`name` is what is told of work that blocks; what is `apart` is part of no other work."""
         self._whose = task
-        self._deadline = Deadline(seconds, on_expired)
+        self._deadline = Deadline(seconds, on_expired, name)
+        if apart:
+            self._deadline.outer = None
 
     def __enter__(self) -> Deadline:
         self._token: Token[Watched | None] = RUNNING.set(self._deadline)
@@ -262,23 +298,29 @@ class vigil:  # noqa: N801 - read as a noun of the trade: with vigil()
     """Keep the watch of the running loop up, however many deadlines begin and end meanwhile.
 
     Vigils may overlap and nest. What is still watched when the last one closes stays watched. All
-    work begun inside is of one `party`, to be told from that of others by `cut_all`.
+    work begun inside is of one `party`, to be told from that of others by `cut_all`. `on_stall` is
+    told, in a thread of the watchdog's, of all that holds up the loop.
     """
 
-    __slots__ = ("_party", "_token", "_watch")
+    __slots__ = ("_on_stall", "_party", "_token", "_watch")
 
-    def __init__(self, party: object = None) -> None:
+    def __init__(self, party: object = None, on_stall: OnStall | None = None) -> None:
         self._party = party
+        self._on_stall = on_stall
 
     def __enter__(self) -> None:
         self._token = _PARTY.set(self._party)
         loop = asyncio.get_running_loop()
         self._watch = _watches.get(loop) or _watch_of(loop)
         self._watch.vigils += 1
+        if self._on_stall is not None:
+            self._watch.listeners.append(self._on_stall)
 
     def __exit__(self, *_: object) -> None:
         _PARTY.reset(self._token)
         self._watch.vigils -= 1
+        if self._on_stall is not None:
+            self._watch.listeners.remove(self._on_stall)
         self._watch.rest()
 
 
@@ -297,11 +339,13 @@ class _Watch:
         self._looks_at = inf
         self._timer: asyncio.TimerHandle | None = None
         self._guard: Alarm | Patrol | None = None
+        self.listeners: list[OnStall] = []
+        OBSERVER.watch(self)
 
     def add(self, deadline: Deadline) -> None:
         self._deadlines.add(deadline)
         if deadline.due < self._looks_at:
-            self._set_timer(deadline.due)
+            self._set_timer(min(deadline.due, deadline.began + BEAT))
         acts_at = deadline.due + _GRACE
         if self._guard is not ALARM or not ALARM.is_set_by(acts_at):
             self._posted_guard().expect(acts_at)
@@ -320,6 +364,7 @@ class _Watch:
             self._guard.leave(self)
             self._guard = None
         _watches.pop(self.loop, None)
+        OBSERVER.leave(self)
 
     def hurry(self) -> None:
         """Look at once, from any thread."""
@@ -331,6 +376,19 @@ class _Watch:
     def deadlines(self) -> tuple[Deadline, ...]:
         """Those watched at this moment, for any thread to go through."""
         return tuple(self._deadlines)
+
+    def silent_since(self) -> float:
+        """When the loop should have been heard of; in the future if all is well."""
+        return self._looks_at
+
+    def running(self, frame: FrameType | None) -> Watched | None:
+        """The work whose code the loop is at: that of its task, or of the call it makes."""
+        task = asyncio.current_task(self.loop)
+        if task is not None:
+            return next(carried_by(task), None)
+        while frame is not None and frame.f_code is not _CALLS:
+            frame = frame.f_back
+        return None if frame is None else frame.f_locals["self"]._context.get(RUNNING)
 
     def _posted_guard(self) -> Alarm | Patrol:
         """The alarm wherever it can ring, for it reaches further; else the patrol."""
@@ -344,13 +402,16 @@ class _Watch:
         return guard
 
     def _look(self) -> None:
-        now = time.monotonic()
+        now, silent_since = time.monotonic(), self._looks_at
         try:
             for deadline in self.deadlines():
+                if deadline.charged or now > silent_since + LATE:
+                    deadline.extend(now, silent_since)
                 if deadline.expects_loop_at <= now:
                     deadline.knock(now)
         finally:
-            self._set_timer(min((it.expects_loop_at for it in self._deadlines), default=inf))
+            first = min((it.expects_loop_at for it in self._deadlines), default=inf)
+            self._set_timer(min(first, now + BEAT) if first < inf else inf)
 
     def _set_timer(self, at: float) -> None:
         if self._timer is not None:

@@ -122,10 +122,11 @@ async def evaluate_in_adk(
     name = evalset.name or evalset.id
     run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric, named, name)
     at, begun = time(), perf_counter()
-    async with overseen():
+    notes: list[str] = []
+    async with overseen(notes.append):
         results = await run.results(evalset, concurrency)
     took = perf_counter() - begun
-    return Report(results, name, took, id=new_report_id(), evalset_id=evalset.id, at=at)
+    return Report(results, name, took, notes, id=new_report_id(), evalset_id=evalset.id, at=at)
 
 
 def _ours(given: Iterable[MetricLike], config: EvalConfig) -> list[Metric]:
@@ -347,7 +348,7 @@ class _Judging(Measuring):
     async def _by_theirs(self) -> dict[str, Outcome]:
         seconds = self.seconds_per_metric * (1 + len(self.service.theirs.criteria))
         try:
-            return await in_time(self._judged, seconds)
+            return await in_time(self._judged, seconds, "google-adk's evaluation")
         except MetricsHung as error:
             return self.service.all_unmeasured(str(error))
         except MetricRefused as error:

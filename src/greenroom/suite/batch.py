@@ -93,7 +93,7 @@ async def simulate_all(
         check_opaque(backend, allow_opaque)
     stage = _Stage(backend, allow_tools, allow_opaque, on_complete)
     gate, before = asyncio.Semaphore(concurrency), len(strays())
-    async with overseen(), asyncio.TaskGroup() as group:
+    async with overseen(stage.notes.append), asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(stage.play(with_user_model(case, user_model), gate))
             for case in evalset

@@ -134,7 +134,9 @@ class Hooks:
 
     def _tell_one(self, moment: str, ear: _Ear, *what: Any) -> None:
         try:
-            returned = call_in_time(partial(ear.hook, *what), self.seconds)
+            returned = call_in_time(
+                partial(ear.hook, *what), self.seconds, f"the hook {ear.name!r}", apart=True
+            )
         except Expired:
             raise
         except Overdue:

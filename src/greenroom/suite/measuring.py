@@ -95,7 +95,9 @@ class Measuring:
         seconds = self.seconds_for(case)
         world.deadline = monotonic() + seconds
         asked = self._asked(world, trial)
-        return await in_time(lambda: self._fenced(case, ledger, asked), seconds)
+        return await in_time(
+            lambda: self._fenced(case, ledger, asked), seconds, f"case {case.id!r}"
+        )
 
     def _asked(self, world: FencedWorld, trial: str) -> World:
         """The world as metrics see it: with a memory, and with the cache if there is one."""
@@ -115,21 +117,21 @@ class Measuring:
             )
 
 
-async def in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
+async def in_time(work: Callable[[], Awaitable[T]], seconds: float, name: str) -> T:
     """What comes of the work; MetricsHung after so long, even if it blocks or will not be cancelled."""
     try:
-        return await await_in_time(work(), seconds)
+        return await await_in_time(work(), seconds, name)
     except Overdue:
         raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
 
 
-async def cut_in_time(_: str, measure: Callable[[], Any], seconds: float) -> Any:
+async def cut_in_time(name: str, measure: Callable[[], Any], seconds: float) -> Any:
     """The limit of each metric: also one that blocks, or swallows its cancellation, is cut."""
-    began = monotonic()
+    began, who = monotonic(), f"the metric {name!r}"
     try:
-        found = call_in_time(measure, seconds)
+        found = call_in_time(measure, seconds, who)
         if is_awaited(found):
-            found = await await_in_time(found, max(seconds - (monotonic() - began), 0.0))
+            found = await await_in_time(found, max(seconds - (monotonic() - began), 0.0), who)
     except Overdue:
         return overdue(seconds)
     return found

@@ -132,7 +132,7 @@ class _Rescoring:
         at, begun = time(), perf_counter()
         before = [*self.report.results, *self.report.confirmed]
         waiting = iter(enumerate(before))
-        async with overseen():
+        async with overseen(self.notes.append):
             workers = [self._work(waiting) for _ in range(max(1, concurrency))]
             await asyncio.gather(*workers)
         found = [self.done[place] for place in sorted(self.done)]

@@ -134,7 +134,7 @@ class Running:
         self.recorder.listen(self._cut)
         self.cancel.listen(self._cut)
         try:
-            async with overseen(self.cancel):
+            async with overseen(self.settings.hooks.note, self.cancel):
                 if is_first:
                     self._take_earlier(plays)
                 async with self._company(due):

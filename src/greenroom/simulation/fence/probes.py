@@ -56,7 +56,7 @@ def is_exporter() -> bool:
     """Whether a library's own thread is about to send its traces home."""
     last = None
     for frame in _frames():
-        if _is_authors(frame):
+        if is_authors(frame):
             return False
         last = frame if _module(frame).startswith(_EXPORTERS) else last
     return last is not None
@@ -70,9 +70,12 @@ def is_debugger() -> bool:
 
 def where() -> str:
     """The nearest line of the author's own code, as `file.py:12 in name`; empty if none ran."""
-    frame = next((f for f in _frames() if _is_authors(f)), None)
-    if frame is None:
-        return ""
+    frame = next((f for f in _frames() if is_authors(f)), None)
+    return "" if frame is None else shown(frame)
+
+
+def shown(frame: FrameType) -> str:
+    """A line of code, as `file.py:12 in name`."""
     code = frame.f_code
     return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_qualname}"
 
@@ -104,6 +107,7 @@ def _is_library(frame: FrameType) -> bool:
     )
 
 
-def _is_authors(frame: FrameType) -> bool:
+def is_authors(frame: FrameType) -> bool:
+    """Whether it runs neither Python's code, nor ours, nor that of an installed package."""
     path = frame.f_code.co_filename
     return not (_is_library(frame) or any(name in path for name in _PACKAGES))

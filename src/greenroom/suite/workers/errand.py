@@ -103,6 +103,11 @@ class Errand:
         """The worker has turned to it; its clock runs from here."""
         self._since = monotonic()
 
+    def stand_still(self, seconds: float) -> None:
+        """Another trial held up the worker for so long."""
+        if self._since is not None:
+            self._since = min(self._since + seconds, monotonic())
+
     def hear(self, line: str, *, judging: bool) -> None:
         """Take an event from the worker; BadLedger if it does not follow what is known."""
         ledger = self.judging if judging else self.ledger

@@ -9,6 +9,7 @@ from greenroom.backends.backend import Backend
 from greenroom.errors import BadInput, GreenroomError, InDoubt, MetricsHung, WorkerDied
 from greenroom.ledger.events import RunEnded
 from greenroom.results.result import CaseResult
+from greenroom.suite.overseeing import Blockers
 from greenroom.suite.playing import Settings
 from greenroom.suite.plays import Take
 from greenroom.suite.resuming import taken_up
@@ -46,6 +47,7 @@ class Pool:
         self._workers: list[Worker] = []
         self._known: set[Worker] = set()
         """Every worker there is, those that are starting or play for one trial alone included."""
+        self._blockers = Blockers(settings.hooks.note)
         self._hiring = asyncio.Lock()
         self._is_cut = False
         self._looking: asyncio.Task[None] | None = None
@@ -173,7 +175,7 @@ class Pool:
     async def _started(self) -> Worker:
         if self._is_cut:
             raise WorkerDied("the run is being stopped.")
-        worker = Worker()
+        worker = Worker(self._blockers.tell)
         self._known.add(worker)
         try:
             found = await worker.start(self._briefing)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from greenroom.suite.workers.wire import (
     JUDGE,
     LONGEST,
     READY,
+    STALLED,
     WAITS,
     packed,
     unpacked,
@@ -40,7 +42,8 @@ _BEGINNING: Final = (
 class Worker:
     """A process that plays trials. `errands` are those it has in hand, by position."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
+        self._note = note
         self.errands: dict[int, Errand] = {}
         self.is_gone = False
         self._loop = asyncio.get_running_loop()
@@ -107,6 +110,8 @@ class Worker:
         mark, position, text = unpacked(line)
         if mark in (READY, FAILED):
             self._begin(mark == READY, json.loads(text))
+        elif mark == STALLED:
+            self._stand_still(position, json.loads(text))
         elif (errand := self.errands.get(position)) is None:
             return
         elif mark == BEGUN:
@@ -137,6 +142,14 @@ class Worker:
         errand.waiting.add(call_id)
         assert errand.take.before_live is not None
         errand.take.before_live(call_id, tell)
+
+    def _stand_still(self, culprit: int, told: dict[str, Any]) -> None:
+        """One trial held up its worker: the clocks of the others stood still."""
+        for position, errand in self.errands.items():
+            if position != culprit:
+                errand.stand_still(float(told["seconds"]))
+        if told["note"]:
+            self._note(str(told["note"]))
 
     def _begin(self, is_ready: bool, told: dict[str, Any]) -> None:
         if self._ready.done():

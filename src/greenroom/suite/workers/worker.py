@@ -24,6 +24,7 @@ from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import enclosed_executor, strays
+from greenroom.simulation.stalls import Stall
 from greenroom.simulation.watchdog import vigil
 from greenroom.suite.collecting import Collecting
 from greenroom.suite.equipping import all_metrics, as_config, equipped
@@ -31,12 +32,22 @@ from greenroom.suite.fencing import refused, unheld
 from greenroom.suite.gathering import gather, gather_beside, load_mocks, load_model
 from greenroom.suite.importing import allow_import_network
 from greenroom.suite.measuring import Measuring
+from greenroom.suite.overseeing import blocked
 from greenroom.suite.playing import Settings, play_case
 from greenroom.suite.plays import Play, Take
 from greenroom.suite.references import as_evalset, load_agent, load_value
 from greenroom.suite.workers.finding import load_as
 from greenroom.suite.workers.identity import identity_of
-from greenroom.suite.workers.wire import AGENT, BEGUN, DONE, FAILED, JUDGE, READY, Outbox
+from greenroom.suite.workers.wire import (
+    AGENT,
+    BEGUN,
+    DONE,
+    FAILED,
+    JUDGE,
+    READY,
+    STALLED,
+    Outbox,
+)
 from greenroom.world.answers import AnswerCache
 from greenroom.world.threads import Expired
 
@@ -57,11 +68,18 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
     orders = _listening(inbox, outbox)
     bench = await _begun(await orders.get(), outbox)
     under_way: set[asyncio.Task[None]] = set()
-    with Collecting(), vigil():
+    with Collecting(), vigil(on_stall=partial(_tell_stall, outbox)):
         while bench is not None and (order := await orders.get()) is not None:
             task = asyncio.create_task(bench.play(order, outbox))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
+
+
+def _tell_stall(outbox: Outbox, stall: Stall) -> None:
+    """Tell the parent, who has clocks of its own, that the trials beside this one stand still."""
+    position = stall.party if isinstance(stall.party, int) else None
+    note = blocked(stall) if stall.is_news else ""
+    outbox.tell(STALLED, position, {"seconds": stall.seconds, "note": note})
 
 
 def _listening(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
@@ -109,7 +127,8 @@ class Bench:
         position, case = order["position"], self.cases[order["case_id"]]
         outbox.send(BEGUN, position, b"")
         try:
-            result = await self._played(Play(position, case, order["trial"]), order, outbox)
+            with vigil(position):
+                result = await self._played(Play(position, case, order["trial"]), order, outbox)
             outbox.tell(DONE, position, _done(result, self.notes()))
         except (Exception, asyncio.CancelledError, Expired) as error:  # noqa: BLE001 - the trial's error
             names = self.settings.measuring.names(case)
