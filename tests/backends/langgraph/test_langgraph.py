@@ -827,3 +827,25 @@ def test_the_tools_are_unknown_where_the_authors_code_may_call_others(desk: Desk
     plan = Blueprint(lines=["done"], tools=[ToolPlan(desk.weather)])
     assert LangGraphBackend(awaiting(plan)).tools is None
     assert set(LangGraphBackend(agent_of(plan)).tools or ()) == {"weather"}
+
+
+async def test_what_an_answer_changed_outlasts_a_graph_that_left_it_alone(desk: Desk):
+    class Counted(MessagesState):
+        n: int
+        seen: list[int]
+
+    weather = weather_of(desk)
+
+    async def act(state: Counted) -> Any:
+        await weather.ainvoke({"city": "Oslo"})
+        return {"messages": [AIMessage("done")], "seen": [*state.get("seen", []), state["n"]]}
+
+    graph = StateGraph(Counted)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    mocks = {"weather": with_state_change("fine", {"session": {"n": 5}})}
+    turns = [Turn("one"), Turn("two")]
+    one = case(says="", turns=turns, mocks=mocks, state={"session": {"n": 1}})
+    result = await result_of(graph.compile(), one)
+    assert result.status == "passed", why(result)
+    assert q.state(ledger_of(result))["session"] == {"n": 5, "seen": [1, 5]}

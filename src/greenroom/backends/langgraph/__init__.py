@@ -27,7 +27,7 @@ from greenroom.backends.langgraph.memory import THREAD, Memory
 from greenroom.backends.langgraph.pauses import Pause, checked_decision, resumption, waits_for
 from greenroom.backends.langgraph.seam import install
 from greenroom.backends.langgraph.stage import STAGE, Stage
-from greenroom.backends.langgraph.state import changed_state, state_given
+from greenroom.backends.langgraph.state import changed_state, known_state, state_given
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
@@ -110,6 +110,8 @@ class LangGraphBackend:
         stage = Stage(invocation, name_of(self.graph), dict(kept.get("places", {})))
         pauses = [Pause(**told) for told in kept.get("pauses", ())]
         given = self._given(invocation, memory, pauses)
+        fold = invocation.ledger.fold(invocation.world.voice)
+        stage.known = known_state(self.graph, memory.values, fold)
         graph, config = self._copy(memory), self._run_config()
         context = self._context() if self._context else None
         try:
@@ -157,9 +159,11 @@ class LangGraphBackend:
     ) -> Played | dict[str, Any]:
         """How far the graph came; or the answers to its questions, if the World had them all."""
         invocation, world = stage.invocation, stage.invocation.world
-        changes = changed_state(self.graph, memory.values, invocation.ledger.fold(world.voice))
+        fold = invocation.ledger.fold(world.voice)
+        changes = changed_state(self.graph, memory.values, fold, stage.known)
         if changes:
             world.record(StateChanged(path=invocation.root, changes=changes))
+        stage.known = known_state(self.graph, memory.values, {})
         if found:
             pauses, yields = await waits_for(invocation, found, _nodes_of(memory, stage))
             if not yields:

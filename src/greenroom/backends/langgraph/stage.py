@@ -38,6 +38,7 @@ class Stage:
         "_repeated",
         "bridge",
         "invocation",
+        "known",
         "name",
         "places",
         "twins",
@@ -51,6 +52,8 @@ class Stage:
         """The ledger path of each unfinished task, by the framework's name for it."""
         self.twins: dict[int, tuple[Any, Any]] = {}
         """Each model met so far with its gated copy, by the model's identity."""
+        self.known: dict[str, Json] = {}
+        """The graph's own state as it was when it last went on."""
         self._asked: dict[str, int] = {}
         self._direct: dict[tuple[str, str], int] = {}
         self._done = invocation.trail.issued.copy() if invocation.resumed else []

@@ -3,6 +3,7 @@
 # The framework is half typed, and its seams are its own affair.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -10,7 +11,7 @@ from langgraph.pregel import Pregel
 
 from greenroom.backends.foreign import jsonable
 from greenroom.ledger.changes import Change, State
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, plain, same
 
 Graph = Pregel[Any, Any, Any, Any]
 
@@ -25,13 +26,24 @@ def state_given(graph: Graph, values: dict[str, Any], held: State) -> dict[str, 
     }
 
 
-def changed_state(graph: Graph, values: dict[str, Any], held: State) -> tuple[Change, ...]:
-    """What the graph's state holds and the session does not."""
+def known_state(graph: Graph, values: dict[str, Any], held: State) -> dict[str, Json]:
+    """What the graph's state is when it goes on."""
+    return {**_told(graph, values), **state_given(graph, values, held)}
+
+
+def changed_state(
+    graph: Graph, values: dict[str, Any], held: State, known: Mapping[str, Json]
+) -> tuple[Change, ...]:
+    """What the graph's state holds and the session does not.
+
+    What the graph has left as it knew it may have changed in the session meanwhile, by an answer.
+    """
     session = held.get("session", {})
     return tuple(
         Change("session", (key,), "set", value)
         for key, value in _told(graph, values).items()
-        if key not in session or session[key] != value
+        if (key not in session or session[key] != value)
+        and not (key in known and same(known[key], value))
     )
 
 

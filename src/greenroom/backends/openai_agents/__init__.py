@@ -108,10 +108,11 @@ class OpenAIAgentsBackend:
     async def _run(self, invocation: Invocation) -> Played:
         stage = Stage(invocation, self._live, self._settled)
         context = self._context_of(invocation)
+        before: Any = None if context is None else jsonable(context)
         with held(STAGE, stage):
             agent, given = await self._given(invocation, context)
             result = await self._result(agent, given, context)
-        self._record_state(invocation, context)
+        self._record_state(invocation, context, before)
         return self._played(stage, result)
 
     async def _result(self, agent: Agent[Any], given: Any, context: Any) -> Any:
@@ -176,7 +177,8 @@ class OpenAIAgentsBackend:
             output = plain(jsonable(output), "the agent's output")
         return Played([*items, {"agent": result.last_agent.name}], output, is_fresh=is_fresh)
 
-    def _record_state(self, invocation: Invocation, context: Any) -> None:
+    def _record_state(self, invocation: Invocation, context: Any, before: Any) -> None:
+        """Write down what the agent changed; what it left alone may have changed by an answer."""
         told: Any = None if context is None else jsonable(context)
         if not is_object(told):
             return
@@ -184,10 +186,14 @@ class OpenAIAgentsBackend:
         changes = tuple(
             Change("session", (key,), "set", plain(value, f"state {key!r}"))
             for key, value in told.items()
-            if key not in held or held[key] != value
+            if key not in held or (held[key] != value and not _is_left(before, key, value))
         )
         if changes:
             invocation.world.record(StateChanged(path=invocation.root, changes=changes))
+
+
+def _is_left(before: Any, key: str, value: Json) -> bool:
+    return is_object(before) and key in before and before[key] == value
 
 
 def _told(items: list[Any]) -> tuple[list[Json], bool]:

@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 
+from greenroom.cases.case import Turn
 from greenroom.cases.mocks import in_turn
 from greenroom.ledger import questions as q
 from greenroom.ledger.changes import WithStateChange, append, with_state_change
@@ -153,6 +154,17 @@ class Events(Conformance):
         assert (held["seen"], held["last"]) == (["Bonn", "Oslo", "Rome", "Ulm"], "Ulm")
         assert {event.key for event in ledger.of(StateConflicted)} == {"last"}
         assert desk.marks == []
+
+    @needs("state", "turns", tools=True)
+    def test_what_an_answer_changed_stays_over_the_turns(self, desk: Desk) -> None:
+        agent = self.agent(WEATHER, "fine", "done", tools=[desk.weather])
+        mocks = {"weather": with_state_change("fine", {"session": {"topic": "rain", "n": 5}})}
+        given = {"session": {"topic": "sun", "n": 1}}
+        turns = [Turn("hello"), Turn("and then?")]
+        result = self.result(agent, case(says="", turns=turns, mocks=mocks, state=given))
+        assert result.status == "passed", told(result)
+        held = q.state(ledger_of(result))["session"]
+        assert (held["topic"], held["n"]) == ("rain", 5)
 
     @needs("parallel_calls", tools=True, models=True)
     def test_the_model_hears_every_result(self, desk: Desk) -> None:
