@@ -8,7 +8,7 @@ import pytest
 from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadInput
-from greenroom.ledger import Ledger, ToolCalled
+from greenroom.ledger import Ledger, RunResumed, ToolCalled
 from greenroom.metrics import called, forbidden_calls
 from metrics.runs import (
     run,
@@ -72,9 +72,10 @@ async def test_called_shows_the_calls_it_looked_at():
 
 
 async def test_a_call_written_twice_after_a_cut_counts_once():
-    twice = ToolCalled(call_id="same", tool="refund", args={})
-    again = ToolCalled(call_id="same", tool="refund", args={})
-    assert (await outcome(called("refund"), run([twice, again]))).measured == 1
+    one, two, three, four = (ToolCalled(call_id="same", tool="refund", args={}) for _ in range(4))
+    cut = run([one, RunResumed(), two])
+    assert (await outcome(called("refund"), cut)).measured == 1
+    assert (await outcome(called("refund"), run([three, four]))).measured == 2
 
 
 async def test_the_users_own_tools_do_not_count():

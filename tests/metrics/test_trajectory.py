@@ -7,7 +7,7 @@ import pytest
 from greenroom import Case, Expect, NotApplicable, Score, Turn, Unmeasured, call, score
 from greenroom.cases import Criterion, case_data, case_from
 from greenroom.errors import BadMetric
-from greenroom.ledger import Event, Ledger, ModelReplied, ToolCall, ToolCalled
+from greenroom.ledger import Event, Ledger, ModelReplied, RunResumed, ToolCall, ToolCalled
 from greenroom.metrics import (
     MatchType,
     as_metric,
@@ -272,10 +272,13 @@ async def test_names_alone_can_be_compared():
 
 async def test_a_call_issued_again_after_a_cut_counts_once():
     for scope in ("turn", "all"):
-        twice: list[Event] = [
-            ToolCalled(call_id="same", tool="look", args={"id": 7}) for _ in range(2)
-        ]
-        assert (await outcome(expecting(LOOK), run(user("Hi"), twice), scope=scope)).passed
+        one, two, three, four = (
+            ToolCalled(call_id="same", tool="look", args={"id": 7}) for _ in range(4)
+        )
+        cut: list[Event] = [one, RunResumed(), two]
+        assert (await outcome(expecting(LOOK), run(user("Hi"), cut), scope=scope)).passed
+        uncut: list[Event] = [three, four]
+        assert not (await outcome(expecting(LOOK), run(user("Hi"), uncut), scope=scope)).passed
 
 
 async def test_a_long_run_is_compared_without_running_out_of_stack():
