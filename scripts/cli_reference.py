@@ -76,7 +76,7 @@ The first that applies:
 
 | code | |
 |---|---|
-| 130, 143 | interrupted by Ctrl-C, or by SIGTERM; what was finished is shown, and how to go on |
+| 129, 130, 143 | ended by SIGHUP, Ctrl-C or SIGTERM; what was finished is shown, and how to go on |
 | 3 | bad usage, or an agent, case, file or store that cannot be read or written |
 | 2 | errors in the run: a case or a conversation broke, or the fence could not hold |
 | 1 | the pass rate is below the minimum, or not shown to reach it where `--trials auto` or `--confident` asks for that; nothing was evaluated; something got worse |

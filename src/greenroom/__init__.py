@@ -4,9 +4,11 @@ The names below load their rooms when first used, so that importing the package 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from greenroom.agents import Agent, loop, route, step, tool
     from greenroom.cases import (
         Case,
@@ -92,7 +94,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     room = _ROOM_OF.get(name)
     if room is None:
         raise AttributeError(f"module 'greenroom' has no attribute {name!r}")

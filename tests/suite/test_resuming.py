@@ -6,8 +6,16 @@ from typing import Any, ClassVar
 import pytest
 
 from greenroom import Case, Ledger, live, tool
-from greenroom.ledger import InvocationStarted, ModelCalled, RunStarted, ToolCalled, ToolReturned
+from greenroom.ledger import (
+    InvocationStarted,
+    ModelCalled,
+    Noted,
+    RunStarted,
+    ToolCalled,
+    ToolReturned,
+)
 from greenroom.ledger.events import Event, Source
+from greenroom.simulation.gate import CALLED_DIRECTLY
 from greenroom.suite.plays import Play, Take
 from greenroom.suite.resuming import taken_up
 
@@ -78,3 +86,48 @@ def test_what_is_kept_of_the_run_raises_no_doubt() -> None:
     left.ledger.append(InvocationStarted(path="@2"), 0.0)
     take = take_of(Case("a", says="Pay."), left)
     assert (take.doubt, take.ledger) == ("", left.ledger)
+
+
+@dataclass
+class Exact(Resting):
+    """A backend that goes on anywhere."""
+
+    resumes: ClassVar[str] = "exact"
+
+
+def test_a_real_tool_that_was_not_allowed_to_begin_raises_no_doubt() -> None:
+    """The process that played it died before it was told that its call is on disk."""
+    left, take = cut(called()), Take(Play(0, Case("a", says="Pay.")))
+    taken_up(take, left, Exact(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
+    assert not take.doubt
+    assert take.ledger is not None
+    assert take.ledger.events == left.ledger.events[:-1], "it is called anew"
+
+
+def test_but_one_that_acted_beside_it_does() -> None:
+    beside = ToolCalled(path="@1", call_id="2", tool="pay", args={"amount": 4})
+    take = Take(Play(0, Case("a", says="Pay.")))
+    taken_up(take, cut(called(), beside), Exact(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
+    assert "would act twice" in take.doubt
+
+
+def test_ids_that_mean_two_calls_clear_none_of_them() -> None:
+    take = Take(Play(0, Case("a", says="Pay.")))
+    again = ToolCalled(path="@1", call_id="1", tool="pay", args={"amount": 5})
+    taken_up(take, cut(called(), again), Resting(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
+    assert take.doubt
+
+
+@pytest.mark.parametrize("resumes", [Exact, Resting])
+def test_a_tool_that_code_called_past_the_gate_raises_doubt(resumes: type[Resting]) -> None:
+    take = Take(Play(0, Case("a", says="Pay.")))
+    note = Noted(name=CALLED_DIRECTLY, data={"tool": "pay"})
+    taken_up(take, cut(note), resumes())  # pyright: ignore[reportArgumentType]
+    assert "'pay' itself" in take.doubt
+
+
+def test_a_user_agents_own_tool_is_not_called_a_second_time() -> None:
+    take = Take(Play(0, Case("a", says="Pay.", mocks={"look": "nothing"})))
+    looked = ToolCalled(path="u", call_id="u1", tool="look", args={}, voice="user")
+    taken_up(take, cut(looked), Resting())  # pyright: ignore[reportArgumentType]
+    assert "would act twice" in take.doubt

@@ -5,11 +5,14 @@ What is counted are the bodies that ran, by what each of them left on the disk.
 
 import random
 import signal
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from torture.acting import Acts
+from apps.terminals import started
+from torture.acting import Acts, kill_workers
 
 WAYS = {
     "plain": ("--max-concurrency", "8"),
@@ -45,3 +48,128 @@ def test_a_real_tool_acts_once_however_often_its_run_is_killed(
     tmp_path: Path, way: str, sent: signal.Signals, seed: int
 ) -> None:
     played(tmp_path, way, sent, seed, kills=6)
+
+
+# Trials that are played again because they broke
+
+BREAKING = """
+def ending(request):
+    if not (HERE / "mended").exists():
+        raise RuntimeError("not yet")
+    return "All is paid."
+
+AGENT._answers = (*AGENT._answers[:-1], ending)
+"""
+
+
+@pytest.mark.parametrize(
+    "sent, kills",
+    [
+        (signal.SIGTERM, 2),
+        *(pytest.param(sent, 6, marks=pytest.mark.torture) for sent in SIGNALS),
+    ],
+)
+def test_a_real_tool_acts_once_in_each_attempt(
+    tmp_path: Path, sent: signal.Signals, kills: int
+) -> None:
+    acts = Acts(tmp_path, "--max-concurrency", "8", more=BREAKING)
+    with started(*acts.words, cwd=tmp_path) as process:
+        told = process.communicate()[0].decode()
+    assert process.returncode == 2, told
+    first = Counter(acts.lines)
+    assert set(first.values()) == {1}
+    (tmp_path / "mended").touch()
+    choose = random.Random(kills)
+    for _ in range(kills):
+        words = ("--resume", acts.run_id, "--retry-errors")
+        acts.kill_after(choose.randint(3, 12), choose.uniform(0, 0.02), sent, *words)
+    with started(*acts.words, "--resume", acts.run_id, "--retry-errors", cwd=tmp_path) as process:
+        told = process.communicate()[0].decode()
+    assert process.returncode in (0, 2), told
+    second = Counter(acts.lines) - first
+    assert second
+    assert set(second.values()) == {1}
+    acts.check(most=2, earlier=first)
+
+
+# Worker processes
+
+
+@pytest.mark.parametrize(
+    "kills", [1, pytest.param(6, marks=pytest.mark.torture)], ids=["once", "often"]
+)
+def test_a_real_tool_acts_once_though_worker_processes_are_killed(
+    tmp_path: Path, kills: int
+) -> None:
+    acts, choose = Acts(tmp_path, *WAYS["workers"]), random.Random(kills)
+    with started(*acts.words, cwd=tmp_path) as process:
+        for _ in range(kills):
+            acts.wait_for_more(choose.randint(2, 8), process)
+            time.sleep(choose.uniform(0, 0.02))
+            kill_workers(process)
+        told = process.communicate()[0].decode()
+    assert process.returncode in (0, 2), told
+    acts.check(doubts=("InDoubt", "WorkerDied"))
+
+
+# Agents of a framework, and plain functions around them
+
+FRAMEWORK = """
+from pydantic_ai import Agent as Framework
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import FunctionModel
+
+
+async def respond(messages, info):
+    await asyncio.sleep(0.003)
+    parts = [part for message in messages for part in message.parts]
+    done = sum(isinstance(part, ToolReturnPart) for part in parts)
+    said = re.search(r"case-\\d+", str(parts[0].content))[0]
+    if done < 3:
+        return ModelResponse(parts=[ToolCallPart("pay", {"case": said, "n": done})])
+    return ModelResponse(parts=[TextPart("All is paid.")])
+
+
+inner = Framework(FunctionModel(respond), name="clerk")
+
+
+@inner.tool_plain(name="pay")
+def pay_inside(case: str, n: int) -> str:
+    return act(f"pay {case} {n}")
+
+
+async def around(message):
+    return (await inner.run(message)).output
+
+
+def around_blocking(message):
+    return inner.run_sync(message).output
+
+
+cases = EvalSet(
+    "acts",
+    [
+        Case(f"case-{i}", f"case-{i}", allow_tools=["pay"], metrics=[contains("paid")])
+        for i in range(COUNT)
+    ],
+)
+agent = CHOSEN
+"""
+
+
+@pytest.mark.parametrize("agent", ["inner", "around", "around_blocking"])
+@pytest.mark.parametrize(
+    "sent, kills",
+    [
+        (signal.SIGTERM, 2),
+        *(pytest.param(sent, 6, marks=pytest.mark.torture) for sent in SIGNALS),
+    ],
+)
+def test_a_real_tool_of_a_framework_acts_once(
+    tmp_path: Path, agent: str, sent: signal.Signals, kills: int
+) -> None:
+    pytest.importorskip("pydantic_ai")
+    acts = Acts(tmp_path, *WAYS["plain"], more=FRAMEWORK.replace("CHOSEN", agent))
+    assert acts.killed(random.Random(kills), sent, kills)
+    acts.finish()
+    acts.check()

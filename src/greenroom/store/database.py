@@ -53,15 +53,40 @@ class Database:
 
     @contextmanager
     def connected(self) -> Generator[sqlite3.Connection]:
-        """A connection for a while; whatever SQLite complains about is named."""
+        """A connection for a while, where nothing can be written one to read by; complaints are named."""
         try:
-            connection = self.open()
+            connection = self._opened()
             try:
                 yield connection
             finally:
                 connection.close()
         except sqlite3.Error as error:
             raise self.failure(error) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            return self.open()
+        except (sqlite3.OperationalError, StoreFailed):
+            found = self._open_to_read()
+            if found is None:
+                raise
+            return found
+
+    def _open_to_read(self) -> sqlite3.Connection | None:
+        """A connection to a file that may not be written, as on a read-only disk, if it has one."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        # SQLite needs a file beside it to read a log; without a log nobody needs one.
+        ways = ["mode=ro"] if _is_filled(log) else ["mode=ro", "mode=ro&immutable=1"]
+        for way in ways if _is_filled(self.path) else ():
+            connection = sqlite3.connect(f"{self.path.as_uri()}?{way}", uri=True)
+            try:
+                [version] = connection.execute("pragma user_version").fetchone()
+                if version == VERSION:
+                    return connection
+            except sqlite3.Error:
+                pass
+            connection.close()
+        return None
 
     def open(self) -> sqlite3.Connection:
         """A connection whose commits are on disk when they return."""
@@ -137,9 +162,18 @@ class Database:
             hint = f"another process has held it for more than {_PATIENCE:g} s; try again"
         elif str(error) == "database or disk is full":
             hint = "free some space, then continue the run"
+        elif not all(os.access(place, os.W_OK) for place in (self.path, self.path.parent)):
+            hint = "it is read-only: its runs can be read, new ones have to be kept elsewhere"
         else:
             hint = "look at the file, or keep runs elsewhere"
         return StoreFailed(f"the store {self.path} cannot be used: {error}; {hint}.")
+
+
+def _is_filled(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _is_locked(error: sqlite3.Error) -> bool:

@@ -59,7 +59,7 @@ def _locked(lock: int) -> bool:
 def is_held(folder: Path) -> bool:
     """Whether a process is at work on the run of this folder."""
     try:
-        lock = os.open(folder / "lock", os.O_RDWR)
+        lock = os.open(folder / "lock", os.O_RDONLY)  # also where nothing can be written
     except OSError:
         return False
     try:

@@ -1,10 +1,12 @@
 """What the store knows of a run: what was planned, and how far it got."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
+from greenroom.errors import StoreFailed
 from greenroom.ledger.records import record
 
 RunStatus = Literal["running", "interrupted", "finished"]
@@ -46,6 +48,33 @@ class Plan:
             f"metric {name!r} was removed" for name in self.metrics if name not in now.metrics
         ]
         return found
+
+
+def plan_from(text: str) -> Plan:
+    """The plan as it was written down; one that was torn is nobody's, and hides no other run."""
+    try:
+        return Plan(**json.loads(text))
+    except (ValueError, TypeError):
+        return Plan(name="(cannot be read)")
+
+
+def notes_from(text: str) -> tuple[str, ...]:
+    """The notes as they were written down; that they cannot be read is a note."""
+    try:
+        return tuple(map(str, json.loads(text)))
+    except (ValueError, TypeError):
+        return ("the notes of this run cannot be read",)
+
+
+def verdict_text(text: str, where: str) -> Any:
+    """The verdict of a trial as it was written down; StoreFailed if it was torn."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise StoreFailed(
+            f"{where}: the verdict in the store cannot be read: {error}. Bring back an older copy of "
+            f"the store, or delete the run."
+        ) from error
 
 
 def _differ(before: Plan, now: Plan, name: str) -> bool:

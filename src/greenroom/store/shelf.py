@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from greenroom.errors import BadLedger
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import asked_data, verdict_data
@@ -51,7 +52,12 @@ class Shelved:
 
 def loaded(text: bytes, run_id: str, key: Key) -> Ledger:
     """The ledger that the store has as this text."""
-    return Ledger.loads(text.decode(), f"run {run_id!r}, case {key.case_id!r}")
+    where = f"run {run_id!r}, case {key.case_id!r}"
+    if text and not text.endswith(b"\n"):  # elsewhere that is how a run was cut; here it had ended
+        raise BadLedger(
+            f"{where}: the ledger in the store is torn. Bring back an older copy of it."
+        )
+    return Ledger.loads(text.decode(errors="replace"), where)
 
 
 def row_of(

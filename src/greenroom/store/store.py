@@ -20,7 +20,17 @@ from greenroom.store.database import JOURNALS, Database, transaction
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Journal
 from greenroom.store.lock import is_held, under_way
-from greenroom.store.runs import Key, Plan, Row, Run, RunStatus, batches
+from greenroom.store.runs import (
+    Key,
+    Plan,
+    Row,
+    Run,
+    RunStatus,
+    batches,
+    notes_from,
+    plan_from,
+    verdict_text,
+)
 from greenroom.store.shelf import RunLedgers, Shelved, loaded
 
 PLACE = ".greenroom"
@@ -149,8 +159,7 @@ class Store:
                 "update runs set status = ?, ended = ?, seconds = ?, notes = ? where id = ?",
                 (status, time(), seconds, json.dumps(list(notes)), run_id),
             )
-        # A connection does not look again at what it has read: a file that was written over under
-        # its hands is noticed by another one.
+        # A file that was written over is not noticed by who has read it, but by another.
         with self.database.connected() as another:
             another.execute("select count(*) from trials where run_id = ?", (run_id,)).fetchone()
 
@@ -196,12 +205,12 @@ class Store:
             status = "interrupted"  # its process died without a word
         return Run(
             id=run_id,
-            plan=Plan(**json.loads(plan)),
+            plan=plan_from(plan),
             status=status,
             begun=begun,
             ended=ended,
             seconds=seconds,
-            notes=tuple(json.loads(notes)),
+            notes=notes_from(notes),
             counts=counts,
         )
 
@@ -280,7 +289,7 @@ class Store:
                 key = Key(_given(case_id), trial)
                 ledger = Shelved(ledgers, key, size) if size else None
                 where = f"run {run_id!r}, case {key.case_id!r}"
-                yield key, verdict_from(json.loads(verdict), where, ledger, asks)
+                yield key, verdict_from(verdict_text(verdict, where), where, ledger, asks)
 
     def report(self, given: str) -> Report:
         """What a run has come to so far."""

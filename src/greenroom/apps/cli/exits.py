@@ -1,17 +1,15 @@
 """How a command ends: which exit code, and what is said about it on stderr."""
 
-import os
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from greenroom.apps.cli.streams import Streams
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
-from greenroom.ledger import shown
 
 if TYPE_CHECKING:
     from greenroom.results import Report
@@ -20,8 +18,11 @@ PASSED = 0
 GATE_MISSED = 1
 RUN_ERRORS = 2
 BAD_INPUT = 3
+HUNG_UP = 129
 INTERRUPTED = 130
 TERMINATED = 143
+ENDINGS = {HUNG_UP: "hung up", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+"""What is said of a command that a signal ended."""
 
 
 class Stopped(click.ClickException):
@@ -37,10 +38,10 @@ class Stopped(click.ClickException):
 
 
 class Interrupted(Exception):
-    """Ctrl-C or SIGTERM ended a command before its work was done; `report` is what there is of it."""
+    """A signal ended a command before its work was done; `report` is what there is of it."""
 
     def __init__(self, exit_code: int, report: "Report | None" = None) -> None:
-        super().__init__("interrupted" if exit_code == INTERRUPTED else "terminated")
+        super().__init__(ENDINGS[exit_code])
         self.exit_code = exit_code
         self.report = report
 
@@ -51,20 +52,20 @@ class Door(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit; a command returns its code, or raises."""
         options["standalone_mode"] = False
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, TextIOWrapper):
-                # A terminal that cannot show a character is no reason to lose a report.
-                stream.reconfigure(errors="backslashreplace")
+        streams = Streams()
         try:
-            code = super().main(*args, **options)
-        except click.exceptions.Abort:
+            streams.make_safe()
+            code = super().main(*args, **options) or PASSED
+        except (click.exceptions.Abort, KeyboardInterrupt):
             aside("\ngreenroom: interrupted")
             code = INTERRUPTED
         except click.ClickException as error:
-            with suppress(BrokenPipeError):  # a reader that went away changes no verdict
-                error.show()
+            error.show()
             code = error.code if isinstance(error, Stopped) else BAD_INPUT
-        sys.exit(code or PASSED)
+        if lost := streams.flush():
+            aside(f"greenroom: not everything could be printed: {lost}")
+            code = max(code, BAD_INPUT)
+        sys.exit(code)
 
 
 @contextmanager
@@ -113,27 +114,21 @@ def harmless(text: str) -> str:
 
 def put_out(text: str) -> None:
     """Print what a command was asked for, made harmless."""
-    _print(shown.harmless(text))
+    from greenroom.ledger import shown
+
+    click.echo(shown.harmless(text).removesuffix("\n"))
 
 
 def put_out_json(text: str) -> None:
     """Print JSON; what could steer a terminal or a CI server is written as JSON writes it."""
-    _print(shown.harmless_json(text))
+    from greenroom.ledger import shown
 
-
-def _print(text: str) -> None:
-    """A reader that goes away before the end changes nothing."""
-    try:
-        click.echo(text.removesuffix("\n"))
-    except BrokenPipeError:
-        # What is left in the buffer must not fail once more when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    click.echo(shown.harmless_json(text).removesuffix("\n"))
 
 
 def aside(text: str) -> None:
     """Say something on stderr that is no part of what a command prints."""
-    with suppress(BrokenPipeError):  # a reader that went away changes no verdict
-        click.echo(harmless(text), err=True)
+    click.echo(harmless(text), err=True)
 
 
 def _named(error: BaseException) -> str:

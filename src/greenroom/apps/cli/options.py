@@ -19,7 +19,7 @@ def examples(*lines: str) -> str:
 
 EXIT_CODES = """\b
 Exit codes, the first that applies:
-  130, 143  interrupted by Ctrl-C, or by SIGTERM
+  129, 130, 143  ended by SIGHUP, Ctrl-C or SIGTERM
   3         bad usage, or an agent, case, file or store that cannot be used;
             no case that can be compared with the baseline
   2         errors in the run: a case broke, or the fence could not hold

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, TypeVar
 
 from greenroom.agents.flow import Flow
@@ -115,8 +116,10 @@ def _tell_unmocked(agent: Any, cases: EvalSet, options: Mapping[str, Any]) -> No
 def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
     """What `work` comes to, on a loop whose threads stay inside the fence; Interrupted if cut."""
 
+    ends = _Ends()
+
     async def main() -> T:
-        with _sigterm_cancels():
+        with ends:
             return await work()
 
     try:
@@ -124,26 +127,34 @@ def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
     except KeyboardInterrupt:
         raise Interrupted(INTERRUPTED) from None
     except (_Terminated, asyncio.CancelledError):
-        raise Interrupted(TERMINATED) from None
+        raise Interrupted(ends.code) from None
 
 
 class _Terminated(BaseException):
     """Somebody asked twice, and code that does not look up from its work must stop."""
 
 
-@contextmanager
-def _sigterm_cancels() -> Generator[None]:
-    """SIGTERM ends the present task as Ctrl-C does: politely at first, then at once."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+class _Ends:
+    """SIGTERM and SIGHUP end the present task as Ctrl-C does: politely at first, then at once."""
 
-    def on_sigterm(*_: object) -> None:
-        if task is None or task.cancelling():
+    def __init__(self) -> None:
+        self.code = TERMINATED
+        """The exit code of the signal that came."""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                self._before[number] = signal.signal(number, self._end)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        self.code = 128 + number
+        if self._task is None or self._task.cancelling():
             raise _Terminated
-        task.cancel()
-        loop.call_soon_threadsafe(lambda: None)  # a loop that waits for nothing must wake up
-
-    before = signal.signal(signal.SIGTERM, on_sigterm)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        self._task.cancel()
+        self._loop.call_soon_threadsafe(lambda: None)  # a loop that waits for nothing must wake up

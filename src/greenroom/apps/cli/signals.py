@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks a run to stop, the second ends the process at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first asks a run to stop, the second ends the process at once."""
 
 import os
 import signal
@@ -12,11 +12,14 @@ from time import monotonic
 from types import FrameType
 from typing import Any, Final, Self
 
-from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, harmless
+from greenroom.apps.cli.exits import ENDINGS, HUNG_UP, INTERRUPTED, TERMINATED, harmless
 from greenroom.suite.cancelling import Cancel
 
-_CODES: Final = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-_WORDS: Final = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+_CODES: Final = {
+    signal.SIGINT: INTERRUPTED,
+    signal.SIGTERM: TERMINATED,
+    signal.SIGHUP: HUNG_UP,
+}
 _SHOW_CURSOR: Final = b"\x1b[?25h"
 
 # Seconds: until a run that does not stop is left behind, and for saying what it came to.
@@ -76,7 +79,7 @@ class Signals:
     def _listen(self, heard: int) -> None:
         if first := _next(heard, inf):
             self.code = first
-            self._cancel.cancel(_WORDS[first])
+            self._cancel.cancel(ENDINGS[first])
             second = _next(heard, monotonic() + _PATIENCE)
             if second is not None:
                 self._end(asked_twice=bool(second))
@@ -85,7 +88,7 @@ class Signals:
     def _end(self, *, asked_twice: bool) -> None:
         """End the process, however deep its main thread is stuck."""
         if asked_twice:
-            _say(f"greenroom: {_WORDS[self.code]}\n")
+            _say(f"greenroom: {ENDINGS[self.code]}\n")
             _in_time(self._say_farewell)
         else:
             _in_time(lambda: self._overdue(self.code))

@@ -9,7 +9,7 @@ from greenroom.apps.cli.options import FILE, examples
 
 _CODES = """\b
 Exit codes, the first that applies:
-  130, 143  interrupted by Ctrl-C, or by SIGTERM
+  129, 130, 143  ended by SIGHUP, Ctrl-C or SIGTERM
   3         bad usage, or an agent or file that cannot be read
   2         a conversation broke
   1         a conversation was cut at its limit
