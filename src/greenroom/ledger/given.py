@@ -21,8 +21,13 @@ def given_secrets() -> list[tuple[str, str]]:
 def keep_secret(name: str, value: str) -> None:
     """Redact this value from now on, wherever in this process it turns up: it was given as a secret."""
     value = value.strip()
-    if len(value) >= SHORTEST_NAMED:
+    if len(value) >= SHORTEST or (len(value) >= SHORTEST_NAMED and _is_mixed(value)):
         _given.setdefault(value, name)
+
+
+def _is_mixed(value: str) -> bool:
+    """Whether a short value is neither a word nor a number, which would be found everywhere."""
+    return not value.isalpha() and not value.isdecimal()
 
 
 def keep_headers(headers: Mapping[str, str]) -> None:
