@@ -13,7 +13,6 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import unquote
 
 from greenroom.errors import BadFile
 from greenroom.ledger.given import given_secrets
@@ -31,6 +30,7 @@ from greenroom.ledger.secrets import (
     kind_of,
     may_be_secret_field,
     readings,
+    unquoted,
     well_known,
 )
 
@@ -73,7 +73,7 @@ class Redactor:
         everything = "\n".join(texts)
         going = _Pass(self.kinds, self._suspected(everything))
         # What all texts together do not hold, none of them does.
-        if not any(map(announces, names)) and going.text(everything) == everything:
+        if not any(map(announces, names)) and not going.finds(everything):
             return value
         return going.value(value)
 
@@ -104,6 +104,14 @@ class _Pass:
             clean = self._seen[text] = text if clean == text else clean
         return clean
 
+    def finds(self, text: str) -> bool:
+        """Whether `text` would be another without its secrets; who finds the first one is done."""
+        if any(is_hinted(kind, text) and kind.look.search(text) for kind in self.suspected):
+            return True
+        if any(self._decoded(run) != run[0] for run in CODED.finditer(text)):
+            return True
+        return "%" in text and any(self._unquoted(run) != run[0] for run in QUOTED.finditer(text))
+
     def _clean(self, text: str) -> str:
         for kind in self.suspected:
             if is_hinted(kind, text):
@@ -120,7 +128,7 @@ class _Pass:
         return run[0]
 
     def _unquoted(self, run: re.Match[str]) -> str:
-        plain = unquote(run[0]) if "%" in run[0] else run[0]
+        plain = unquoted(run[0]) if "%" in run[0] else run[0]
         kind = found_in(plain, self.kinds) if plain != run[0] else None
         return f"{MARK}{kind.name}]" if kind else run[0]
 
@@ -231,20 +239,21 @@ def _survey(value: Any) -> tuple[list[str], set[str]]:
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, str):
+        kind = cast("type[Any]", type(item))
+        if kind is str or isinstance(item, str):
             texts.append(item)
-        elif type(item) in _SAFE:
+        elif kind in _SAFE:
             continue
-        elif isinstance(item, Mapping):
+        elif isinstance(item, list | tuple):
+            stack += cast("Sequence[Any]", item)
+        elif kind is dict or (not is_dataclass(kind) and isinstance(item, Mapping)):
             inner = cast("Mapping[Any, Any]", item)
             stack += inner.keys()
             stack += inner.values()
-            names.update(key for key in inner if isinstance(key, str))
+            names.update([key for key in inner if isinstance(key, str)])
             names.add(_pair_name(inner))
-        elif isinstance(item, list | tuple):
-            stack += cast("Sequence[Any]", item)
-        elif is_dataclass(item) and not isinstance(item, type):
-            stack += [getattr(item, name) for name in _names(type(item))]
+        elif is_dataclass(kind):
+            stack += [getattr(item, name) for name in _names(kind)]
             names.add(str(getattr(item, "key", "")))
     return texts, names
 

@@ -88,6 +88,8 @@ QUOTED = re.compile(r"[\w.~+/=:@%-]{9,}")
 
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _STANDARD = str.maketrans("-_", "+/")
+_BEGINNING = 4096
+_NUMBERS = re.compile(rb"(?:%[0-9a-fA-F]{2})+")
 
 
 def is_hinted(kind: Kind, text: str) -> bool:
@@ -100,13 +102,21 @@ def found_in(text: str, kinds: Iterable[Kind]) -> Kind | None:
     return next((one for one in kinds if is_hinted(one, text) and one.look.search(text)), None)
 
 
+def unquoted(text: str) -> str:
+    """A part of a URL with its letters that are written as numbers; many numbers are read at once."""
+    data = text.encode(errors="surrogatepass")
+    plain = _NUMBERS.sub(lambda run: bytes.fromhex(run[0].decode().replace("%", "")), data)
+    return plain.decode(errors="replace")
+
+
 def readings(coded: str, before: int = 3) -> Iterator[str]:
     """What a run of base64 may say: up to so many letters `before` it may only look like it."""
     if _HEX.fullmatch(coded):
         return  # an id or a digest: base64 hardly ever looks like one
     letters = coded.rstrip("=").translate(_STANDARD)
     for skipped in range(before + 1):
-        rest = letters[skipped:]
+        # From the fifth letter on it says the same as from the first, but for how it begins.
+        rest = letters[skipped:] if skipped < 4 else letters[skipped : skipped + _BEGINNING]
         whole = len(rest) - (len(rest) % 4 == 1)
         yield a2b_base64(rest[:whole] + "=" * (-whole % 4)).decode("latin-1")
 

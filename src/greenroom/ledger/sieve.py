@@ -7,7 +7,6 @@ only where one may be a part of a secret is a thorough look worth its price.
 import json
 import re
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote
 
 from greenroom.ledger.looks import TELLING_WORD
 from greenroom.ledger.redaction import Redactor
@@ -17,6 +16,7 @@ from greenroom.ledger.secrets import (
     Kind,
     found_in,
     readings,
+    unquoted,
     well_known,
 )
 
@@ -38,6 +38,8 @@ _ANNOUNCED = re.compile(
 _FEW_LETTERS = 4
 _SHORT = 64
 _MANY = 100_000
+_MANY_AT_ONCE = 5_000
+"""So many new words are those of a long text, and hardly come again."""
 _MUCH = 500_000
 
 _Looks = dict[str, list[re.Pattern[str]]]
@@ -90,6 +92,8 @@ class Sieve:
         doubted = _holding(doubts, texts)
         if doubted and _is_seen(doubts, doubted):
             return False
+        if len(words) > _MANY_AT_ONCE:
+            return True
         # What is harmless beside one letter need not be so beside another; a name that announces
         # nothing in the whole of a text does not do so later either.
         _remember(self._texts, texts - _holding(looks, doubted))
@@ -106,7 +110,7 @@ class Sieve:
         """Whether a part of a URL says what a secret says."""
         told = (_BREAK.sub(" ", text.decode(errors="replace")) for text in texts if b"%" in text)
         runs = (run for text in told for run in QUOTED.findall(text) if "%" in run)
-        return any(self._is_secret(unquote(run)) for run in runs)
+        return any(self._is_secret(unquoted(run)) for run in runs)
 
     def _is_secret(self, plain: str) -> bool:
         return self._hint.search(plain) is not None and found_in(plain, self._kinds) is not None
