@@ -24,6 +24,7 @@ from greenroom import (
 )
 from greenroom import score as score_run
 from greenroom.metrics import judge
+from greenroom.suite.cancelling import Cancel
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.rescoring import rescore
 from suite import hangs
@@ -176,6 +177,24 @@ async def test_a_hook_that_is_cut_again_and_again_is_not_called_any_more():
         hooks.case_started(CASES[0])
     assert len(called) == 3
     assert hooks.notes[1:] == ["the hook 'slow' was cut 3 times, and not called after that"]
+
+
+@pytest.mark.parametrize(
+    "hanging", [hangs.awaits, hangs.swallows_everything], ids=lambda f: f.__name__
+)
+async def test_a_run_that_is_stopped_does_not_go_on_to_the_next_metric(hanging):
+    token, asked = Cancel(), list[str]()
+
+    async def first(response):
+        asyncio.get_running_loop().call_later(0.1, token.cancel, "enough")
+        await hanging(response)
+
+    def second(response):
+        asked.append("second")
+        return True
+
+    report = await evaluate(GREETER, CASES[:1], metrics=[first, second], store=False, cancel=token)
+    assert (report["a"].status, asked) == ("skipped", [])
 
 
 PROGRAM = """

@@ -39,6 +39,8 @@ async def await_in_time(work: Awaitable[T], seconds: float, name: str) -> T:
     """
     deadline = Deadline(seconds, name=name)
     task = await finish(_awaited(work), deadline)
+    if deadline.was_cut:
+        raise Expired("the work was cut, with all that it is part of")
     if deadline.expired or not task.done():
         raise Overdue
     return task.result()

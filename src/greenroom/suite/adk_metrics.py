@@ -92,7 +92,7 @@ class _Measures(Evaluator):
         """The metric's outcome for the whole conversation; of single turns only if there is one."""
         case = _case(expected_invocations or actual_invocations)
         ledger = ledger_of(actual_invocations)
-        found = await score(ledger, [self.metric], case, expectations=False, limit=cut_in_time)
+        found = await score(ledger, [self.metric], case, expectations=False, limit=cut_in_time())
         outcome = found[self.metric.name]
         value, status = self._judged(outcome)
         pairs = zip(

@@ -13,6 +13,7 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.scoring import (
+    Limit,
     is_awaited,
     met,
     metrics_for,
@@ -86,18 +87,8 @@ class Measuring:
         if judging is None:
             return score(ledger, self.metrics, case, world=_NOWHERE)
         world = FencedWorld(judging, Latch(), on_event=on_event)
-        return self._in_time(case, ledger, world, f"{case.id}#{trial}")
-
-    async def _in_time(
-        self, case: Case, ledger: Ledger, world: FencedWorld, trial: str
-    ) -> dict[str, Outcome]:
-        """Score, but not forever."""
-        seconds = self.seconds_for(case)
-        world.deadline = monotonic() + seconds
-        asked = self._asked(world, trial)
-        return await in_time(
-            lambda: self._fenced(case, ledger, asked), seconds, f"case {case.id!r}"
-        )
+        world.deadline = monotonic() + self.seconds_for(case)
+        return self._fenced(case, ledger, self._asked(world, f"{case.id}#{trial}"))
 
     def _asked(self, world: FencedWorld, trial: str) -> World:
         """The world as metrics see it: with a memory, and with the cache if there is one."""
@@ -113,7 +104,7 @@ class Measuring:
                 case,
                 world=world,
                 seconds_per_metric=self.seconds_per_metric,
-                limit=cut_in_time,
+                limit=cut_in_time(case.id),
             )
 
 
@@ -125,16 +116,21 @@ async def in_time(work: Callable[[], Awaitable[T]], seconds: float, name: str) -
         raise MetricsHung(f"the metrics were not done within {seconds:g} s.") from None
 
 
-async def cut_in_time(name: str, measure: Callable[[], Any], seconds: float) -> Any:
-    """The limit of each metric: also one that blocks, or swallows its cancellation, is cut."""
-    began, who = monotonic(), f"the metric {name!r}"
-    try:
-        found = call_in_time(measure, seconds, who)
-        if is_awaited(found):
-            found = await await_in_time(found, max(seconds - (monotonic() - began), 0.0), who)
-    except Overdue:
-        return overdue(seconds)
-    return found
+def cut_in_time(name: str = "") -> Limit:
+    """The limit of each metric of a case so called: it is cut, also if it blocks or is stubborn."""
+    part_of = f" of case {name!r}" if name else ""
+
+    async def limit(metric: str, measure: Callable[[], Any], seconds: float) -> Any:
+        began, who = monotonic(), f"the metric {metric!r}{part_of}"
+        try:
+            found = call_in_time(measure, seconds, who)
+            if is_awaited(found):
+                found = await await_in_time(found, max(seconds - (monotonic() - began), 0.0), who)
+        except Overdue:
+            return overdue(seconds)
+        return found
+
+    return limit
 
 
 @contextmanager

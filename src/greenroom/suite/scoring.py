@@ -47,7 +47,7 @@ async def score(
             world=asked,
             expectations=expectations,
             seconds_per_metric=seconds_per_metric,
-            limit=cut_in_time,
+            limit=cut_in_time(),
         )
 
 
