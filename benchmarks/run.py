@@ -16,12 +16,13 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
-from operator import sub, truediv
+from operator import sub
 from pathlib import Path
 
 import durable
 import frameworks
 import likeness
+import stored
 import storm
 from goals import Goal, goal_line, row
 from peers import HEAVY, environment, requirements
@@ -113,6 +114,7 @@ def main() -> int:
         "rouge_race": likeness.race(likeness.contestants(heavy), plan.usual, plan.rounds),
         "remembered": durable.measured(plan.remembered, [PEER, *heavy], plan.rounds),
         "storm": storm.weathered(),
+        "stored": stored.measured(),
         "frameworks": gated(plan),
     }
     goals = judged(found, plan)
@@ -202,6 +204,7 @@ def judged(found: Figures, plan: Plan) -> list[Goal]:
         *likeness.goals(found["rouge_race"], found["rouge"]),
         *durable.goals(found["remembered"]),
         *storm.goals(found["storm"]),
+        *stored.goals(found["stored"]),
         *frameworks.goals(found["frameworks"]),
     ]
     if largest > usual:
@@ -250,7 +253,9 @@ def race_lines(race: Figures, plan: Plan) -> list[str]:
 
 
 def beside_peer(cpu: Mapping[str, Sequence[float]]) -> list[str]:
-    return [f"{ratio:.2f} ×" for ratio in map(truediv, cpu["greenroom"], cpu[PEER])]
+    return [
+        f"{ours / theirs:.2f} ×" for ours, theirs in zip(cpu["greenroom"], cpu[PEER], strict=True)
+    ]
 
 
 def flow_lines(flows: Figures) -> list[str]:
