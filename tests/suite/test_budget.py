@@ -179,7 +179,7 @@ def test_a_budget_is_an_amount_above_nothing(limit):
 
 def test_unknown_prices_are_refused_or_allowed():
     wrong: Any = "ignore"
-    with pytest.raises(BadInput, match="refuse, allow"):
+    with pytest.raises(BadInput, match="'refuse', 'allow'"):
         Budget(1, unknown_prices=wrong)
 
 

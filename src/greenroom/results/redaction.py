@@ -40,6 +40,9 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         id=report.id,
         evalset_id=clean(report.evalset_id),
         at=report.at,
+        adaptive=report.adaptive,
+        confirmed=tuple([_result(result, desk) for result in report.confirmed]),
+        against=report.against,
     )
 
 
