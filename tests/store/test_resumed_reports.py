@@ -88,7 +88,7 @@ async def test_ids_with_half_a_character_go_on_too(tmp_path: Path) -> None:
     evalset = EvalSet("odd \ud83d", [case("a\udc80"), case("a\\udc80"), case("b", "half \ud83d")])
     await cut_run(tmp_path, evalset, at=2 * PER_TRIAL + 2)
     report, model = await resumed(tmp_path, evalset)
-    assert ids(report) == ["a\udc80", "a\\udc80", "b"]
+    assert [result.case_id for result in report] == ["a\udc80", "a\\udc80", "b"]
     assert statuses(report) == ["passed"] * 3
     assert model.count == 1
     for result in report:
