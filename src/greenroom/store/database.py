@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-from greenroom.errors import StoreFailed
+from greenroom.errors import StoreFailed, StoreRefused
 from greenroom.ledger.ownership import check_ownership
 
 VERSION = 1
@@ -66,6 +66,8 @@ class Database:
     def _opened(self) -> sqlite3.Connection:
         try:
             return self.open()
+        except StoreRefused:
+            raise
         except (sqlite3.OperationalError, StoreFailed):
             found = self._open_to_read()
             if found is None:
