@@ -208,7 +208,7 @@ def test_a_function_in_an_expected_argument_is_watched_like_other_code():
         "c", says="Pay 3", expect=Expect(tools=[call("pay", usd=wait)]), mocks={"pay": "ok"}
     )
     (result,) = rehearse(clerk, [case], seconds_per_metric=0.3).results
-    assert (result.status, "not done within" in str(result.error)) == ("error", True)
+    assert (result.status, "within 0.3 s" in str(result.error)) == ("error", True)
 
 
 async def test_scored_again_from_the_ledger_a_function_in_an_argument_is_unmeasured():
