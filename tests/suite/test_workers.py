@@ -793,3 +793,20 @@ def test_a_message_of_the_parent_is_one_line(message: Any) -> None:
     line = packed(message)
     assert line.count(b"\n") == 1
     assert json.loads(line) == message
+
+
+def test_a_worker_whose_parent_died_in_the_middle_of_a_word_leaves() -> None:
+    inbox, to = os.pipe()
+    from_, outbox = os.pipe()
+    code = (
+        "from greenroom.suite.workers.worker import main; import sys; main(*map(int, sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", code, str(inbox), str(outbox)]
+    with subprocess.Popen(words, pass_fds=(inbox, outbox), stderr=subprocess.PIPE) as process:
+        for end in (inbox, outbox):
+            os.close(end)
+        os.write(to, b'{"safe": 1')
+        os.close(to)
+        told = process.communicate()[1].decode()
+    os.close(from_)
+    assert (process.returncode, told) == (1, "")

@@ -388,7 +388,9 @@ class _Watch:
             return next(carried_by(task), None)
         while frame is not None and frame.f_code is not _CALLS:
             frame = frame.f_back
-        return None if frame is None else frame.f_locals["self"]._context.get(RUNNING)
+        # A handle lets go of itself when its work is over.
+        handle = None if frame is None else frame.f_locals.get("self")
+        return None if handle is None else handle._context.get(RUNNING)
 
     def _posted_guard(self) -> Alarm | Patrol:
         """The alarm wherever it can ring, for it reaches further; else the patrol."""

@@ -90,6 +90,8 @@ def _listening(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
     def listen() -> None:
         with os.fdopen(inbox, "rb") as lines:
             for line in lines:
+                if not line.endswith(b"\n"):
+                    break  # the parent died while it spoke
                 match json.loads(line):
                     case {"safe": int(number)}:
                         outbox.answer(number)
