@@ -17,7 +17,7 @@ demo: .venv/.base
 	@$(BIN)/greenroom demo
 
 test: gates browser
-	@$(BIN)/pytest -q
+	@$(BIN)/pytest -q -n 2 --dist loadfile
 
 # Exit code 5 is pytest's word for "nothing is marked heavy", which its closing line says too.
 test-all: test

@@ -122,6 +122,15 @@ def written_data(case: Case) -> dict[str, Json]:
     for part in asking_parts(data).values():
         for name in [name for name in QUERIES if holds_code(part.get(name))]:
             del part[name]
+    return _without_empty_parts(data)
+
+
+def _without_empty_parts(data: dict[str, Json]) -> dict[str, Json]:
+    """Without the expectations and stops of which only code was left."""
+    for part in (data, *data.get("turns", ())):
+        for name in ("expect", "stop"):
+            if part.get(name) == {}:
+                del part[name]
     return data
 
 

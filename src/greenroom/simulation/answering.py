@@ -14,7 +14,7 @@ from greenroom.backends.together import together
 from greenroom.cases.case import Case
 from greenroom.cases.goals import claims, read_reply, shown_goals
 from greenroom.cases.users import Lines, SimulatedUser
-from greenroom.errors import BadValue, InDoubt, Refusal, UserAgentFailed
+from greenroom.errors import BadValue, Refusal, UserAgentFailed
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
     Answer,
@@ -235,8 +235,6 @@ class Audience:
                 return None
             case TurnOver(output) | Finished(output):
                 return Reply(output, self._asked(root))
-            case Failed(InDoubt() as error):
-                raise error
             case Failed(error):
                 raise UserAgentFailed(
                     f"the user agent for {who!r} failed in case {self._case.id!r}: {error}"

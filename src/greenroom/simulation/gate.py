@@ -75,7 +75,7 @@ class Latch:
 class FencedWorld(LiveWorld):
     """A live world inside the fence: asking a model is the only way out."""
 
-    __slots__ = ("before_live", "latch")
+    __slots__ = ("latch",)
 
     def __init__(
         self,
@@ -89,7 +89,6 @@ class FencedWorld(LiveWorld):
     ) -> None:
         self._begin(ledger, voice, run_id, clock, on_event)
         self.latch = latch
-        self.before_live: BeforeLive | None = None
 
     def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
@@ -108,19 +107,13 @@ class FencedWorld(LiveWorld):
         if request.yields:
             return await super().call_tool(request, body)
         self._refuse_doubt(request)
-        return await answer_tool(self, request, body, "live", self._settle)
-
-    async def _settle(self, request: ToolRequest) -> None:
-        """Let no real tool act before its call is written down for good, where that is promised."""
-        if self.before_live is not None:
-            await settled(request.id, self.before_live)
-            self.latch.check()
+        return await answer_tool(self, request, body, "live")
 
 
 class RehearsalWorld(FencedWorld):
     """The agent's world in a rehearsal: mocks answer, the named run, everything else is refused."""
 
-    __slots__ = ("_allowed", "_case", "_tools")
+    __slots__ = ("_allowed", "_case", "_tools", "before_live")
 
     def __init__(
         self,
@@ -137,7 +130,7 @@ class RehearsalWorld(FencedWorld):
         # Not from class to class: every case makes one, and names and `super` take most of its time.
         self._begin(ledger, voice, run_id, clock, on_event)
         self.latch = latch
-        self.before_live = None
+        self.before_live: BeforeLive | None = None
         self._case = case
         self._tools = tools or {}
         self._allowed = allowed
@@ -200,6 +193,12 @@ class RehearsalWorld(FencedWorld):
                 return await answer_tool(self, request, body, "live", self._settle)
         finally:
             _ACTING.reset(acting)
+
+    async def _settle(self, request: ToolRequest) -> None:
+        """Let no real tool act before its call is written down for good, where that is promised."""
+        if self.before_live is not None:
+            await settled(request.id, self.before_live)
+            self.latch.check()
 
     def _is_allowed(self, name: str, origin: Any) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""

@@ -17,7 +17,7 @@ from greenroom.backends.native import NativeBackend
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Fault, Live
 from greenroom.errors import BadCase
-from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled
+from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled, YieldOpened
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.simulation.users import UserAgents
@@ -108,11 +108,13 @@ def _is_misspelt(name: str, known: Iterable[str], mocks: Collection[str]) -> boo
 
 
 def _seen(ledger: Ledger) -> Iterator[str]:
-    """The tools that were shown to a model or called, on either side."""
+    """The tools that were shown to a model, called, or waited for, on either side."""
     for event in ledger.of(ModelCalled, voice=None):
         yield from event.tools
     for event in ledger.of(ToolCalled, ToolBlocked, voice=None):
         yield event.tool
+    for wait in ledger.of(YieldOpened, voice=None):
+        yield wait.tool
 
 
 def _unknown(case: Case, told: str, where: str, tools: Iterable[str]) -> str:

@@ -89,7 +89,6 @@ class Stage:
                 on_event=self.on_event,
             )
             world.deadline = self.world.deadline
-            world.before_live = self.world.before_live
             self.user_world = world
             self.seated = Audience(self.case, self.user, self.ledger, world)
         return self.seated

@@ -73,9 +73,12 @@ class LiveWorld:
         return await answer_tool(self, request, body, "live")
 
     def _refuse_doubt(self, request: ToolRequest) -> None:
-        """A live tool that was cut half-way may have acted; acting twice is worse than stopping."""
+        """A live tool that was cut half-way may have acted; acting twice is worse than stopping.
+
+        The tools of user agents belong to the play and are fenced: they run again.
+        """
         trail = self.ledger.trail(self.voice)
-        before = trail.called.get(request.id)
+        before = trail.called.get(request.id) if self.voice == "agent" else None
         if before is None or trail.end_of(before) is not None:
             return
         if before.seq < max(self.ledger.taken_up_at, trail.resumed_at):
