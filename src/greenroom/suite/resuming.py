@@ -8,7 +8,6 @@ from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
-from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.ledger.events import (
     InvocationStarted,
     ModelCalled,
@@ -111,11 +110,11 @@ def _doubt(case: Case, ledger: Ledger, kept: int, unbegun: Collection[str] = ())
             )
     harmless = {event.seq for event in _open_calls(ledger, unbegun)}
     for trail, event in _calls(ledger):
-        if event.seq < kept or event.seq in harmless:
+        # The tools of user agents belong to the play: they may run again.
+        if event.seq < kept or event.seq in harmless or event.voice == "user":
             continue
         end = trail.end_of(event)
-        is_user = event.voice == "user"  # whose tools are never mocked
-        if end.source == "live" if end is not None else is_user or not _is_mocked(case, event.tool):
+        if end.source == "live" if end is not None else not _is_mocked(case, event.tool):
             return (
                 f"tool {event.tool!r} was called for real before the cut with {event.args!r}, in a "
                 f"part of the run that would have to be played again, so it would act twice. Look "
@@ -125,10 +124,9 @@ def _doubt(case: Case, ledger: Ledger, kept: int, unbegun: Collection[str] = ())
 
 
 def may_act(case: Case, allowed: Collection[Any]) -> bool:
-    """Whether any tool of a case may run for real, its user's included."""
-    is_said = case.user is None or isinstance(case.user, Lines | SimulatedUser)
+    """Whether any tool of the agent may run for real."""
     is_mocked = all(_is_mocked(case, tool) for tool in case.mocks)
-    return bool(allowed or case.allow_tools) or not (is_said and is_mocked)
+    return bool(allowed or case.allow_tools) or not is_mocked
 
 
 def _is_mocked(case: Case, tool: str) -> bool:
