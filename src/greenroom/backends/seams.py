@@ -45,10 +45,14 @@ SEAMS: Final[list[Seam]] = [
     Seam("greenroom.backends.langgraph.seam", ("langgraph.prebuilt",)),
     Seam("greenroom.backends.openai_agents.seam", ("agents",)),
     Seam("greenroom.simulation.fence.clusters", ("ray",)),
+    *(
+        Seam("greenroom.simulation.fence.requests", (client,))
+        for client in ("http.client", "httpx", "httpx2", "aiohttp")
+    ),
 ]
 """Of our own backends; `add_seam` takes those of others."""
 
-_put_in: Final[set[str]] = set()
+_put_in: Final[set[Seam]] = set()
 _broken: Final[dict[str, str]] = {}
 _installing: Final = RLock()
 
@@ -85,9 +89,9 @@ def original(owner: Any, name: str) -> Callable[..., Any]:
 
 
 def _install(seam: Seam) -> None:
-    if seam.module in _put_in or not is_really(seam.watched[0].split(".")[0]):
+    if seam in _put_in or not is_really(seam.watched[0].split(".")[0]):
         return
-    _put_in.add(seam.module)
+    _put_in.add(seam)
     try:
         import_module(seam.module).install()
     except (GreenroomError, ImportError, AttributeError) as error:
@@ -104,7 +108,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        seam = next((s for s in SEAMS if fullname in s.watched and s.module not in _put_in), None)
+        seam = next((s for s in SEAMS if fullname in s.watched and s not in _put_in), None)
         if seam is None:
             return None
         for finder in sys.meta_path:

@@ -4,9 +4,14 @@ They are redacted by their value, wherever it turns up and whatever it looks lik
 """
 
 import re
-from collections.abc import Mapping
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
 
+from greenroom.ledger.looks import DENSE
 from greenroom.ledger.secrets import SHORTEST, SHORTEST_NAMED, announces
 
 _given: dict[str, str] = {}
@@ -15,7 +20,7 @@ _given: dict[str, str] = {}
 
 def given_secrets() -> list[tuple[str, str]]:
     """Each of them with what it is called."""
-    return [(name, value) for value, name in _given.items()]
+    return [(name, value) for value, name in tuple(_given.items())]
 
 
 def keep_secret(name: str, value: str) -> None:
@@ -42,6 +47,56 @@ def keep_headers(headers: Mapping[str, str]) -> None:
                 keep_secret(name, part)
 
 
+def keep_sent(headers: Iterable[tuple[str, str]], url: str = "") -> None:
+    """The same of a request by anybody's client: what it sends under names of secrets.
+
+    A client sends much that is none, so here only the name tells; and what is made anew for each
+    request opens nothing.
+    """
+    for name, value in headers:
+        if _is_sent_as_secret(name, value):
+            for part in _sent_parts(name, value):
+                _keep_few(name, part)
+    if "?" not in url and "@" not in url:
+        return
+    with suppress(ValueError):  # no address
+        parts = urlsplit(url)
+        _keep_few("url_password", parts.password or "")
+        for name, value in parse_qsl(parts.query):
+            if _is_sent_as_secret(name, value) and not _SIGNATURE.search(name):
+                _keep_few(name, value)
+
+
+def _is_sent_as_secret(name: str, value: str) -> bool:
+    if announces(name):
+        return True
+    return _KEY_OF_SOMETHING.fullmatch(name) is not None and DENSE.fullmatch(value) is not None
+
+
+def _sent_parts(name: str, value: str) -> Iterator[str]:
+    """The secrets in a header: what follows the scheme, the password of two, each cookie."""
+    if "cookie" in name.lower():
+        yield from (part.partition("=")[2] for part in value.split(";"))
+        return
+    scheme, _, rest = value.strip().partition(" ")
+    if not rest or not name.lower().endswith(("authorization", "auth")):
+        yield value
+    elif _SIGNED.fullmatch(scheme) is None:
+        yield rest
+        if scheme.lower() == "basic":
+            with suppress(ValueError):
+                pair = b64decode(rest + "==").decode(errors="replace")
+                yield pair.partition(":")[2] or pair.rstrip(":")
+
+
+def _keep_few(name: str, value: str) -> None:
+    """Keep a value unless there are many under its name: those are made anew for each request."""
+    before = len(_given)
+    if _kept_of[name] < _MANY:
+        keep_secret(name, value)
+        _kept_of[name] += len(_given) - before
+
+
 def keep_fields(name: str, value: Any) -> None:
     """The same of the texts in JSON that stand under names of secrets."""
     if isinstance(value, Mapping):
@@ -56,3 +111,11 @@ _HARMLESS_HEADERS = re.compile(
     r"|expect|range|via|upgrade|.*-version|x-request-id|x-correlation-id|traceparent|tracestate"
 )
 _HEADER_PARTS = re.compile(r"[\s;]+(?:[^\s=;]*=)?")
+
+_MANY = 100
+_kept_of: Counter[str] = Counter()
+_KEY_OF_SOMETHING = re.compile(
+    r"(?i)(?!.*(?:idempot|cache|websocket|partition|routing|surrogate|public|sort))(?:.*[-_.])?(?:key|auth)"
+)
+_SIGNED = re.compile(r"(?i)digest|oauth|hawk|signature|negotiate|ntlm|aws4.*")
+_SIGNATURE = re.compile(r"(?i)sig(?:nature)?$")

@@ -136,6 +136,7 @@ def kept_secrets(
                 yield name, password
 
 
+@lru_cache(maxsize=1024)
 def kind_of(name: str, value: str) -> Kind:
     """The kind of secret that is this very value, in all its disguises."""
     forms = {form for form in _forms(value) if len(form) >= SHORTEST_NAMED}

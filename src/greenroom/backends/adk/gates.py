@@ -24,6 +24,7 @@ from greenroom.backends.adk.translation import (
 )
 from greenroom.backends.adk.versions import signed_like
 from greenroom.backends.foreign import Kept, held, jsonable
+from greenroom.backends.keys import keep_keys
 from greenroom.errors import ToolRefused
 from greenroom.ledger.plain import plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
@@ -49,6 +50,7 @@ class ModelGate:
     ) -> AsyncGenerator[LlmResponse, None]:
         """The World's reply; the real model's own response wherever that is what was replied."""
         asker, kept = self._asker, Kept()
+        keep_keys(self._model)
         if found := server_side_tools(llm_request):
             raise asker.refuse(_refused_tools(self._agent, found))
         request = request_of(

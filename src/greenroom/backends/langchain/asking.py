@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from greenroom.backends.foreign import Origin
+from greenroom.backends.keys import keep_keys
 from greenroom.errors import GreenroomError, MissingExtra, ToolRefused
 from greenroom.world.presence import Host, model_host, tool_host
 
@@ -34,6 +35,7 @@ def gate_model(model: Any) -> Any:
         if host is None:
             return model
         asker = _visitor(host)
+    keep_keys(model)
     return _part("gates").gated_model(asker, model)
 
 

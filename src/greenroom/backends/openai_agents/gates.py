@@ -19,6 +19,7 @@ from agents.tool_context import ToolContext
 
 from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
 from greenroom.backends.foreign import Kept, Origin, held, jsonable
+from greenroom.backends.keys import keep_keys
 from greenroom.backends.openai_agents.callers import Caller, HandedOver
 from greenroom.backends.openai_agents.stage import LEVEL, STAGE, Level, Stage
 from greenroom.backends.openai_agents.translation import (
@@ -71,6 +72,7 @@ class GatedModel(Model):
         """The author's own model."""
         if self._real is None:
             self._real = self._make()
+            keep_keys(self._real)
         return self._real
 
     async def get_response(self, *args: Any, **given: Any) -> ModelResponse:

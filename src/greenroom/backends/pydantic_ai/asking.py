@@ -18,6 +18,7 @@ from pydantic_ai.models import (
 )
 
 from greenroom.backends.foreign import Kept, held
+from greenroom.backends.keys import keep_keys
 from greenroom.backends.pydantic_ai.facts import native_kinds
 from greenroom.backends.pydantic_ai.gates import STAGE, Gate, model_gate, refused
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
@@ -144,6 +145,7 @@ async def _answer(
 ) -> ModelResponse:
     """The World's reply; the real model's own response wherever that is what was replied."""
     kept = Kept()
+    keep_keys(model)
     _refuse_native(gate, model, question)
 
     async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:

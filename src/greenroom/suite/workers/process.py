@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from greenroom.errors import BadInput, GreenroomError, WorkerDied
+from greenroom.ledger.given import keep_secret
 from greenroom.simulation.fence import passage
 from greenroom.suite.workers.errand import Cut, Died, Done, Ending, Errand
 from greenroom.suite.workers.wire import (
@@ -19,6 +20,7 @@ from greenroom.suite.workers.wire import (
     DONE,
     FAILED,
     JUDGE,
+    KEEPS,
     LONGEST,
     READY,
     STALLED,
@@ -110,6 +112,8 @@ class Worker:
         mark, position, text = unpacked(line)
         if mark in (READY, FAILED):
             self._begin(mark == READY, json.loads(text))
+        elif mark == KEEPS:
+            keep_secret(**json.loads(text))
         elif mark == STALLED:
             self._stand_still(position, json.loads(text))
         elif (errand := self.errands.get(position)) is None:

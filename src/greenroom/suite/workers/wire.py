@@ -6,6 +6,7 @@ B7               begun: trial 7 is being worked on
 A7 {...}         an event of trial 7's run, as ledgers are written
 J7 {...}         an event of its measuring
 W7 {...}         waits: a real tool of trial 7 is about to act; the parent answers when that is safe
+K {...}          keeps: a secret that the worker came to know, for the parent to redact too
 S7 {...}         the event loop was held up by trial 7, for so long; S by the code of no trial
 D7 {...}         done: its verdict, and what a reader should know
 """
@@ -25,8 +26,9 @@ AGENT: Final = "A"
 JUDGE: Final = "J"
 WAITS: Final = "W"
 STALLED: Final = "S"
+KEEPS: Final = "K"
 DONE: Final = "D"
-_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, STALLED, DONE)
+_MARKS: Final = (READY, FAILED, BEGUN, AGENT, JUDGE, WAITS, STALLED, KEEPS, DONE)
 
 LONGEST: Final = 64 * 1024 * 1024
 """Bytes in one line; a worker that says more at once is broken."""

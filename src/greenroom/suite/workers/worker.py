@@ -19,6 +19,7 @@ from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadLedger, GreenroomError
 from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event
+from greenroom.ledger.given import given_secrets
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
@@ -44,6 +45,7 @@ from greenroom.suite.workers.wire import (
     DONE,
     FAILED,
     JUDGE,
+    KEEPS,
     READY,
     STALLED,
     Outbox,
@@ -155,6 +157,18 @@ class Bench:
         return [*unheld(), *refused(before)]
 
 
+_told: set[str] = set()
+
+
+def _tell_secrets(outbox: Outbox) -> None:
+    """Let the parent, who writes everything down, know the secrets that turned up here."""
+    if len(known := given_secrets()) > len(_told):
+        for name, value in known:
+            if value not in _told:
+                outbox.tell(KEEPS, None, {"name": name, "value": value})
+                _told.add(value)
+
+
 def _done(result: CaseResult, notes: list[str]) -> dict[str, Any]:
     """What the parent is told in the end; it knows the tags, which may be anything."""
     verdict: dict[str, Any] = {**verdict_data(result), "tags": []}
@@ -180,6 +194,7 @@ def _telling(
     def tell(_: Event | None) -> None:
         nonlocal sent
         with sending:  # tools may be called in threads
+            _tell_secrets(outbox)
             while sent < len(ledger):
                 outbox.send(mark, position, encoded(ledger[sent]).rstrip(b"\n"))
                 sent += 1

@@ -1,0 +1,82 @@
+"""What clients send: the keys in their requests are redacted by value from then on.
+
+Frameworks keep the keys of their models to themselves. Whatever they were given, and wherever it was
+kept, is in the headers or the address of a request before an answer can repeat it. A client that has
+no such place is left as it is: nothing is held here, only remembered.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from greenroom.ledger.given import keep_sent
+from greenroom.simulation.fence.standing import fenced
+
+Call = Callable[..., Any]
+Look = Callable[..., None]
+
+_seams: Final[set[Call]] = set()
+
+
+def install() -> None:
+    """Put the seams in, in each client that is loaded; once in each."""
+    for module, kind, names, look in _PLACES:
+        owner = getattr(sys.modules.get(module), kind, None)
+        name = next((name for name in names if name in vars(owner or object)), None)
+        real = None if name is None else vars(owner)[name]
+        if name is not None and callable(real) and real not in _seams:
+            seam = _seam(real, look)
+            _seams.add(seam)
+            setattr(owner, name, seam)
+
+
+def _seam(real: Call, look: Look) -> Call:
+    @functools.wraps(real)
+    def seam(*args: Any, **given: Any) -> Any:
+        if fenced():
+            with suppress(Exception):  # no request may fail for our looking at it
+                look(*args, **given)
+        return real(*args, **given)
+
+    return seam
+
+
+def _look_at_request(_client: Any, request: Any, *_: Any, **__: Any) -> None:
+    keep_sent(_texts(request.headers.items()), str(request.url))
+
+
+def _look_at_itself(request: Any, *_: Any, **__: Any) -> None:
+    keep_sent(_texts(request.headers.items()), str(request.url))
+
+
+def _look_at_header(_connection: Any, header: Any, *values: Any) -> None:
+    keep_sent(_texts((header, value) for value in values))
+
+
+def _look_at_line(_connection: Any, _method: Any, url: Any, *_: Any, **__: Any) -> None:
+    keep_sent((), _text(url))
+
+
+def _texts(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[str, str]]:
+    return [(_text(name), _text(value)) for name, value in pairs]
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+# The innermost place, behind redirects and whatever adds the key; the public one if that is gone.
+_SENDING: Final = ("_send_single_request", "send")
+_PLACES: Final[tuple[tuple[str, str, tuple[str, ...], Look], ...]] = (
+    *(
+        (module, kind, _SENDING, _look_at_request)
+        for module in ("httpx", "httpx2")
+        for kind in ("Client", "AsyncClient")
+    ),
+    # Of the standard library, and so of requests, urllib3 and botocore.
+    ("http.client", "HTTPConnection", ("putheader",), _look_at_header),
+    ("http.client", "HTTPConnection", ("putrequest",), _look_at_line),
+    ("aiohttp", "ClientRequest", ("send", "_send"), _look_at_itself),
+)
