@@ -57,6 +57,10 @@ class Asker(Protocol):
         """The answer to a question to a model."""
         ...
 
+    def watch_state(self, context: Any) -> None:
+        """Remember what a call looks at in the state, to tell what it wrote unseen."""
+        ...
+
     def hand_over_state(self, call_id: str, context: Any) -> None:
         """Let the framework's session have the state that the answer to a call changed."""
         ...
@@ -101,6 +105,9 @@ class Visitor:
         """The host's answer."""
         with placed(_place(self.place)):
             return await self.host.call_model(request, body)
+
+    def watch_state(self, context: Any) -> None:
+        """Nothing: the session is not the case's."""
 
     def hand_over_state(self, call_id: str, context: Any) -> None:
         """Nothing: the session belongs to whoever runs the agent, not to the case."""

@@ -181,6 +181,7 @@ class ToolGate:
         async def run() -> Any:
             return await run_passed(tool, context, lambda: self._run(tool, args, context))
 
+        asker.watch_state(context)
         outcome, kept = await asker.ask_tool(request, run)
         if isinstance(outcome, Pending):
             return None

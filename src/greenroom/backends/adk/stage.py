@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
+from greenroom.backends.adk.meeting import Meeting
 from greenroom.backends.adk.passing import asking
 from greenroom.backends.adk.state import name_of
 from greenroom.backends.foreign import Invocation, Kept, call_tool
@@ -20,12 +21,13 @@ PLACE: ContextVar[str] = ContextVar("greenroom_adk_place", default="")
 class Stage:
     """What the gates of one advance share; it puts their calls to the World of the run."""
 
-    __slots__ = ("_at_work", "_handed", "invocation")
+    __slots__ = ("_at_work", "_handed", "_meeting", "invocation")
 
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
         self._at_work: dict[str, str] = {}
         self._handed: dict[str, str] = {}
+        self._meeting = Meeting()
 
     def begin(self, invocation: Invocation) -> None:
         """Go on with the next invocation, or with one that has paused."""
@@ -74,6 +76,10 @@ class Stage:
         """The World's answer."""
         return await self.invocation.routed(self.invocation.world.call_model(request, body))
 
+    def watch_state(self, context: Any) -> None:
+        """Remember what a call looks at in the state."""
+        self._meeting.watch(context)
+
     def hand_over_state(self, call_id: str, context: Any) -> None:
         """State that a mock changed in the ledger is changed in the framework's session too."""
         invocation = self.invocation
@@ -83,6 +89,7 @@ class Stage:
             if name is not None:
                 held = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
                 context.state[name] = held.get(change.path[0])
+        self._meeting.take(invocation, self.place, call_id, context)
 
     def last_of(self, node: str) -> str:
         """The path of the latest run of an agent or node, by its name."""
