@@ -68,9 +68,9 @@ def test_metrics_of_one_set_do_not_judge_another():
 def test_each_file_is_judged_by_the_config_beside_it(tmp_path):
     write(tmp_path / "one" / "a.json", "a")
     write(tmp_path / "two" / "b.json", "b")
-    (tmp_path / "one" / "test_config.json").write_text('{"criteria": {"keywords": 0.5}}')
+    (tmp_path / "one" / "test_config.json").write_text('{"criteria": {"tool_name_match": 0.5}}')
     a, b = gather(str(tmp_path)).evalset
-    assert a.metrics == [Criterion("keywords", threshold=0.5)]
+    assert a.metrics == [Criterion("tool_name_match", threshold=0.5)]
     assert not b.metrics
     a, _ = gather(str(tmp_path), configs=False).evalset
     assert not a.metrics
@@ -78,10 +78,10 @@ def test_each_file_is_judged_by_the_config_beside_it(tmp_path):
 
 def test_cases_are_chosen_by_their_ids_and_still_judged_by_the_config(tmp_path):
     file = write(tmp_path / "x.evalset.json", "a", "b", "c")
-    (tmp_path / "test_config.json").write_text('{"criteria": {"keywords": 0.5}}')
+    (tmp_path / "test_config.json").write_text('{"criteria": {"tool_name_match": 0.5}}')
     found = gather(f"{file}:c, a")
     assert found.evalset.ids == ["c", "a"]
-    assert found.evalset.metrics == [Criterion("keywords", threshold=0.5)]
+    assert found.evalset.metrics == [Criterion("tool_name_match", threshold=0.5)]
     assert found.origins["c"] == (str(file), "c")
 
 
@@ -105,10 +105,10 @@ def test_an_id_that_is_nowhere_chooses_nothing(tmp_path, name, ids, told):
 def test_a_glob_passes_the_config_by_as_a_folder_does(tmp_path):
     write(tmp_path / "one.json", "a")
     write(tmp_path / "two.json", "b")
-    (tmp_path / "test_config.json").write_text('{"criteria": {"keywords": 0.5}}')
+    (tmp_path / "test_config.json").write_text('{"criteria": {"tool_name_match": 0.5}}')
     found = gather(f"{tmp_path}/*.json")
     assert found.evalset.ids == gather(str(tmp_path)).evalset.ids == ["a", "b"]
-    assert found.evalset.metrics == [Criterion("keywords", threshold=0.5)]
+    assert found.evalset.metrics == [Criterion("tool_name_match", threshold=0.5)]
 
 
 def test_a_glob_that_matches_nothing_but_a_config_finds_nothing(tmp_path):

@@ -9,9 +9,10 @@ from greenroom.cases.case import Case
 from greenroom.cases.criteria import counted_as_adk
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
-from greenroom.errors import BadMetric
+from greenroom.errors import BadFile, BadMetric
 from greenroom.metrics import as_metric
 from greenroom.simulation.users import with_user_model
+from greenroom.suite.criteria import check_config
 
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
@@ -70,9 +71,15 @@ def _names(given: MetricLike) -> tuple[str, str]:
 
 
 def as_config(given: "EvalConfig | str | Path | None") -> "EvalConfig | None":
-    """A config as it is, or from its file."""
+    """A config as it is, or from its file; BadFile names every criterion that cannot be measured."""
     if not isinstance(given, str | Path):
         return given
     from greenroom.cases.config import read_config  # only those who keep one need its readers
 
-    return read_config(given)
+    try:
+        config = read_config(given)
+    except BadFile as error:
+        check_config(given, error)
+        raise
+    check_config(given)
+    return config

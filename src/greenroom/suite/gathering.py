@@ -17,6 +17,7 @@ from greenroom.errors import BadFile, NotFound
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.records import record
 from greenroom.suite.beside import agent_beside
+from greenroom.suite.criteria import check_evalset
 from greenroom.suite.equipping import as_config, equipped
 from greenroom.suite.references import (
     chosen,
@@ -136,13 +137,20 @@ def _named(case: Case, home: str) -> Case:
 def _source(reference: str, configs: bool) -> Source:
     where, _ = split_reference(reference)
     path = Path(where)
-    found = load_cases(reference)
     if path.suffix not in (*_TEXTS, *_TABLES):
-        return Source(reference, found)
-    config = path.with_name(_CONFIG)
-    if not configs or not config.is_file():
+        return Source(reference, load_cases(reference))
+    try:
+        found = load_cases(reference)
+    except BadFile as error:
+        if configs:
+            check_evalset(where, None, error)
+        raise
+    if not configs:
         return Source(where, found)
-    return Source(where, equipped(found, {}, as_config(config)), str(config))
+    config = path.with_name(_CONFIG)
+    judged = equipped(found, {}, as_config(config)) if config.is_file() else found
+    check_evalset(where, judged)
+    return Source(where, judged, str(config) if config.is_file() else "")
 
 
 def _matching(pattern: str) -> list[str]:

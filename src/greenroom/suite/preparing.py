@@ -9,11 +9,11 @@ from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.metrics import as_metric
 from greenroom.simulation.checks import check_fence, check_opaque
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.budget import Budget
 from greenroom.suite.cancelling import Cancel
+from greenroom.suite.criteria import check_metrics
 from greenroom.suite.equipping import all_metrics, as_config, equipped
 from greenroom.suite.fencing import unheld
 from greenroom.suite.hooks import HOOKS, Hooks
@@ -75,9 +75,11 @@ def _adaptive(evalset: EvalSet, options: Options) -> Adaptive | None:
 
 def _settings(evalset: EvalSet, config: "EvalConfig | None", options: Options) -> Settings:
     hooks: dict[str, Any] = {name: options.get(name) for name in HOOKS}
+    given = list(options.get("metrics", ()))
+    check_metrics(given, evalset)
     return Settings(
         measuring=Measuring(
-            metrics=all_metrics(list(options.get("metrics", ())), evalset),
+            metrics=all_metrics(given, evalset),
             seconds_per_metric=options.get("seconds_per_metric", METRIC_SECONDS),
             cache=AnswerCache.of(options.get("cache")),
         ),
@@ -107,11 +109,9 @@ def _budget(options: Options) -> Budget | None:
 
 
 def _make_ready(evalset: EvalSet, settings: Settings) -> None:
-    """Find what is wrong with the metrics before the first case, and forgive what was before."""
+    """Forgive the metrics what was before."""
     for case in evalset:
         if case.metrics:
-            for given in case.metrics:
-                as_metric(given)
             forgive(case.metrics)
     forgive(settings.measuring.metrics)
 

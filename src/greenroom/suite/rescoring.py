@@ -22,7 +22,6 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import clean_ids, is_redacted, redactor
-from greenroom.metrics import as_metric
 from greenroom.metrics.scoring import recorded_case
 from greenroom.results.breakage import breakage
 from greenroom.results.report import Report, new_report_id
@@ -30,7 +29,8 @@ from greenroom.results.result import CaseResult, Status, concluded, label, unmea
 from greenroom.results.text import shown
 from greenroom.simulation.checks import check_fence
 from greenroom.store.store import Store, as_store
-from greenroom.suite.equipping import as_config, equipped
+from greenroom.suite.criteria import check_metrics
+from greenroom.suite.equipping import all_metrics, as_config, equipped
 from greenroom.suite.measuring import METRIC_SECONDS, Measuring, forgive
 from greenroom.suite.overseeing import overseen
 from greenroom.suite.playing import CONCURRENCY
@@ -84,16 +84,15 @@ async def rescore(
     now. No agent, user or tool runs; judges may be asked, and answer from `cache` what is in it.
     """
     report = _stored(store).report(run) if isinstance(run, str) else run
-    given, settings = [as_metric(one) for one in metrics], as_config(config)
-    if not given and settings is None and cases is None:
+    asked, settings = list(metrics), as_config(config)
+    if not asked and settings is None and cases is None:
         raise BadInput("there is nothing to measure anew; give metrics, a config or the cases.")
     known = None if cases is None else as_evalset(cases)
     check_fence()
     evalset = equipped(known or EvalSet(report.name, []), {}, settings)
-    names = {metric.name for metric in given}
-    own = map(as_metric, (*evalset.metrics, *(evalset.usual or ())))
+    check_metrics(asked, evalset)
     measuring = Measuring(
-        metrics=[*given, *(metric for metric in own if metric.name not in names)],
+        metrics=all_metrics(asked, evalset),
         seconds_per_metric=seconds_per_metric,
         cache=AnswerCache.of(cache),
     )

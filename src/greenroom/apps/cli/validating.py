@@ -23,10 +23,8 @@ from greenroom.cases.files.criteria import criteria_in
 from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.loading import readable_part
 from greenroom.cases.files.saving import json_or_yaml, save_text
-from greenroom.cases.parts import MetricLike
-from greenroom.errors import BadInput
 from greenroom.ledger.plain import is_object
-from greenroom.metrics import as_metric
+from greenroom.suite.criteria import problem_with
 
 _CASE = re.compile(r"^cases\[(\d+)\]")
 
@@ -58,7 +56,7 @@ def problems_in(file: str) -> list[Problem]:
     if any(not problem.where and not problem.line for problem in unreadable):
         return unreadable  # it is no eval set, or no text at all
     document = parsed(Path(file))
-    found = list(metric_problems(criteria_in(document.data), _metric_problem))
+    found = list(metric_problems(criteria_in(document.data), problem_with))
     if (rest := readable_part(document, unreadable)) is not None:
         found += _case_problems(*rest, has_rows=document.is_table)
     known = {problem.where for problem in unreadable}
@@ -71,19 +69,11 @@ def _case_problems(
 ) -> Iterator[Problem]:
     """What is wrong with cases that can be read, where it stands in their file."""
     # In a table a criterion may stand in a cell; elsewhere those have been looked at.
-    judged = _metric_problem if has_rows else None
+    judged = problem_with if has_rows else None
     for problem in check(evalset, metric_problem=judged):
         where = _CASE.sub(lambda found: f"cases[{places[int(found[1])]}]", problem.where)
         if has_rows or "metrics[" not in where or not where.endswith(".threshold"):
             yield replace(problem, where=shape.place(where))
-
-
-def _metric_problem(metric: MetricLike) -> str | None:
-    try:
-        as_metric(metric)
-    except BadInput as error:
-        return str(error)
-    return None
 
 
 def _mended(file: Path) -> list[Problem]:
