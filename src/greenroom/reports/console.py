@@ -14,8 +14,8 @@ from greenroom.reports.table import STYLES, metric_summaries, rated, shown_outco
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import LONGEST, LeftOut, Line, abridged, transcript
 from greenroom.reports.words import duration, shortened
-from greenroom.results.comparison import compare
-from greenroom.results.redaction import redacted
+from greenroom.results.gate import Decision, held_against
+from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import counted, how_many, played_again, repeats
@@ -44,8 +44,14 @@ class ConsoleReport:
     detail: Detail = "usual"
     rerun: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def show(self, report: Report, *, baseline: Report | None = None) -> None:
-        """Print everything, without secrets; `baseline` adds what changed since."""
+    def show(
+        self,
+        report: Report,
+        *,
+        baseline: Report | None = None,
+        decision: Decision | None = None,
+    ) -> None:
+        """Print everything, without secrets; `baseline` adds what changed, `decision` what the gate said."""
         report = redacted(report)
         if self.detail != "little":
             self._table(report)
@@ -59,8 +65,10 @@ class ConsoleReport:
         for note in report.notes:
             is_fault = note.startswith(FAULT)
             self.terminal.say(styled("" if is_fault else "note: ", "yellow"), note)
-        if baseline is not None:
-            self.terminal.say(str(compare(baseline, report)))
+        if (changes := held_against(report, baseline, decision)) is not None:
+            self.terminal.say(str(changes))
+        for line in _gate(redacted_decision(decision)):
+            self.terminal.say(line)
 
     def _is_told(self, result: CaseResult) -> bool:
         return self.detail == "all" or result.status in ("failed", "error", "terminated")
@@ -152,11 +160,24 @@ class ConsoleText:
     name: ClassVar[str] = "console"
     file: ClassVar[str] = "eval_report.txt"
 
-    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+    def render(
+        self,
+        report: Report,
+        *,
+        baseline: Report | None = None,
+        decision: Decision | None = None,
+    ) -> str:
         """What a terminal without colours and without an edge would show."""
         page = StringIO()
-        ConsoleReport(Terminal(page, width=_PAGE)).show(report, baseline=baseline)
+        shown = ConsoleReport(Terminal(page, width=_PAGE))
+        shown.show(report, baseline=baseline, decision=decision)
         return page.getvalue()
+
+
+def _gate(decision: Decision | None) -> list[str]:
+    if decision is None:
+        return []
+    return [f"gate missed: {one.why}" for one in decision.missed] or ["gate passed"]
 
 
 def _together(told: Mapping[str, Outcome]) -> Iterator[tuple[Outcome, list[str]]]:

@@ -1,9 +1,10 @@
 """A report for other programs."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from greenroom.results.files import report_text
+from greenroom.results.gate import Decision
 from greenroom.results.report import REPORT_FILE, Report
 
 
@@ -17,10 +18,17 @@ class JsonReport:
     failures_only: bool = False
     indent: int | None = 2
 
-    def text(self, report: Report) -> str:
+    def text(self, report: Report, decision: Decision | None = None) -> str:
         """All of it, as it stands in a file."""
-        return report_text(report, failures_only=self.failures_only, indent=self.indent)
+        options: dict[str, Any] = {"failures_only": self.failures_only, "indent": self.indent}
+        return report_text(report, decision=decision, **options)
 
-    def render(self, report: Report, *, baseline: Report | None = None) -> str:  # noqa: ARG002
+    def render(
+        self,
+        report: Report,
+        *,
+        baseline: Report | None = None,  # noqa: ARG002
+        decision: Decision | None = None,
+    ) -> str:
         """The same; a comparison with the baseline is a file of its own."""
-        return self.text(report)
+        return self.text(report, decision)

@@ -18,9 +18,9 @@ from greenroom.ledger.shown import harmless
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import shortened
 from greenroom.results.changes import Verdict
-from greenroom.results.comparison import compare
 from greenroom.results.comparison_text import certainty, confirmed, rates
-from greenroom.results.redaction import redacted
+from greenroom.results.gate import Decision, held_against
+from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons, shown
@@ -37,12 +37,20 @@ class JunitReport:
     name: ClassVar[str] = "junit"
     file: ClassVar[str] = "junit.xml"
 
-    def render(self, report: Report, *, baseline: Report | None = None) -> str:
-        """All cases in one suite; what changed since the baseline is among its properties."""
+    def render(
+        self,
+        report: Report,
+        *,
+        baseline: Report | None = None,
+        decision: Decision | None = None,
+    ) -> str:
+        """All cases in one suite; among its properties is what changed, and what the gate said."""
         clean = redacted(report)
+        earlier = None if baseline is None else redacted(baseline)
+        said = redacted_decision(decision)
         root = Xml.Element("testsuites", _totals(clean))
         suite = Xml.SubElement(root, "testsuite", _totals(clean) | _suite(clean))
-        _properties(suite, _suite_facts(clean, baseline))
+        _properties(suite, _suite_facts(clean, earlier, said))
         names = _names(clean)
         for result in clean.results:
             _case(suite, result, _suite_name(clean), names[id(result)])
@@ -75,10 +83,17 @@ def _suite_name(report: Report) -> str:
     return report.evalset_id or report.name or "greenroom"
 
 
-def _suite_facts(report: Report, baseline: Report | None) -> Iterator[tuple[str, str]]:
+def _suite_facts(
+    report: Report, baseline: Report | None, decision: Decision | None
+) -> Iterator[tuple[str, str]]:
     """What is known of the whole run; what is not is left out."""
     if report.id:
         yield "report", report.id
+    if decision is not None:
+        yield "gate", "passed" if decision.passed else "missed"
+        yield "gate.exit_code", str(decision.exit_code)
+        for missed in decision.missed:
+            yield "gate.missed", missed.why
     if report.pass_rate is not None:
         yield "pass_rate", f"{report.pass_rate:.4f}"
     if (interval := report.interval) is not None:
@@ -93,9 +108,8 @@ def _suite_facts(report: Report, baseline: Report | None) -> Iterator[tuple[str,
             yield f"pass_rate.tag.{tag}", f"{found.pass_rate:.4f}"
     for note in report.notes:
         yield "note", note
-    if baseline is not None:
-        changes = compare(redacted(baseline), report)
-        yield "baseline", baseline.id or "a report without an id"
+    if (changes := held_against(report, baseline, decision)) is not None:
+        yield "baseline", changes.baseline.id or "a report without an id"
         for verdict in get_args(Verdict):
             yield f"baseline.{verdict}", str(len(changes.of(verdict)))
         yield "baseline.trend", changes.trend

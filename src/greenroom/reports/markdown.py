@@ -10,7 +10,8 @@ from greenroom.reports.words import dollars, duration, percent, rate_text, short
 from greenroom.results.changes import CaseChange
 from greenroom.results.comparison import Comparison, compare
 from greenroom.results.comparison_text import TOLD, certainty, remarks, short_name
-from greenroom.results.redaction import redacted
+from greenroom.results.gate import Decision, held_against
+from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.text import how_many, number_of, reasons, repeats
@@ -31,16 +32,25 @@ class MarkdownReport:
     name: ClassVar[str] = "markdown"
     file: ClassVar[str] = "eval_report.md"
 
-    def render(self, report: Report, *, baseline: Report | None = None) -> str:
-        """Short first, details folded; `baseline` adds what changed since."""
-        clean = redacted(report)
-        changes = None if baseline is None else compare(redacted(baseline), clean)
-        head = "\n\n".join(part for part in _head(clean, changes) if part)
+    def render(
+        self,
+        report: Report,
+        *,
+        baseline: Report | None = None,
+        decision: Decision | None = None,
+    ) -> str:
+        """Short first, details folded; `baseline` adds what changed since.
+
+        The mark in the heading is the gate's: without a `decision` there is none.
+        """
+        clean, said = redacted(report), redacted_decision(decision)
+        changes = held_against(clean, None if baseline is None else redacted(baseline), said)
+        head = "\n\n".join(part for part in _head(clean, changes, said) if part)
         return _filled(head, [_case(result) for result in clean.failures])
 
 
-def render_comparison(changes: Comparison) -> str:
-    """A comparison alone as Markdown, without secrets."""
+def render_comparison(changes: Comparison, decision: Decision | None = None) -> str:
+    """A comparison alone as Markdown, without secrets; `decision` is what the gate said of it."""
     clean = compare(
         redacted(changes.baseline),
         redacted(changes.current),
@@ -48,7 +58,9 @@ def render_comparison(changes: Comparison) -> str:
         tags=changes.tags,
         metrics=changes.gated,
     )
-    return "\n\n".join([_against(clean), _changes(clean)]) + "\n"
+    said = redacted_decision(decision)
+    parts = [_against(clean, said), _reasons(said), _changes(clean)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _filled(head: str, cases: Sequence[str]) -> str:
@@ -64,13 +76,16 @@ def _filled(head: str, cases: Sequence[str]) -> str:
     return f"{text}\n"
 
 
-def _head(report: Report, changes: Comparison | None) -> Iterator[str]:
+def _head(report: Report, changes: Comparison | None, decision: Decision | None) -> Iterator[str]:
     if changes is None:
-        yield _verdict(report)
+        mark = "" if decision is None else f"{_mark(decision)} "
+        yield f"### {mark}{_verdict(report)}"
+        yield _reasons(decision)
     else:
-        yield _against(changes)
+        yield _against(changes, decision)
+        yield _reasons(decision)
         yield _changes(changes)
-        yield _verdict(report, sign=False)
+        yield f"**{_verdict(report)}**"
     yield _counts(report)
     yield _spent(report, changes)
     yield _metrics(report, changes)
@@ -79,17 +94,26 @@ def _head(report: Report, changes: Comparison | None) -> Iterator[str]:
         yield _table(["note"], [[inline(note, 400)] for note in report.notes], "notes")
 
 
-def _verdict(report: Report, *, sign: bool = True) -> str:
+def _mark(decision: Decision) -> str:
+    return {0: "✅", 3: "⛔"}.get(decision.exit_code, "❌")
+
+
+def _reasons(decision: Decision | None) -> str:
+    """Why the gate stayed shut, where it did."""
+    missed = [] if decision is None else [[inline(one.why, 400)] for one in decision.missed]
+    return _table(["the gate stayed shut"], missed, "reasons") if missed else ""
+
+
+def _verdict(report: Report) -> str:
+    """How many passed, which says nothing of the gate."""
     counts = report.summary
-    mark = "✅" if report.passed else "⚠️" if not counts.evaluated else "❌"
     name = inline(report.name or report.evalset_id)
     verdict = f"{counts.passed} of {counts.evaluated} passed"
     if not counts.evaluated:
         verdict = "nothing was evaluated"
     if counts.errors:
         verdict += f", {counts.errors} ended in an error"
-    told = f"{name + ': ' if name else ''}{verdict}"
-    return f"### {mark} {told}" if sign else f"**{told}**"
+    return f"{name + ': ' if name else ''}{verdict}"
 
 
 def _counts(report: Report) -> str:
@@ -109,18 +133,31 @@ def _counts(report: Report) -> str:
 # Against the baseline
 
 
-def _against(changes: Comparison) -> str:
-    """The first line, which is read alone: whether it is worse than the baseline."""
+def _against(changes: Comparison, decision: Decision | None = None) -> str:
+    """The first line, which is read alone: whether it is worse than the baseline, and the gate shut."""
+    mark, told = _compared(changes)
+    if decision is None:
+        return f"### {mark} {told}"
+    # What alone keeps the gate shut may be something that a comparison does not look at.
+    if decision.missed and mark not in "❌⛔":
+        told = f"Gate missed. {told}"
+    if decision.passed and mark != "✅":
+        told = f"Gate passed. {told}"
+    return f"### {_mark(decision)} {told}"
+
+
+def _compared(changes: Comparison) -> tuple[str, str]:
+    """What the comparison alone comes to: its mark, and its words."""
     name = _name(changes)
     if why := changes.incomparable:
-        return f"### ⛔ Could not be compared: {why}"
+        return "⛔", f"Could not be compared: {why}"
     if changes.worse:
-        return f"### ❌ Worse than {name}: {_worse(changes)}"
+        return "❌", f"Worse than {name}: {_worse(changes)}"
     flips = sum(case.fell for case in changes.flipped)
     counts = {"suspect": len(changes.suspects), "flip": flips}
     if told := ", ".join(number_of(count, noun) for noun, count in counts.items() if count):
-        return f"### ⚠️ Not decided: {told}"
-    return f"### ✅ Not significantly worse than {name}"
+        return "⚠️", f"Not decided: {told}"
+    return "✅", f"Not significantly worse than {name}"
 
 
 def _name(changes: Comparison) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from greenroom.errors import BadFile, BadInput, MissingExtra, NotFound
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import redactor
-from greenroom.results.redaction import redacted
+from greenroom.results.gate import Decision, held_against
+from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.writing import write_whole
 
@@ -39,7 +40,10 @@ class Reporter(Protocol):
         ...
 
     def render(self, report: Report, *, baseline: Report | None = None) -> str:
-        """The report as a text; `baseline` is an earlier one to compare it with."""
+        """The report as a text; `baseline` is an earlier one to compare it with.
+
+        One that also takes `decision` is handed what the gate said of the run, or None.
+        """
         ...
 
 
@@ -61,19 +65,21 @@ def write_reports(
     output: str | Path = ".",
     *,
     baseline: Report | None = None,
+    decision: Decision | None = None,
 ) -> list[Path]:
     """Write a report in several formats, each file whole or not at all, and say where they are.
 
     A format without a path of its own goes to `output`: a folder, or the file itself if there is
     only one such format. One that fails keeps no other from being written; BadFile names it.
+    `decision` is what the gate said of the run, and so what every file says of it.
     """
     places = destinations(formats, output)
-    clean, earlier = redacted(report), None if baseline is None else redacted(baseline)
+    shown = _Shown.of(report, baseline, decision)
     written: list[Path] = []
     problems: list[str] = []
     for place in places:
         try:
-            text = place.reporter.render(clean, baseline=earlier)
+            text = shown.by(place.reporter)
             written.append(write_whole(text, place.path, f"the {place.reporter.name} report"))
         except BadFile as error:
             problems.append(str(error))
@@ -94,11 +100,45 @@ def _unwritten(problems: Sequence[str], written: Sequence[Path]) -> BadFile:
 
 
 def render_report(
-    reporter: Reporter | str, report: Report, *, baseline: Report | None = None
+    reporter: Reporter | str,
+    report: Report,
+    *,
+    baseline: Report | None = None,
+    decision: Decision | None = None,
 ) -> str:
     """The report as this reporter tells it, without secrets."""
     told = load_reporter(reporter) if isinstance(reporter, str) else reporter
-    return told.render(redacted(report), baseline=None if baseline is None else redacted(baseline))
+    return _Shown.of(report, baseline, decision).by(told)
+
+
+@record
+class _Shown:
+    """What reporters get to see: a report, what it is held against and what the gate said of it."""
+
+    report: Report
+    baseline: Report | None
+    decision: Decision | None
+
+    @classmethod
+    def of(cls, report: Report, baseline: Report | None, decision: Decision | None) -> "_Shown":
+        """All of it without secrets, compared once for all reporters."""
+        clean, earlier = redacted(report), None if baseline is None else redacted(baseline)
+        if (said := redacted_decision(decision)) is not None:
+            said = Decision(said.missed, held_against(clean, earlier, said))
+        return cls(clean, earlier, said)
+
+    def by(self, reporter: Reporter) -> str:
+        """The report as this reporter tells it; it need not know of baselines and gates."""
+        given: dict[str, Any] = {"baseline": self.baseline, "decision": self.decision}
+        return reporter.render(self.report, **_taken(reporter.render, given))
+
+
+def _taken(function: Callable[..., str], given: dict[str, Any]) -> dict[str, Any]:
+    """What of the given a function takes."""
+    known = inspect.signature(function).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in known.values()):
+        return given
+    return {name: value for name, value in given.items() if name in known}
 
 
 # Where to
@@ -203,7 +243,7 @@ def _as_reporter(found: Any, name: str) -> Reporter:
 
 @record
 class FunctionReporter:
-    """A function that renders, as a reporter; it need not know of baselines."""
+    """A function that renders, as a reporter; it need not know of baselines and gates."""
 
     name: str
     function: Callable[..., str]
@@ -213,8 +253,6 @@ class FunctionReporter:
         """The usual name, with the format as its ending."""
         return f"eval_report.{self.name}"
 
-    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+    def render(self, report: Report, **given: Any) -> str:
         """What the function makes of it."""
-        if baseline is None or "baseline" not in inspect.signature(self.function).parameters:
-            return self.function(report)
-        return self.function(report, baseline=baseline)
+        return self.function(report, **_taken(self.function, given))

@@ -10,6 +10,7 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.questions import Step
 from greenroom.results.blame import Blame
+from greenroom.results.gate import Decision
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult, Problem, responses_in
 
@@ -18,7 +19,9 @@ KIND = "report"
 _LONGEST_SHOWN = 300
 
 
-def report_data(report: Report, *, failures_only: bool = False) -> dict[str, Json]:
+def report_data(
+    report: Report, *, failures_only: bool = False, decision: Decision | None = None
+) -> dict[str, Json]:
     """The report as JSON. Its summary counts every case, whichever results are shown."""
     results = report.failures if failures_only else report.results
     return {
@@ -31,12 +34,24 @@ def report_data(report: Report, *, failures_only: bool = False) -> dict[str, Jso
         "seconds": report.seconds,
         "notes": list(report.notes),
         "failures_only": failures_only,
+        "gate": gate_data(decision),
         "summary": summary_data(report),
         "errors": [_error_data(result) for result in report.errors],
         "results": [result_data(result) for result in results],
         "adaptive": report.adaptive,
         "against": report.against,
         "confirmed": [result_data(result) for result in report.confirmed],
+    }
+
+
+def gate_data(decision: Decision | None) -> dict[str, Json] | None:
+    """What the gate said, as JSON; None where none was asked."""
+    if decision is None:
+        return None
+    return {
+        "passed": decision.passed,
+        "exit_code": decision.exit_code,
+        "missed": [{"kind": missed.kind, "why": missed.why} for missed in decision.missed],
     }
 
 

@@ -8,8 +8,9 @@ from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.opening import MAX_KEPT, text_of
 from greenroom.ledger.plain import plain
 from greenroom.results.data import report_data
+from greenroom.results.gate import Decision
 from greenroom.results.reading import report_from
-from greenroom.results.redaction import redacted
+from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.writing import write_whole
 
@@ -20,10 +21,12 @@ def report_text(
     failures_only: bool = False,
     indent: int | None = 2,
     redact: bool = True,
+    decision: Decision | None = None,
 ) -> str:
     """The report as JSON text; `indent=None` puts it on one line, `redact=False` keeps secrets."""
     told = redacted(report) if redact else report
-    data = report_data(told, failures_only=failures_only)
+    said = redacted_decision(decision) if redact else decision
+    data = report_data(told, failures_only=failures_only, decision=said)
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()

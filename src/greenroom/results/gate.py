@@ -4,6 +4,7 @@ The command line, the pytest plug-in and scripts ask the same gate.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from typing import Literal, get_args
 
 from greenroom.errors import BadInput
@@ -25,6 +26,8 @@ class Decision:
     """What the gate said. `str(decision)` is why it stays shut, a line for each reason."""
 
     missed: Sequence[Missed] = ()
+    comparison: Comparison | None = field(default=None, repr=False, compare=False)
+    """What the report was held against, if anything."""
 
     @property
     def passed(self) -> bool:
@@ -97,7 +100,7 @@ class Gate:
 
     def weigh(self, comparison: Comparison) -> Decision:
         """The same as `decide` for a report that was compared already."""
-        return Decision(tuple(self._missed(comparison.current, comparison)))
+        return Decision(tuple(self._missed(comparison.current, comparison)), comparison)
 
     def _missed(self, report: Report, comparison: Comparison | None) -> Iterator[Missed]:
         summary = report.summary
@@ -155,6 +158,19 @@ class Gate:
         return (
             f"the pass rate is {interval}: it may be as low as {bottom}, below the minimum of {bar}"
         )
+
+
+def held_against(
+    report: Report, baseline: Report | None, decision: Decision | None
+) -> Comparison | None:
+    """The report beside its baseline as the gate saw it; by the usual rules where none decided."""
+    seen = None if decision is None else decision.comparison
+    if seen is None:
+        return None if baseline is None else compare(baseline, report)
+    if seen.current is report:
+        return seen
+    before = baseline or seen.baseline
+    return compare(before, report, seen.threshold, tags=seen.tags, metrics=seen.gated)
 
 
 def below(rate: float | None, minimum: float) -> str:

@@ -139,7 +139,7 @@ def report_from(data: Json, where: str) -> Report:
         against=part.maybe("against", part.text) if "against" in part.data else None,
         confirmed=_confirmed_from(part) if "confirmed" in part.data else (),
     )
-    part.done("kind", "version", "summary", "errors")
+    part.done("kind", "version", "summary", "errors", "gate")
     return report
 
 

@@ -10,6 +10,7 @@ from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import Redactor, clean_id, redactor
 from greenroom.results.data import shown_json
+from greenroom.results.gate import Decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, Shelf
 
@@ -44,6 +45,13 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         confirmed=tuple([_result(result, desk) for result in report.confirmed]),
         against=report.against,
     )
+
+
+def redacted_decision(decision: Decision | None) -> Decision | None:
+    """The same for what the gate said of a report; the comparison behind it stays as it is."""
+    if decision is None:
+        return None
+    return Decision(redactor().value(tuple(decision.missed)), decision.comparison)
 
 
 class _Desk:

@@ -12,11 +12,14 @@ from greenroom.apps.cli.filing import baseline as pooled
 from greenroom.apps.cli.filing import earlier
 from greenroom.reports.markdown import render_comparison
 from greenroom.reports.terminal import Terminal, styled
-from greenroom.results import Comparison, Gate
+from greenroom.results import Gate
+from greenroom.results.data import gate_data
+from greenroom.results.gate import Decision
+from greenroom.results.redaction import redacted_decision
 
 Format = Literal["text", "markdown", "json"]
-Compared = dict[str, Comparison]
-"""Each report by the name under which it was given."""
+Compared = dict[str, Decision]
+"""What the gate says of each report, by the name under which that was given."""
 
 
 def compare_reports(
@@ -35,19 +38,18 @@ def compare_reports(
             raise click.UsageError(
                 "there is nothing to compare; give a second report or --baseline."
             )
-        found = {name: gate.compare(earlier(name, store), before) for name in others}
+        found = {name: gate.decide(earlier(name, store), before) for name in others}
         _show(found, shown_as)
         if output:
             aside(f"wrote {_saved(found, Path(output))}")
-        return _decided(gate, found)
+        return _decided(found)
 
 
-def _decided(gate: Gate, found: Compared) -> int:
+def _decided(found: Compared) -> int:
     """Raise if the gate stays shut for one of them; the gravest is the exit code."""
     told: list[str] = []
     code = 0
-    for name, comparison in found.items():
-        decision = gate.weigh(comparison)
+    for name, decision in found.items():
         whose = f"{name}: " if len(found) > 1 else ""
         told += [f"{whose}{missed.why}" for missed in decision.missed]
         code = max(code, decision.exit_code)
@@ -64,20 +66,28 @@ def _show(found: Compared, shown_as: Format) -> None:
         put_out(_markdown(found))
         return
     terminal = Terminal()
-    for name, comparison in found.items():
+    for name, decision in found.items():
         if len(found) > 1:
             terminal.say(styled(name, "bold"))
-        terminal.say(str(comparison))
+        terminal.say(str(decision.comparison))
 
 
 def _markdown(found: Compared) -> str:
-    pages = [render_comparison(comparison) for comparison in found.values()]
+    pages = [
+        render_comparison(decision.comparison, decision)
+        for decision in found.values()
+        if decision.comparison is not None
+    ]
     return "\n".join(pages)
 
 
 def _data(found: Compared) -> Any:
     """One comparison as it is; several by the name of their report."""
-    data = {name: one.data() for name, one in found.items()}
+    data = {
+        name: {**decision.comparison.data(), "gate": gate_data(redacted_decision(decision))}
+        for name, decision in found.items()
+        if decision.comparison is not None
+    }
     return next(iter(data.values())) if len(data) == 1 else data
 
 

@@ -18,6 +18,8 @@ from greenroom.suite.adaptive import spending
 
 Reports = Mapping[str, Report]
 """The report of each agent."""
+Decisions = Mapping[str, Decision]
+"""What the gate says of each agent's report; of a run that was cut it says nothing."""
 
 
 def left_behind(
@@ -26,14 +28,16 @@ def left_behind(
     reports: Reports,
     plan: filing.Plan,
     baseline: Report | None,
+    decisions: Decisions,
 ) -> list[str]:
     """Write every file that was asked for, and say which could not be: no run is lost by one."""
     steps: list[Callable[[], object]] = []
     if order.leave_report:
         steps.append(lambda: reports[order.agent].save(order.leave_report))
-    for number, report in enumerate(reports.values(), start=1):
+    for number, (agent, report) in enumerate(reports.items(), start=1):
         own = filing.for_variant(plan, number) if len(reports) > 1 else plan
-        steps.append(partial(filing.write, report, own, baseline, order.aside))
+        said = decisions.get(agent)
+        steps.append(partial(filing.write, report, own, baseline, said, order.aside))
     if order.save_failures:
         steps.append(lambda: _save_failures(order, cases, reports))
     return [why for step in steps if (why := _unwritten(step))]
@@ -54,20 +58,25 @@ def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:
     order.aside(f"saved {count} that did not pass to {order.save_failures}")
 
 
-def show_together(order: Order, reports: Reports, baseline: Report | None) -> None:
+def show_together(
+    order: Order, reports: Reports, baseline: Report | None, decisions: Decisions
+) -> None:
+    """Print what belongs to all reports together."""
     if order.as_json:
-        put_out_json(_json(order, reports))
+        put_out_json(_json(order, reports, decisions))
         return
     terminal = Terminal()
     if len(reports) > 1 and not order.quiet:
         terminal.print()
         terminal.print(variants_table(reports))
     if baseline is not None:
+        said = decisions.get(order.agent)
+        seen = said.comparison if said is not None else None
         terminal.print()
-        terminal.say(str(order.compared(baseline, reports[order.agent])))
+        terminal.say(str(seen or order.compared(baseline, reports[order.agent])))
 
 
-def _json(order: Order, reports: Reports) -> str:
+def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
     """One report as it stands in a file; those of several agents by agent."""
     import json
 
@@ -76,22 +85,18 @@ def _json(order: Order, reports: Reports) -> str:
     from greenroom.results.files import report_text
 
     if len(reports) == 1:
-        return report_text(reports[order.agent])
-    data: dict[str, Any] = {agent: report_data(report) for agent, report in reports.items()}
+        return report_text(reports[order.agent], decision=decisions.get(order.agent))
+    data: dict[str, Any] = {
+        agent: report_data(report, decision=decisions.get(agent))
+        for agent, report in reports.items()
+    }
     return json.dumps(redactor().value(data), indent=2) + "\n"
 
 
-def decide(
-    order: Order,
-    cases: Chosen,
-    reports: Reports,
-    baseline: Report | None,
-    unwritten: list[str],
-) -> None:
-    """Raise if anything keeps the run from having passed; the gravest is the exit code."""
+def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | None) -> Decisions:
+    """What the gate says of each report: exit code, terminal and files all have it from here."""
     gate = order.gate
-    told = list(unwritten)
-    code = BAD_INPUT if unwritten else PASSED
+    found: dict[str, Decision] = {}
     for agent, report in reports.items():
         if baseline is None:
             decision = gate.decide(report)
@@ -100,8 +105,16 @@ def decide(
         else:
             # Beside a baseline a minimum is asked of nobody unless it was given.
             decision = replace(gate, min_pass_rate=order.min_pass_rate or 0.0).decide(report)
-        decision = _with_doubt(decision, order, cases, report)
-        whose = f"{agent}: " if len(reports) > 1 else ""
+        found[agent] = _with_doubt(decision, order, cases, report)
+    return found
+
+
+def end(decisions: Decisions, unwritten: list[str]) -> None:
+    """Raise if anything keeps the run from having passed; the gravest is the exit code."""
+    told = list(unwritten)
+    code = BAD_INPUT if unwritten else PASSED
+    for agent, decision in decisions.items():
+        whose = f"{agent}: " if len(decisions) > 1 else ""
         told += [f"{whose}{missed.why}" for missed in decision.missed]
         code = max(code, decision.exit_code)
     if told:
@@ -119,4 +132,4 @@ def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report)
     if found.verdict == "passes":
         return decision
     doubt = Missed("pass_rate", f"--trials auto did not show that the minimum is reached: {found}")
-    return Decision((doubt, *decision.missed))
+    return Decision((doubt, *decision.missed), decision.comparison)

@@ -7,7 +7,7 @@ from time import time
 from typing import Any
 
 from greenroom.apps.cli import filing
-from greenroom.apps.cli.concluding import decide, left_behind, show_together
+from greenroom.apps.cli.concluding import Decisions, decided, end, left_behind, show_together
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Interrupted, Stopped, put_out, telling
 from greenroom.apps.cli.orders import Chosen, Order, chosen
 from greenroom.apps.cli.playing import mocks_for, play
@@ -37,7 +37,7 @@ def run(order: Order) -> int:
         rehearsal = _Rehearsal(order, cases, plan, baseline)
         rehearsal.play()
         unwritten = rehearsal.conclude()
-        decide(order, cases, rehearsal.reports, baseline, unwritten)
+        end(rehearsal.decisions, unwritten)
         return PASSED
 
 
@@ -69,6 +69,7 @@ class _Rehearsal:
         self, order: Order, cases: Chosen, plan: filing.Plan, baseline: Report | None
     ) -> None:
         self.reports: dict[str, Report] = {}
+        self.decisions: Decisions = {}
         self._order = order
         self._cases = cases
         self._plan = plan
@@ -217,9 +218,12 @@ class _Rehearsal:
         whole.
         """
         order, unwritten = self._order, list[str]()
+        if self._stop is None and self._broken is None:
+            self.decisions = decided(order, self._cases, self.reports, self._baseline)
         if self.reports:
-            unwritten = left_behind(order, self._cases, self.reports, self._plan, self._baseline)
-            show_together(order, self.reports, self._baseline)
+            reports, baseline, said = self.reports, self._baseline, self.decisions
+            unwritten = left_behind(order, self._cases, reports, self._plan, baseline, said)
+            show_together(order, reports, baseline, said)
         if self._stop is not None:
             told = "\n".join([*unwritten, self._ending(self._stop)])
             raise Stopped(told, self._stop.exit_code)

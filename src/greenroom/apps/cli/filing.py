@@ -8,6 +8,7 @@ from greenroom.apps.cli.exits import aside
 from greenroom.errors import BadInput, NotFound
 from greenroom.reports.reporters import destinations, write_reports
 from greenroom.results import Report
+from greenroom.results.gate import Decision
 from greenroom.store.store import PLACE_VARIABLE, Store, as_store
 
 _ENDINGS = {".json": "json", ".xml": "junit", ".html": "html", ".htm": "html", ".md": "markdown"}
@@ -71,9 +72,17 @@ def for_variant(plan: Plan, number: int) -> Plan:
     return {name: path.with_stem(f"{path.stem}-{number}") for name, path in plan.items()}
 
 
-def write(report: Report, plan: Plan, baseline: Report | None = None, say: Say = aside) -> None:
-    """Write a report as planned, and say where everything is."""
-    for path in write_reports(report, dict(plan), baseline=baseline) if plan else ():
+def write(
+    report: Report,
+    plan: Plan,
+    baseline: Report | None = None,
+    decision: Decision | None = None,
+    say: Say = aside,
+) -> None:
+    """Write a report as planned, with what the gate said of it, and say where everything is."""
+    if not plan:
+        return
+    for path in write_reports(report, dict(plan), baseline=baseline, decision=decision):
         say(f"wrote {path}")
 
 

@@ -8,6 +8,7 @@ from greenroom.reports.html.charts import counts_bar, histogram, share_bar
 from greenroom.reports.html.markup import Markup, joined, tag
 from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
 from greenroom.results.breakdown import TagSummary
+from greenroom.results.gate import Decision
 from greenroom.results.intervals import Interval
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.text import how_many, reasons, repeats
@@ -27,8 +28,8 @@ def pill(status: str) -> Markup:
     return tag("span", f"{_MARKS[status]} {status}", class_=f"pill {status}")
 
 
-def overview(report: Report) -> Markup:
-    """The counts, and what it all took."""
+def overview(report: Report, decision: Decision | None = None) -> Markup:
+    """What the gate said, the counts, and what it all took."""
     summary = report.summary
     counts = status_counts(summary)
     words = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no cases"
@@ -36,6 +37,7 @@ def overview(report: Report) -> Markup:
     return tag(
         "section",
         tag("h2", "Summary", class_="unseen", id="summary"),
+        _gate(decision),
         tag("div", tiles, class_="tiles"),
         tag("div", counts_bar(counts, words), class_="whole"),
         tag("ul", [_count(name, count) for name, count in counts.items() if count], class_="key"),
@@ -43,6 +45,16 @@ def overview(report: Report) -> Markup:
         class_="overview",
         aria_labelledby="summary",
     )
+
+
+def _gate(decision: Decision | None) -> Markup | None:
+    """Whether the gate opened, and why not; nothing where none was asked."""
+    if decision is None:
+        return None
+    kind, mark = ("passed", "✓") if decision.passed else ("failed", "✗")
+    word = "passed" if decision.passed else f"missed (exit code {decision.exit_code})"
+    title = tag("p", tag("span", f"{mark} Gate {word}", class_=f"pill {kind}"), class_="lead gate")
+    return joined(title, [tag("p", one.why, class_="lead worse") for one in decision.missed])
 
 
 def status_counts(summary: Summary) -> dict[str, int]:

@@ -18,7 +18,8 @@ from greenroom.reports.html.overview import (
 )
 from greenroom.reports.html.packing import Packs, Place, data_block
 from greenroom.results.comparison import Comparison
-from greenroom.results.redaction import redacted
+from greenroom.results.gate import Decision, held_against
+from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 
 HTML_FILE = "eval_report.html"
@@ -43,14 +44,21 @@ def html_report(report: Report) -> str:
     return render_html(report)
 
 
-def render_html(report: Report, *, baseline: Report | None = None, title: str = "") -> str:
+def render_html(
+    report: Report,
+    *,
+    baseline: Report | None = None,
+    decision: Decision | None = None,
+    title: str = "",
+) -> str:
     """The report as one HTML file that needs no network; `baseline` adds what changed since.
 
-    Nothing in it acts but its own script, whatever the report says: see `greenroom.reports.html`.
+    `decision` is what the gate said of the run. Nothing in the page acts but its own script, whatever
+    the report says: see `greenroom.reports.html`.
     """
-    report = redacted(report)
+    report, said = redacted(report), redacted_decision(decision)
     heading = title or report.name or report.evalset_id or "Evaluation report"
-    changes = None if baseline is None else report.compare(redacted(baseline))
+    changes = held_against(report, None if baseline is None else redacted(baseline), said)
     metrics, tags = _names(report)
     rows, packs = _cases(report, changes, metrics, tags)
     index: Json = {
@@ -71,7 +79,7 @@ def render_html(report: Report, *, baseline: Report | None = None, title: str = 
         _top(report, heading),
         tag(
             "main",
-            overview(report),
+            overview(report, said),
             compared(changes) if changes is not None else None,
             panels,
             without_script(report),
