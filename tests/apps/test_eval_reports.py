@@ -224,8 +224,8 @@ def test_one_flip_of_fifty_is_no_regression_unless_doubt_is_to_fail(shop, greenr
     assert greenroom(*words, "--fail-on", "unclear").exit_code == 1
     assert greenroom(*words, "--fail-on", "removed").exit_code == 1
     markdown = greenroom(*words, "-f", "markdown", "-o", "diff.md").stdout
-    assert markdown.startswith("### ⚠️ Not decided: 1 flip\n")
-    assert Path("diff.md").read_text().startswith("### ⚠️")
+    assert markdown.startswith("### ✅ Gate passed. Not decided: 1 flip\n")
+    assert Path("diff.md").read_text().startswith("### ")
 
 
 def test_a_set_that_shares_no_case_with_the_baseline_is_not_played(author, greenroom):

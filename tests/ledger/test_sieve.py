@@ -268,3 +268,15 @@ def test_it_forgets_rather_than_grow_without_end() -> None:
     for number in range(0, 260_000, 1000):
         assert sieve.is_clean(to_json([f"word{n}" for n in range(number, number + 1000)]))
     assert len(sieve._words) < 150_000  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_a_tool_takes_is_no_secret_unless_it_looks_like_one():
+    sieve = Sieve(Redactor())
+    for fine in ("(order: int) -> str", "() -> dict"):
+        assert sieve.is_clean(json.dumps({"signature": fine}, separators=(",", ":")).encode())
+    for odd in ("(order_12345678)", "3f9a8b7c6d5e4f3a2b1c", "(x 3f9a8b7c6d5e4f3a2b1c"):
+        data = {"signature": odd, "tools": [{"signature": "(order: int) -> str"}]}
+        told = json.dumps(data, separators=(",", ":")).encode()
+        assert not sieve.is_clean(told) or Redactor().value(data) is data
+    assert not sieve.is_clean(b'{"signature":"3f9a8b7c6d5e4f3a2b1c"}')
+    assert not sieve.is_clean(b'{"signature":"(order_12345678)"}')

@@ -17,7 +17,9 @@ def harmless(text: str) -> str:
     """
     if not (text.isascii() and text.isprintable()):
         lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
-        text = "\n".join("".join(map(_visible, line)) for line in lines)
+        text = "\n".join(
+            line if line.isprintable() else "".join(map(_visible, line)) for line in lines
+        )
     if "::" in text:
         text = _AT_LINE_BEGIN.sub(r"\1\\", text)
     return _ANYWHERE.sub(r"#\\#", text) if "##" in text else text
@@ -32,6 +34,8 @@ def on_one_line(text: str) -> str:
 
 def harmless_json(text: str) -> str:
     """JSON that says the same, with such characters as JSON itself writes them: `\\u202e`."""
+    if text.isascii() and "##" not in text and text.replace("\n", "").isprintable():
+        return text
     return _IN_JSON.sub(_escaped, text)
 
 

@@ -35,6 +35,8 @@ _PARTS_OF_NAMES = (
 _ANNOUNCED = re.compile(
     rf"(?:{TELLING_WORD.pattern})(?:\\[nrt]|[\s\\'])*(?:[:=\"]|\Z)|bearer", re.I
 )
+_OWN_SIGNATURE = re.compile(rb'"signature":"(?=\([^"\\\n]* )')
+"""What a tool takes, as each ledger tells it. What holds a blank looks like no secret of that name."""
 _FEW_LETTERS = 4
 _SHORT = 64
 _MANY = 100_000
@@ -74,6 +76,8 @@ class Sieve:
         """Whether this JSON holds no secret for sure; if not, it may still hold none."""
         if any(hint in data for hint in self._written):
             return False
+        if b'"signature"' in data:
+            data = _OWN_SIGNATURE.sub(b'"":"', data)
         if len(data) <= _MUCH:
             return self._lets_through(_texts(data))
         return all(self._lets_through(set(piece.split(b'"'))) for piece in _pieces(data))

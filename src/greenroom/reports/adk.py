@@ -3,7 +3,6 @@
 The file is written without the framework, in the form its models read.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from greenroom.ledger.plain import Json, is_object
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.writing import write_whole
+from greenroom.results.writing import json_text, write_whole
 
 _PASSED, _FAILED, _NOT_EVALUATED = 1, 2, 3
 # What could not be judged is no pass here, and no failure of the agent either.
@@ -43,7 +42,7 @@ class AdkReport:
 
     def render(self, report: Report, *, baseline: Report | None = None) -> str:  # noqa: ARG002
         """All cases with their metrics and turns; there is no place for a baseline."""
-        return json.dumps(evalset_result(redacted(report), self.app), indent=2, ensure_ascii=False)
+        return json_text(evalset_result(redacted(report), self.app))
 
 
 def write_eval_history(report: Report, agents_dir: str | Path, app: str) -> Path:

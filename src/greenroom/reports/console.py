@@ -10,7 +10,7 @@ from rich.text import Text
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.reports.difference import differences
-from greenroom.reports.table import STYLES, metric_summaries, rated, shown_outcome, summary_table
+from greenroom.reports.table import STYLES, metric_summaries, rated, show_table, shown_outcome
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import LONGEST, LeftOut, Line, abridged, transcript
 from greenroom.reports.words import duration, shortened
@@ -75,7 +75,7 @@ class ConsoleReport:
 
     def _table(self, report: Report) -> None:
         metrics = report.metrics
-        self.terminal.print(summary_table(report, metrics, self.terminal))
+        show_table(report, metrics, self.terminal)
         self.terminal.print()
         for line in metric_summaries(metrics):
             self.terminal.say(line)

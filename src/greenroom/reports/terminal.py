@@ -2,9 +2,12 @@
 
 import os
 import sys
+from collections.abc import Iterable
+from functools import cached_property
 from typing import IO
 
 from rich.console import Console
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +15,7 @@ from greenroom.ledger.shown import harmless
 
 # Nobody wraps lines in a file: whoever greps or diffs it wants them whole.
 _UNWRAPPED = 10_000
+_HEIGHT = 25
 
 
 class Terminal(Console):
@@ -20,13 +24,21 @@ class Terminal(Console):
     def __init__(self, file: IO[str] | None = None, *, width: int | None = None) -> None:
         stream = file or sys.stdout
         piped = not stream.isatty() and "COLUMNS" not in os.environ
+        fixed = width or (_UNWRAPPED if piped else None)
         super().__init__(
             file=file,
-            width=width or (_UNWRAPPED if piped else None),
+            width=fixed,
+            # Without a height too, the terminal would be measured anew for every line.
+            height=_HEIGHT if fixed else None,
             markup=False,
             emoji=False,
             highlight=False,
         )
+
+    @cached_property
+    def is_ascii(self) -> bool:
+        """Whether other signs than those of ASCII have to be written in another way."""
+        return self.options.ascii_only
 
     def on_broken_pipe(self) -> None:
         """A reader that went away ends the printing, not the verdict."""
@@ -45,11 +57,25 @@ class Terminal(Console):
         """Print `body` beside `label`, in a column of its own."""
         column = indent + width
         room = max(self.width - column, 20)
-        for number, line in enumerate(body.wrap(self, room) or [Text()]):
+        # Most lines fit; to wrap one takes longer than all the rest.
+        fits = "\n" not in body.plain and body.cell_len <= room
+        for number, line in enumerate([body] if fits else body.wrap(self, room) or [Text()]):
             left = label if number == 0 else Text()
-            padding = " " * (width - left.cell_len)
             line.rstrip()
-            self.print(Text(" " * indent) + left + padding + line, soft_wrap=True)
+            whole = Text(" " * indent).append_text(left)
+            whole.append(" " * (width - left.cell_len)).append_text(line)
+            self.print(whole, soft_wrap=True)
+
+    def put(self, lines: Iterable[str]) -> None:
+        """Print lines that are laid out and painted already, as they are."""
+        self.print(Segments([Segment(f"{line}\n") for line in lines]), soft_wrap=True, end="")
+
+    def brush(self, style: str) -> tuple[str, str]:
+        """What stands before and behind a text to give it a style here."""
+        with self.capture() as painted:
+            self.print(Text("|", style), end="")
+        before, _, behind = painted.get().partition("|")
+        return before, behind
 
 
 def plain(*parts: str | Text) -> Text:

@@ -90,9 +90,10 @@ class CaseChange:
     def tallies(self) -> tuple[Tally, Tally] | None:
         """How many trials passed of how many evaluated, then and now; None where one side has none."""
         then, now = self.before, self.now
-        if then is None or now is None or not (then.evaluated and now.evaluated):
+        if then is None or now is None:
             return None
-        return (then.passed, then.evaluated), (now.passed, now.evaluated)
+        earlier, later = then.evaluated, now.evaluated
+        return ((then.passed, earlier), (now.passed, later)) if earlier and later else None
 
 
 def _rise(then: Summary | None, now: Summary | None) -> int:

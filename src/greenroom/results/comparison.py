@@ -5,7 +5,6 @@ stands in `greenroom.results.changes`. Over the whole set every case counts once
 was played.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
@@ -138,7 +137,7 @@ class Comparison:
     @property
     def pass_rate(self) -> MetricChange | None:
         """The mean of the compared cases' pass rates, then and now; None if none compares."""
-        found = [case.tallies for case in self.compared if case.tallies is not None]
+        found = self._tallies
         if not found:
             return None
         sides = zip(*found, strict=True)
@@ -153,7 +152,7 @@ class Comparison:
 
     @property
     def _tails(self) -> tuple[float, float] | None:
-        found = [case.tallies for case in self.compared if case.tallies is not None]
+        found = self._tallies
         return stratified((*then, *now) for then, now in found) if found else None
 
     @property
@@ -170,7 +169,7 @@ class Comparison:
 
     @property
     def _tallies(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        return [case.tallies for case in self.compared if case.tallies is not None]
+        return [tallies for case in self.of(*_COMPARED) if (tallies := case.tallies) is not None]
 
     @property
     def change(self) -> Interval | None:
@@ -283,10 +282,9 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write it as JSON, whole or not at all, and say where it is."""
-        from greenroom.results.writing import write_whole
+        from greenroom.results.writing import json_text, write_whole
 
-        text = json.dumps(self.data(), indent=2, allow_nan=False)
-        return write_whole(f"{text}\n", path, "the comparison")
+        return write_whole(f"{json_text(self.data())}\n", path, "the comparison")
 
 
 def compare(

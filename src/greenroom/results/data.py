@@ -1,6 +1,6 @@
 """Results as JSON: what a report file and other programs get to see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import cast
 
@@ -20,9 +20,17 @@ _LONGEST_SHOWN = 300
 
 
 def report_data(
-    report: Report, *, failures_only: bool = False, decision: Decision | None = None
+    report: Report,
+    *,
+    failures_only: bool = False,
+    decision: Decision | None = None,
+    each: Callable[[CaseResult], Json] | None = None,
 ) -> dict[str, Json]:
-    """The report as JSON. Its summary counts every case, whichever results are shown."""
+    """The report as JSON. Its summary counts every case, whichever results are shown.
+
+    `each` is what becomes of one result, where that is not `result_data`.
+    """
+    each = each or result_data
     results = report.failures if failures_only else report.results
     return {
         "version": VERSION,
@@ -37,10 +45,10 @@ def report_data(
         "gate": gate_data(decision),
         "summary": summary_data(report),
         "errors": [_error_data(result) for result in report.errors],
-        "results": [result_data(result) for result in results],
+        "results": [each(result) for result in results],
         "adaptive": report.adaptive,
         "against": report.against,
-        "confirmed": [result_data(result) for result in report.confirmed],
+        "confirmed": [each(result) for result in report.confirmed],
     }
 
 

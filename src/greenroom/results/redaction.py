@@ -1,18 +1,22 @@
 """A report without secrets, as every renderer and every file gets to see it."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput
+from greenroom.ledger.codec import encoded_lines, json_of
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import Redactor, clean_id, redactor
+from greenroom.ledger.sieve import Sieve
 from greenroom.results.data import shown_json
 from greenroom.results.gate import Decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, Shelf
+
+T = TypeVar("T")
 
 _ROOM = 16_000_000
 """So many bytes of ledgers may lie open at a time; in memory they take some times as much."""
@@ -63,8 +67,19 @@ class _Desk:
 
     def __init__(self, hand: Redactor) -> None:
         self.hand = hand
+        self._sieve = Sieve(hand)
         self._room = _ROOM
         self._last: _Opened | None = None
+
+    def clean(self, value: T, data: bytes) -> T:
+        """`value` without secrets; `data` is what it holds as JSON. Most hold none: a quick look says so."""
+        return value if self._sieve.is_clean(data) else self.hand.value(value)
+
+    def clean_ledger(self, ledger: Ledger) -> Ledger:
+        """The ledger without secrets; itself if it holds none."""
+        events = list(ledger)
+        clean = self.clean(events, encoded_lines(events))
+        return ledger if clean is events else Ledger(clean)
 
     def lay(self, opened: "_Opened") -> None:
         """Make room for a ledger that has been opened."""
@@ -93,7 +108,7 @@ class _Opened:
     def load(self) -> Ledger:
         """The ledger without secrets."""
         if (ledger := self._ledger) is None:
-            ledger = self._ledger = self._desk.hand.ledger(self._shelf.load())
+            ledger = self._ledger = self._desk.clean_ledger(self._shelf.load())
             self._desk.lay(self)
         return ledger
 
@@ -115,7 +130,8 @@ def _result(result: CaseResult, desk: _Desk) -> CaseResult:
     events = list(kept) if isinstance(kept, Ledger) else None
     asked = None if result.asked is None else _asked(result)
     # All at once: most results hold no secret, and are found so in one go.
-    clean, clean_events, clean_asked = desk.hand.value((bare, events, asked))
+    whole = (bare, events, asked)
+    clean, clean_events, clean_asked = desk.clean(whole, json_of(whole, default=repr))
     if kept is not None and not isinstance(kept, Ledger):
         shown = _Opened(kept, desk)
     else:

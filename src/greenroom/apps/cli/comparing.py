@@ -1,6 +1,5 @@
 """`greenroom eval compare`: reports held against a baseline."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from greenroom.results import Gate
 from greenroom.results.data import gate_data
 from greenroom.results.gate import Decision
 from greenroom.results.redaction import redacted_decision
+from greenroom.results.writing import json_text, write_whole
 
 Format = Literal["text", "markdown", "json"]
 Compared = dict[str, Decision]
@@ -60,7 +60,7 @@ def _decided(found: Compared) -> int:
 
 def _show(found: Compared, shown_as: Format) -> None:
     if shown_as == "json":
-        put_out_json(json.dumps(_data(found), indent=2))
+        put_out_json(json_text(_data(found)))
         return
     if shown_as == "markdown":
         put_out(_markdown(found))
@@ -92,8 +92,6 @@ def _data(found: Compared) -> Any:
 
 
 def _saved(found: Compared, path: Path) -> Path:
-    from greenroom.results.writing import write_whole
-
     if path.suffix == ".md":
         return write_whole(_markdown(found), path, "the comparison")
-    return write_whole(json.dumps(_data(found), indent=2) + "\n", path, "the comparison")
+    return write_whole(json_text(_data(found)) + "\n", path, "the comparison")

@@ -78,11 +78,10 @@ def show_together(
 
 def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
     """One report as it stands in a file; those of several agents by agent."""
-    import json
-
     from greenroom.ledger.redaction import redactor
     from greenroom.results.data import report_data
     from greenroom.results.files import report_text
+    from greenroom.results.writing import json_text
 
     if len(reports) == 1:
         return report_text(reports[order.agent], decision=decisions.get(order.agent))
@@ -90,7 +89,7 @@ def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
         agent: report_data(report, decision=decisions.get(agent))
         for agent, report in reports.items()
     }
-    return json.dumps(redactor().value(data), indent=2) + "\n"
+    return json_text(redactor().value(data)) + "\n"
 
 
 def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | None) -> Decisions:

@@ -1,6 +1,5 @@
 """`greenroom eval rescore`: an earlier run by other metrics."""
 
-import json
 from dataclasses import asdict
 
 from greenroom.apps.cli import filing
@@ -12,6 +11,7 @@ from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
 from greenroom.results.data import report_data
+from greenroom.results.writing import json_text
 from greenroom.suite.gathering import gather
 from greenroom.suite.rescoring import Rescored, rescore
 from greenroom.world.answers import AnswerCache
@@ -30,7 +30,7 @@ def rescore_run(
         cache = None if no_cache else AnswerCache()
         found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
         if showing.as_json:
-            put_out_json(json.dumps(_data(found), indent=2))
+            put_out_json(json_text(_data(found)))
         else:
             showing.show(found.report)
             _show_flips(found)
