@@ -188,8 +188,8 @@ def test_a_comparison_says_what_its_gate_says(play, greenroom):
 
 def test_a_reporter_need_not_know_of_a_gate():
     report = Report([CaseResult(case_id="a", status="passed")])
-    given = {"baseline": report, "decision": Gate().decide(report, report)}
+    said = Gate().decide(report, report)
     told = FunctionReporter("count", lambda report: f"{len(report)} results")
-    assert render_report(told, report, **given) == "1 results"
+    assert render_report(told, report, baseline=report, decision=said) == "1 results"
     seen = FunctionReporter("gate", lambda report, *, decision: str(decision.passed))
-    assert render_report(seen, report, **given) == "True"
+    assert render_report(seen, report, baseline=report, decision=said) == "True"
