@@ -6,7 +6,7 @@ the report say which.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, time
@@ -18,10 +18,12 @@ from greenroom.cases.liveness import is_code
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
+from greenroom.ledger.codec import encoded_lines
+from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.ledger.records import record
-from greenroom.ledger.redaction import clean_ids, is_redacted, redactor
+from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
 from greenroom.metrics.scoring import recorded_case
 from greenroom.results.breakage import breakage
 from greenroom.results.report import Report, new_report_id
@@ -99,6 +101,11 @@ async def rescore(
     forgive(measuring.metrics)
     by_id = None if known is None else _by_id(evalset)
     return await _Rescoring(report, measuring, by_id).rescored(concurrency)
+
+
+def _has_lost(events: Sequence[Event]) -> bool:
+    """Whether a secret of a ledger was replaced; as text most show at a glance that none was."""
+    return MARK.encode() in encoded_lines(events) and is_redacted(events)
 
 
 def _by_id(evalset: EvalSet) -> dict[str, Case]:
@@ -188,7 +195,7 @@ class _Rescoring:
 
     async def _judged(self, before: CaseResult, ledger: Ledger) -> CaseResult:
         case, judging = self._case(before, ledger), Ledger()
-        if breakage(ledger) is None and is_redacted(list(ledger)):
+        if breakage(ledger) is None and _has_lost(list(ledger)):
             return unmeasured(case, ledger, _lost_secrets(), self.measuring.names(case))
         try:
             asked = judging if self.measuring.may_ask(case) else None
