@@ -4,9 +4,13 @@ Whatever is loaded before this can be broken into by Ctrl-C with a traceback, so
 """
 
 import os
-import signal
 
 _INTERRUPTED = 130
+
+try:
+    import signal
+except KeyboardInterrupt:  # it takes Python a few milliseconds, and nothing has begun
+    os._exit(_INTERRUPTED)
 
 
 class Interruptible:
