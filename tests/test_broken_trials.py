@@ -2,7 +2,11 @@
 
 import json
 import re
+import socket
+import subprocess
+from contextlib import suppress
 from dataclasses import replace
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -280,6 +284,71 @@ def test_where_one_metric_broke_the_others_stand():
     (other,) = [found for name, found in report.metrics.items() if name != "breaks"]
     assert (other.mean, other.measured) == (1.0, 1)
     assert report.summary.pass_rate is None
+
+
+def connecting(ledger: Ledger) -> bool:
+    socket.create_connection(("127.0.0.1", 9))
+    return True
+
+
+def connecting_unheard(ledger: Ledger) -> bool:
+    with suppress(BaseException):
+        connecting(ledger)
+    return True
+
+
+async def starting(ledger: Ledger) -> bool:
+    subprocess.run(["true"], check=False)  # noqa: ASYNC221
+    return True
+
+
+def calling(ledger: Ledger) -> bool:
+    with suppress(Exception):
+        delete_all()
+    return True
+
+
+@pytest.mark.parametrize("acting", [connecting, connecting_unheard, starting, calling])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_where_the_fence_refused_one_metric_the_others_stand(acting, is_first):
+    kind = judge("kind", "Was it?", model=Scripted(then='{"reasoning": "Yes.", "verdict": true}'))
+    others = [contains("done"), contains("nope"), kind]
+    metrics = [metric(acting), *others] if is_first else [*others, metric(acting)]
+    report = rehearse(talking(), [Case("a", "Hi")], metrics=metrics, store=False)
+    [result] = report.results
+    assert (result.status, result.broke) == ("error", False)
+    assert isinstance(result.scores[acting.__name__], Unmeasured)
+    assert [result.scores[other.name].value for other in others] == [1.0, 0.0, 1.0]
+    assert report.metrics["contains('done')"].mean == 1.0
+    assert report.metrics[acting.__name__].mean is None
+    assert report.summary.pass_rate is None
+
+
+def test_what_a_metric_left_behind_is_held_against_it_and_nobody_else():
+    gone = Event()
+
+    @metric
+    def leaving(ledger: Ledger) -> bool:
+        def later() -> None:
+            gone.wait()
+            connecting_unheard(ledger)
+
+        left.append(Thread(target=later))
+        left[0].start()
+        return True
+
+    @metric
+    def waiting(ledger: Ledger) -> bool:
+        gone.set()
+        left[0].join()
+        return True
+
+    left: list[Thread] = []
+    report = rehearse(talking(), [Case("a", "Hi")], metrics=[leaving, waiting], store=False)
+    [result] = report.results
+    assert result.status == "error"
+    assert isinstance(result.scores["leaving"], Unmeasured)
+    assert result.scores["waiting"] == Score(1.0, True, name="waiting")
 
 
 def test_a_trial_that_was_left_out_counts_in_no_mean():

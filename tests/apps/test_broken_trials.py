@@ -103,3 +103,31 @@ def test_a_run_of_broken_trials_only_is_not_rescored_into_anything(play, greenro
 def test_the_console_says_once_why_nothing_was_measured(play):
     result, _ = play("down", ["Hi"])
     assert result.stdout.count("the trial broke: ") == 1
+
+
+LOOKS = """
+import socket
+from greenroom import metric
+
+@metric
+def connecting(ledger):
+    socket.create_connection(("127.0.0.1", 9))
+    return True
+
+agent = Agent("clerk", model=Scripted("done"))
+cases = [Case("a", "Hi", metrics=[connecting, contains("done")]), Case("b", "Hi", metrics=[contains("nope")])]
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["--workers", "1"]], ids=" ".join)
+def test_where_the_fence_refused_one_metric_the_others_stand(author, greenroom, tmp_path, words):
+    author(LOOKS)
+    place = ["--store", str(tmp_path / "runs"), "-f", "json=report.json"]
+    result = greenroom("eval", "run", "shop.py", *place, *words)
+    assert result.exit_code == 2, result.output
+    report = json.loads(Path("report.json").read_text())
+    assert [found["status"] for found in report["results"]] == ["error", "failed"]
+    told = report["summary"]
+    assert (told["evaluated"], told["pass_rate"]) == (1, 0.0)
+    assert told["metrics"]["contains('done')"]["mean"] == 1.0
+    assert told["metrics"]["connecting"]["mean"] is None

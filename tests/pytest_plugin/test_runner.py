@@ -1,6 +1,7 @@
 """The runner: rehearsals one call at a time, and results by the names its users know."""
 
 import json
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from greenroom import (
     Scripted,
     SimulatedUser,
     call,
+    metric,
     step,
     tool,
 )
 from greenroom.apps.pytest_plugin import EvalRunner, load_test_file
 from greenroom.errors import BadFile, GreenroomError
+from greenroom.ledger import Ledger
 
 
 @tool
@@ -210,3 +213,16 @@ def test_what_is_no_test_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"criteria": {}}')
     with pytest.raises(BadFile, match="is a config"):
         load_test_file(tmp_path / "config.json")
+
+
+def test_where_the_fence_refused_one_metric_the_others_stand(eval_runner: EvalRunner) -> None:
+    def connecting(ledger: Ledger) -> bool:
+        socket.create_connection(("127.0.0.1", 9))
+        return True
+
+    case = Case("c", "Tokyo?", expect=Expect(tools=["get_weather"]), metrics=[metric(connecting)])
+    result = eval_runner.run_single(case)
+    assert (result.passed, result.status) == (False, "error")
+    assert result.trajectory_score == 1.0
+    assert "connecting" not in result.scores
+    assert "tried to reach the outside" in str(result)

@@ -167,7 +167,7 @@ async def test_a_metric_that_claims_only_to_compare_is_guarded_all_the_same():
 
     report = await evaluate(HELLO, [CASE], metrics=[Sly()])
     assert report["hello"].error is not None
-    assert report["hello"].error.type == "MetricRefused"
+    assert "tried to reach the outside" in report["hello"].error.message
 
 
 async def test_likeness_asked_for_the_run_is_measured():

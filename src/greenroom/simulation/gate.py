@@ -59,6 +59,10 @@ class Latch:
                 self.on_set()
         return refusal
 
+    def reset(self) -> None:
+        """Begin anew: what was refused is told, and the next to come has no part in it."""
+        self.is_set, self.refusal = False, None
+
     def close(self, case_id: str) -> None:
         """The run is over: what was left behind must not act after the verdict."""
         self._over = case_id

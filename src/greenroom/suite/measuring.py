@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.parts import Metric, MetricLike
-from greenroom.cases.scores import Outcome
-from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, MetricsHung
+from greenroom.cases.scores import Outcome, Unmeasured
+from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, MetricsHung, Refusal
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
@@ -86,26 +86,44 @@ class Measuring:
         """
         if judging is None:
             return score(ledger, self.metrics, case, world=_NOWHERE)
-        world = FencedWorld(judging, Latch(), on_event=on_event)
+        latch = Latch()
+        world = FencedWorld(judging, latch, on_event=on_event)
         world.deadline = monotonic() + self.seconds_for(case)
-        return self._fenced(case, ledger, self._asked(world, f"{case.id}#{trial}"))
+        return self._fenced(case, ledger, self._asked(world, f"{case.id}#{trial}"), latch)
 
     def _asked(self, world: FencedWorld, trial: str) -> World:
         """The world as metrics see it: with a memory, and with the cache if there is one."""
         remembering = RememberingWorld(world, trial)
         return remembering if self.cache is None else CachedWorld(remembering, self.cache)
 
-    async def _fenced(self, case: Case, ledger: Ledger, world: World) -> dict[str, Outcome]:
-        """Score inside the fence: metrics may look, and ask models, but not act."""
+    async def _fenced(
+        self, case: Case, ledger: Ledger, world: World, latch: Latch
+    ) -> dict[str, Outcome]:
+        """Score inside the fence: metrics may look, and ask models, but not act.
+
+        Each stands in a fence of its own: the others measure, whatever one of them tried.
+        """
+        looks: dict[str, Refused] = {}
+        cut = cut_in_time(case.id)
+
+        async def limit(metric: str, measure: Callable[[], Any], seconds: float) -> Any:
+            try:
+                with only_looking(case.id) as looks[metric]:
+                    return await cut(metric, measure, seconds)
+            except Refusal as error:
+                latch.reset()
+                return Unmeasured(str(error))
+
         with only_looking(case.id):
-            return await score(
+            found = await score(
                 ledger,
                 self.metrics,
                 case,
                 world=world,
                 seconds_per_metric=self.seconds_per_metric,
-                limit=cut_in_time(case.id),
+                limit=limit,
             )
+        return {name: _late(outcome, looks.get(name)) for name, outcome in found.items()}
 
 
 async def in_time(work: Callable[[], Awaitable[T]], seconds: float, name: str) -> T:
@@ -133,8 +151,18 @@ def cut_in_time(name: str = "") -> Limit:
     return limit
 
 
+def _late(outcome: Outcome, refused: "Refused | None") -> Outcome:
+    """The outcome of a metric, unless something it left behind was refused while others were measured."""
+    error = None if refused is None or isinstance(outcome, Unmeasured) else refused()
+    return outcome if error is None else Unmeasured(str(error))
+
+
+Refused = Callable[[], Refusal | None]
+"""What was refused so far, if anything was."""
+
+
 @contextmanager
-def only_looking(name: str) -> Generator[None]:
+def only_looking(name: str) -> Generator[Refused]:
     """Fence metrics in. What one tries to do is refused here, whatever it made of that itself."""
     latch = Latch()
 
@@ -149,13 +177,16 @@ def only_looking(name: str) -> Generator[None]:
     with enclose(name) as enclosure, guarded(no_tools), answered_by(None):
         enclosure.body_guard = no_tools
         enclosure.on_stray = not_cleared
+
+        def refused() -> Refusal | None:
+            return latch.refusal or (_acting(enclosure.breach) if enclosure.breach else None)
+
         try:
-            yield
+            yield refused
         except FenceBreach as breach:
             raise _acting(enclosure.breach or breach) from breach
-    latch.check()
-    if enclosure.breach is not None:
-        raise _acting(enclosure.breach)
+    if (error := refused()) is not None:
+        raise error
 
 
 def forgive(metrics: Iterable[MetricLike]) -> None:
