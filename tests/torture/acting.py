@@ -106,6 +106,8 @@ class Acts:
 
     def __init__(self, place: Path, *words: str, more: str = "", count: int = COUNT) -> None:
         self.place = place
+        self.folder = "runs"
+        """Where the store is."""
         self.words = ["eval", "run", "acts.py", "--store", "runs", *words]
         (place / "acts.py").write_text(WRITTEN.format(count=count, more=more), encoding="utf-8")
 
@@ -133,12 +135,12 @@ class Acts:
         while process.poll() is None and len(self.lines) < until:
             time.sleep(0.002)
 
-    def finish(self) -> None:
+    def finish(self, codes: Collection[int] = (0, 2)) -> None:
         """Let the run come to its end, if it has not."""
         if self.status != "finished":
             with started(*self.words, "--resume", cwd=self.place) as process:
                 told = process.communicate()[0].decode()
-            assert process.returncode in (0, 2), told
+            assert process.returncode in codes, told
 
     def killed(self, choose: random.Random, sent: signal.Signals, kills: int) -> int:
         """Kill process after process; how many were really cut."""
@@ -154,7 +156,7 @@ class Acts:
     @property
     def status(self) -> str:
         """How far the run is; empty before it is in the store."""
-        return next((run.status for run in Store(self.place / "runs").runs()), "")
+        return next((run.status for run in Store(self.place / self.folder).runs()), "")
 
     @property
     def run_id(self) -> str:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from apps.terminals import started
+from greenroom.store import Store
 from torture.acting import Acts, kill_workers
+from torture.frameworks import FRAMEWORKS, PYDANTIC_AI, written
 
 WAYS = {
     "plain": ("--max-concurrency", "8"),
@@ -114,48 +116,6 @@ def test_a_real_tool_acts_once_though_worker_processes_are_killed(
 
 # Agents of a framework, and plain functions around them
 
-FRAMEWORK = """
-from pydantic_ai import Agent as Framework
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-from pydantic_ai.models.function import FunctionModel
-
-
-async def respond(messages, info):
-    await asyncio.sleep(0.003)
-    parts = [part for message in messages for part in message.parts]
-    done = sum(isinstance(part, ToolReturnPart) for part in parts)
-    said = re.search(r"case-\\d+", str(parts[0].content))[0]
-    if done < 3:
-        return ModelResponse(parts=[ToolCallPart("pay", {"case": said, "n": done})])
-    return ModelResponse(parts=[TextPart("All is paid.")])
-
-
-inner = Framework(FunctionModel(respond), name="clerk")
-
-
-@inner.tool_plain(name="pay")
-def pay_inside(case: str, n: int) -> str:
-    return act(f"pay {case} {n}")
-
-
-async def around(message):
-    return (await inner.run(message)).output
-
-
-def around_blocking(message):
-    return inner.run_sync(message).output
-
-
-cases = EvalSet(
-    "acts",
-    [
-        Case(f"case-{i}", f"case-{i}", allow_tools=["pay"], metrics=[contains("paid")])
-        for i in range(COUNT)
-    ],
-)
-agent = CHOSEN
-"""
-
 
 @pytest.mark.parametrize("agent", ["inner", "around", "around_blocking"])
 @pytest.mark.parametrize(
@@ -169,7 +129,61 @@ def test_a_real_tool_of_a_framework_acts_once(
     tmp_path: Path, agent: str, sent: signal.Signals, kills: int
 ) -> None:
     pytest.importorskip("pydantic_ai")
-    acts = Acts(tmp_path, *WAYS["plain"], more=FRAMEWORK.replace("CHOSEN", agent))
+    acts = Acts(tmp_path, *WAYS["plain"], more=written(PYDANTIC_AI, agent))
     assert acts.killed(random.Random(kills), sent, kills)
     acts.finish()
     acts.check()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("agent", ["inner", "around"])
+@pytest.mark.parametrize("way", ["plain", "workers", "trials"])
+@pytest.mark.parametrize("sent", SIGNALS, ids=lambda sent: sent.name)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_real_tool_of_any_framework_acts_once(
+    tmp_path: Path, framework: str, sent: signal.Signals, way: str, agent: str
+) -> None:
+    module, code = FRAMEWORKS[framework]
+    pytest.importorskip(module)
+    acts = Acts(tmp_path, *WAYS[way], more=written(code, agent))
+    assert acts.killed(random.Random(7), sent, 3)
+    acts.finish()
+    acts.check(trials=3 if way == "trials" else 1)
+
+
+# Trials that are played again, to see whether a case that flipped has changed
+
+
+FLIPPED = """
+def ending(request):
+    return "All is lost." if (HERE / "flipped").exists() else "All is paid."
+
+AGENT._answers = (*AGENT._answers[:-1], ending)
+"""
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("kills", [2, 5])
+@pytest.mark.parametrize("sent", SIGNALS, ids=lambda sent: sent.name)
+def test_a_real_tool_acts_once_in_each_trial_that_confirms_a_flip(
+    tmp_path: Path, sent: signal.Signals, kills: int
+) -> None:
+    acts = Acts(tmp_path, "--max-concurrency", "8", more=FLIPPED, count=3)
+    with started(*acts.words, "-f", "json=before.json", cwd=tmp_path) as process:
+        told = process.communicate()[0].decode()
+    assert process.returncode == 0, told
+    (tmp_path / "acts").unlink()
+    (tmp_path / "flipped").touch()
+    acts.words = [*acts.words[:3], "--store", "again", *acts.words[5:]]
+    acts.words += ["--baseline", "before.json", "--confirm", "4"]
+    acts.folder = "again"
+    choose = random.Random(kills)
+    # Beyond the first round: what is cut there is in doubt, and no flip to be confirmed.
+    assert acts.kill_after(3 * 5 + choose.randint(1, 9), choose.uniform(0, 0.02), sent)
+    acts.killed(choose, sent, kills - 1)
+    acts.finish(codes=(0, 1, 2))
+    store = Store(tmp_path / "again")
+    twice = Counter(acts.lines) - acts.recorded(store)
+    assert not twice, f"done more often than recorded: {twice}"
+    # Each case is played once, and no more often again than was asked for.
+    assert 1 < max(Counter(acts.lines).values()) <= 1 + 4
