@@ -1,8 +1,13 @@
 """The command line. Only click is imported until a command runs, so that `--help` is instant."""
 
-from greenroom.apps.cli.beginning import Interruptible
+import os
 
-with Interruptible():
-    from greenroom.apps.cli.commands import main
+try:
+    from greenroom.apps.cli.beginning import Interruptible
+
+    with Interruptible():
+        from greenroom.apps.cli.commands import main
+except KeyboardInterrupt:  # nothing has begun that could be lost
+    os._exit(130)
 
 __all__ = ["main"]
