@@ -126,3 +126,26 @@ def test_a_value_is_handed_back_itself_where_its_texts_hold_no_secret(parts):
     value = {"said": text}
     clean = KNOWN.value(value)
     assert (clean is value) == (KNOWN.text(text) == text)
+
+
+PARTS = (
+    *("hunter2-hunter2", "password: ", "token=", "hunter22abc1", "Bearer ", "://a:", "b@c", "sk-"),
+    *("-----BEGIN PRIVATE KEY-----", b64encode(b"password=hunter22").decode(), "%70assword=abc1"),
+    *("turn 1: ", "\n", " ", "x", "eyJ", "Authorization: Basic"),
+)
+pieces = st.lists(st.sampled_from(PARTS), max_size=6).map("".join)
+
+
+@given(before=pieces, begins=pieces, ends=pieces, is_long=st.booleans())
+def test_a_long_text_that_is_quoted_is_cleaned_as_it_would_be_alone(before, begins, ends, is_long):
+    said = f"{begins}{' word' * (4_000 if is_long else 1)} {ends}"
+    quoted = f"{before}{said}"
+    clean = KNOWN.value({"evidence": [quoted], "said": [said, said]})
+    assert clean == {"evidence": [KNOWN.text(quoted)], "said": [KNOWN.text(said)] * 2}
+
+
+@given(st.lists(st.tuples(pieces, st.sampled_from(["", "A", "AB", "-", "%"])), max_size=4))
+def test_runs_of_base64_that_are_read_together_say_what_each_of_them_says(parts):
+    runs = [f"{shift}{b64encode(part.encode()).decode()}" for part, shift in parts]
+    clean = KNOWN.text(" ".join(runs))
+    assert clean == " ".join(KNOWN.text(run) for run in runs)

@@ -18,9 +18,10 @@ def _begins(head: str, letter: str = "[A-Za-z0-9]") -> str:
 
 _ONE = r"[^\s\"'\\,;&)\]}<>]"
 _VALUE = rf"(?!\[redacted:){_ONE}"
-_QUOTE = r"\\*[\"']"
-_IS = rf"(?:=|{_QUOTE}?\s{{0,9}}[:=]\s{{0,9}}{_QUOTE})"
-_COLON = r"\s{0,9}:\s{1,9}"
+# What is taken with a plus behind its number is not given back: what follows cannot begin with it.
+_QUOTE = r"\\*+[\"']"
+_IS = rf"(?:=|{_QUOTE}?\s{{0,9}}+[:=]\s{{0,9}}+{_QUOTE})"
+_COLON = r"\s{0,9}+:\s{1,9}+"
 _SCHEME = r"(?i:basic|bearer|token|digest|apikey|api-key)"
 _MANY_PARTS = (
     r"(?i:digest|oauth|hawk|signature|negotiate|ntlm|aws4-hmac-sha256|aws4-ecdsa-p256-sha256)"
@@ -35,12 +36,16 @@ _WORDS = (
 )
 _IS_PROSE = rf"(?!(?i:{_WORDS})(?![\w-]))"
 _NO_NUMBER = r"(?![0-9][0-9.,%]*(?![\w.-]))"
-_HAS_SIGNS = rf"(?={_ONE}{{0,99}}[0-9$!#^*+])"
+_HAS_SIGNS = r"(?=[^\s\"'\\,;&)\]}<>0-9$!#^*+]{0,99}+[0-9$!#^*+])"
+_HAS_NUMBER = r"(?=[^\s\"'\\,;&)\]}<>0-9]{0,99}+[0-9])"
 _IS_LONG = rf"(?={_ONE}{{20}})"
-_IS_ALONE = rf"(?={_ONE}{{4,99}}{_LINE_ENDS})"
-_LIKELY = rf"{_IS_PROSE}(?:{_HAS_SIGNS}|{_IS_LONG}|{_IS_ALONE})"
-_TELLS_APART = rf"{_IS_PROSE}{_NO_NUMBER}(?:{_HAS_SIGNS}|{_IS_LONG})"
+_IS_ALONE = rf"(?={_ONE}{{4,99}}+{_LINE_ENDS})"
+# The words come last: there are many of them.
+_LIKELY = rf"(?:{_HAS_SIGNS}|{_IS_LONG}|{_IS_ALONE}){_IS_PROSE}"
+_TELLS_APART = rf"{_NO_NUMBER}(?:{_HAS_SIGNS}|{_IS_LONG}){_IS_PROSE}"
 
+# How what follows a name begins: most names are followed by something else, which is soon seen.
+_GOES_ON = r"(?=[\s:=\\\"'])"
 _KEYS = ("api", "secret", "access", "account", "master", "signing", "encryption", "license")
 _TOKENS = ("access", "refresh", "auth", "session", "security", "csrf", "xsrf", "id", "vault", "bot")
 
@@ -52,17 +57,21 @@ def _behind(*words: str) -> str:
 
 def _ends(word: str, *befores: str) -> str:
     """Behind `word` if one of these words stands right before it, as in `api_key` and `apiKey`."""
-    return _behind(*(f"{one}{gap}{word}" for one in befores for gap in ("[_-]", "")))
+    befores_of_it = _behind(*(f"{one}{gap}{word}" for one in befores for gap in ("[_-]", "")))
+    # Most words stand alone: then nobody need look back for each of these.
+    return rf"(?<=[\w-](?i:{word}))(?:{befores_of_it})"
 
 
 # Each begins with one of a few letters, which are found ten times as fast, and looks back from there.
 _FIELD = (
-    rf"[kKtTsS](?i:ey|oken|ecret|ignature|tring)(?:{_ends('key', *_KEYS, 'subscription')}"
-    rf"|{_ends('token', *_TOKENS, 'private', 'push')}|{_ends('secret', 'client')}"
-    rf"|{_ends('signature', 'access')}|{_ends('string', 'connection')})"
+    rf"[kKtTsS](?:(?i:ey){_GOES_ON}{_ends('key', *_KEYS, 'subscription')}"
+    rf"|(?i:oken){_GOES_ON}{_ends('token', *_TOKENS, 'private', 'push')}"
+    rf"|(?i:ecret){_GOES_ON}{_ends('secret', 'client')}"
+    rf"|(?i:ignature){_GOES_ON}{_ends('signature', 'access')}"
+    rf"|(?i:tring){_GOES_ON}{_ends('string', 'connection')})"
 )
 _PASSWORD = (
-    r"[pP](?i:assword|asswd|assphrase|asscode|ass|wd)"
+    rf"[pP](?i:assword|asswd|assphrase|asscode|ass|wd){_GOES_ON}"
     rf"(?:{_behind('word', 'asswd', 'hrase', 'scode', '[_-]pass', '[_-]pwd')})"
 )
 _ENVIRONMENT = r"_(?:PASS|PWD|PAT|DSN|TOKEN|SECRET|KEY|CREDS|CREDENTIALS?|COOKIE|JWT)"
@@ -137,7 +146,7 @@ LOOKS: tuple[Look, ...] = (
         (
             r"(?P<keep>[?&;](?i:(?:x-(?:amz|goog|ms)-(?:signature|credential|security-token)"
             r"|signature|sig|awsaccesskeyid|googleaccessid|key-pair-id|jwt)="
-            r"|(?:policy|[\w-]{0,30}token|auth|code|key|sid|session)=(?=[^&\s]{0,99}[0-9])))"
+            r"|(?:policy|[\w-]{0,30}token|auth|code|key|sid|session)=(?=[^&\s0-9]{0,99}+[0-9])))"
             r"(?!\[redacted:)[^&\s\"'<>#\\]{8,4000}"
         ),
     ),
@@ -147,10 +156,10 @@ NAMED: tuple[Look, ...] = (
         "authorization",
         "uthorization|UTHORIZATION",
         (
-            rf"(?P<keep>[aA](?i:uthorization){_QUOTE}?\s{{0,9}}[:=]\s{{0,9}}(?:{_QUOTE})?)"
+            rf"(?P<keep>[aA](?i:uthorization){_QUOTE}?\s{{0,9}}+[:=]\s{{0,9}}+(?:{_QUOTE})?)"
             rf"(?!\[redacted:)(?:{_MANY_PARTS}\s+[^\r\n]{{6,4000}}|{_SCHEME}\s+{_VALUE}{{6,}}"
             rf"|(?:[A-Za-z][\w-]{{1,30}}\s{{1,9}})?"
-            rf"(?:(?={_ONE}{{0,99}}[0-9]){_VALUE}{{8,}}|{_IS_PROSE}(?={_ONE}{{8,99}}{_LINE_ENDS}){_VALUE}{{8,}}))"
+            rf"(?:{_HAS_NUMBER}{_VALUE}{{8,}}|{_IS_PROSE}(?={_ONE}{{8,99}}+{_LINE_ENDS}){_VALUE}{{8,}}))"
         ),
     ),
     (
@@ -165,7 +174,7 @@ NAMED: tuple[Look, ...] = (
         "cookie",
         "ookie|OOKIE",
         (
-            rf"(?P<keep>[cC](?i:ookie2?){_QUOTE}?[ \t]{{0,9}}[:=][ \t]{{0,9}}(?:{_QUOTE})?)(?!\[redacted:)"
+            rf"(?P<keep>[cC](?i:ookie2?){_QUOTE}?[ \t]{{0,9}}+[:=][ \t]{{0,9}}+(?:{_QUOTE})?)(?!\[redacted:)"
             r"[^\s=;:,\"'\\]{1,99}=[^\r\n\"'\\]{1,4000}"
         ),
     ),
@@ -189,7 +198,7 @@ NAMED: tuple[Look, ...] = (
         "token",
         "oken|OKEN|ecret|ECRET",
         (
-            rf"(?P<keep>[tTsS](?i:oken|ecret)(?:{_behind('token', 'secret')}))(?:(?P<is>{_IS}){_TELLS_APART}{_VALUE}{{8,}}"
+            rf"(?P<keep>[tTsS](?i:oken|ecret){_GOES_ON}(?:{_behind('token', 'secret')}))(?:(?P<is>{_IS}){_TELLS_APART}{_VALUE}{{8,}}"
             rf"|(?P<colon>{_COLON}){_TELLS_APART}{_VALUE}{{8,}})"
         ),
     ),

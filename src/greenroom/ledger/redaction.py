@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -21,6 +21,7 @@ from greenroom.ledger.looks import DENSE
 from greenroom.ledger.secrets import (
     CODED,
     QUOTED,
+    SHORTEST_CODED,
     Kind,
     announces,
     found_in,
@@ -28,8 +29,10 @@ from greenroom.ledger.secrets import (
     is_secret_field,
     kept_secrets,
     kind_of,
+    kinds_in,
     may_be_secret_field,
     readings,
+    readings_of,
     unquoted,
     well_known,
 )
@@ -41,7 +44,8 @@ T = TypeVar("T")
 
 MARK = "[redacted:"
 _OURS = re.compile(r"\[redacted:[\w.-]+\]")
-_SHORT = 64
+_LONG = 10_000
+_TAIL = 64
 _SAFE = frozenset((int, float, bool, type(None)))
 
 
@@ -65,15 +69,19 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` without secrets."""
-        return _Pass(self.kinds, self._suspected(text)).text(text)
+        return _Pass(self.kinds, self.kinds).text(text)
 
     def value(self, value: T) -> T:
         """JSON, or records made of it, without secrets; itself if it holds none."""
         texts, names = _survey(value)
-        everything = "\n".join(texts)
+        different = dict.fromkeys(texts)
+        everything = "\n".join([text for text in different if len(text) <= _LONG])
         going = _Pass(self.kinds, self._suspected(everything))
+        # A long text is looked at but once, and before those that may quote it.
+        long = sorted([text for text in different if len(text) > _LONG], key=len)
+        is_clean = [going.text(text) for text in long] == long
         # What all texts together do not hold, none of them does.
-        if not any(map(announces, names)) and not going.finds(everything):
+        if is_clean and not any(map(announces, names)) and not going.finds(everything):
             return value
         return going.value(value)
 
@@ -88,49 +96,64 @@ class Redactor:
 
 
 class _Pass:
-    """One way through a text or a tree of texts, looking for the kinds that it may hold."""
+    """One way through a text or a tree of texts, looking for the kinds that it may hold.
+
+    The short texts of it hold none but those `suspected`.
+    """
 
     def __init__(self, kinds: tuple[Kind, ...], suspected: tuple[Kind, ...]) -> None:
         self.kinds = kinds
         self.suspected = suspected
         self._seen: dict[str, str] = {}
+        self._by_tail: dict[str, str] = {}
+        """Long texts that were seen, by how they end."""
 
     def text(self, text: str) -> str:
-        if len(text) > _SHORT:
-            return self._clean(text)
-        # The short ones come again and again: names, kinds, paths.
+        # Names, kinds and paths come again and again, and an answer stands in several events.
         if (clean := self._seen.get(text)) is None:
-            clean = self._clean(text)
+            is_long = len(text) > _LONG
+            clean = self._long(text) if is_long else self._clean(text, self.suspected)
             clean = self._seen[text] = text if clean == text else clean
         return clean
+
+    def _long(self, text: str) -> str:
+        """A long text may be one that was seen, with a few words before it: `turn 1: …`."""
+        known = self._by_tail.setdefault(text[-_TAIL:], text)
+        before = text[: -len(known)]
+        is_quoting = 0 < len(before) < _TAIL and before[-1].isspace() and text.endswith(known)
+        # No word goes on beyond a space: what was found behind it is found again, and no more, unless
+        # a secret begins in those few words.
+        if not is_quoting or any(
+            kind.look.match(text, at) for kind in self.kinds for at in range(len(before))
+        ):
+            return self._clean(text, self.kinds)
+        return self._clean(before, self.kinds) + self.text(known)
 
     def finds(self, text: str) -> bool:
         """Whether `text` would be another without its secrets; who finds the first one is done."""
         if any(is_hinted(kind, text) and kind.look.search(text) for kind in self.suspected):
             return True
-        if any(self._decoded(run) != run[0] for run in CODED.finditer(text)):
-            return True
-        return "%" in text and any(self._unquoted(run) != run[0] for run in QUOTED.finditer(text))
+        return bool(self._coded_kinds(text) or self._quoted_kinds(text))
 
-    def _clean(self, text: str) -> str:
-        for kind in self.suspected:
+    def _clean(self, text: str, suspected: tuple[Kind, ...]) -> str:
+        for kind in suspected:
             if is_hinted(kind, text):
                 text = kind.look.sub(_marking(kind), text)
-        if len(text) >= 24:
-            text = CODED.sub(self._decoded, text)
-        return QUOTED.sub(self._unquoted, text) if "%" in text else text
+        if kinds := self._coded_kinds(text):
+            text = CODED.sub(partial(_decoded, kinds), text)
+        if kinds := self._quoted_kinds(text):
+            text = QUOTED.sub(partial(_unquoted, kinds), text)
+        return text
 
-    def _decoded(self, run: re.Match[str]) -> str:
-        """A run of base64 that hides a secret is nothing but that."""
-        for plain in readings(run[0]):
-            if kind := found_in(plain, self.kinds):
-                return f"{MARK}{kind.name}]"
-        return run[0]
+    def _coded_kinds(self, text: str) -> tuple[Kind, ...]:
+        """The kinds of which base64 in this text may hide a secret, all runs of it read together."""
+        runs = CODED.findall(text) if len(text) >= SHORTEST_CODED else None
+        return kinds_in(readings_of(runs), self.kinds) if runs else ()
 
-    def _unquoted(self, run: re.Match[str]) -> str:
-        plain = unquoted(run[0]) if "%" in run[0] else run[0]
-        kind = found_in(plain, self.kinds) if plain != run[0] else None
-        return f"{MARK}{kind.name}]" if kind else run[0]
+    def _quoted_kinds(self, text: str) -> tuple[Kind, ...]:
+        """The kinds of which parts of URLs in this text may hide a secret, all read together."""
+        runs = [run for run in QUOTED.findall(text) if "%" in run] if "%" in text else None
+        return kinds_in([unquoted("\n".join(runs))], self.kinds) if runs else ()
 
     def value(self, value: Any) -> Any:
         if type(value) in _SAFE:
@@ -219,6 +242,20 @@ def _another(key: str, taken: Mapping[str, Any]) -> str:
 
 
 _LAST_WORD = re.compile(r"[\w-]+")
+
+
+def _decoded(kinds: tuple[Kind, ...], run: re.Match[str]) -> str:
+    """A run of base64 that hides a secret is nothing but that."""
+    for plain in readings(run[0]):
+        if kind := found_in(plain, kinds):
+            return f"{MARK}{kind.name}]"
+    return run[0]
+
+
+def _unquoted(kinds: tuple[Kind, ...], run: re.Match[str]) -> str:
+    plain = unquoted(run[0]) if "%" in run[0] else run[0]
+    kind = found_in(plain, kinds) if plain != run[0] else None
+    return f"{MARK}{kind.name}]" if kind else run[0]
 
 
 @lru_cache(maxsize=1024)

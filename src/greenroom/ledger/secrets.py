@@ -8,7 +8,7 @@ import json
 import re
 from base64 import b64encode
 from binascii import a2b_base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from html import escape
 from urllib.parse import quote, quote_plus
@@ -80,7 +80,8 @@ def announces(name: str) -> bool:
     return is_secret_field(name) or may_be_secret_field(name)
 
 
-CODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+SHORTEST_CODED = 24
+CODED = re.compile(rf"[A-Za-z0-9+/_-]{{{SHORTEST_CODED},}}={{0,2}}")
 """What may be base64, of either alphabet, long enough to hide a secret."""
 
 QUOTED = re.compile(r"[\w.~+/=:@%-]{9,}")
@@ -89,7 +90,9 @@ QUOTED = re.compile(r"[\w.~+/=:@%-]{9,}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _STANDARD = str.maketrans("-_", "+/")
 _BEGINNING = 4096
-_NUMBERS = re.compile(rb"(?:%[0-9a-fA-F]{2})+")
+_NUMBER = re.compile(rb"%([0-9a-fA-F]{2})")
+# Words of which well-known secrets hold one are at least so long, and made of such letters.
+_READABLE = re.compile(r"[ -~]{3,}")
 
 
 def is_hinted(kind: Kind, text: str) -> bool:
@@ -102,11 +105,24 @@ def found_in(text: str, kinds: Iterable[Kind]) -> Kind | None:
     return next((one for one in kinds if is_hinted(one, text) and one.look.search(text)), None)
 
 
+def kinds_in(texts: Iterable[str], kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    """Those of the kinds of which one of the texts holds a secret; most texts are no words at all."""
+    found: set[Kind] = set()
+    for text in texts:
+        telling = "\n".join(_READABLE.findall(text))
+        found.update(
+            kind
+            for kind in kinds
+            if is_hinted(kind, telling if kind in well_known() else text) and kind.look.search(text)
+        )
+    return tuple(kind for kind in kinds if kind in found)
+
+
 def unquoted(text: str) -> str:
-    """A part of a URL with its letters that are written as numbers; many numbers are read at once."""
-    data = text.encode(errors="surrogatepass")
-    plain = _NUMBERS.sub(lambda run: bytes.fromhex(run[0].decode().replace("%", "")), data)
-    return plain.decode(errors="replace")
+    """A part of a URL with its letters that are written as numbers."""
+    parts = _NUMBER.split(text.encode(errors="surrogatepass"))
+    parts[1::2] = map(bytes.fromhex, map(bytes.decode, parts[1::2]))
+    return b"".join(parts).decode(errors="replace")
 
 
 def readings(coded: str, before: int = 3) -> Iterator[str]:
@@ -117,8 +133,24 @@ def readings(coded: str, before: int = 3) -> Iterator[str]:
     for skipped in range(before + 1):
         # From the fifth letter on it says the same as from the first, but for how it begins.
         rest = letters[skipped:] if skipped < 4 else letters[skipped : skipped + _BEGINNING]
-        whole = len(rest) - (len(rest) % 4 == 1)
-        yield a2b_base64(rest[:whole] + "=" * (-whole % 4)).decode("latin-1")
+        yield a2b_base64(_whole(rest)).decode("latin-1")
+
+
+def readings_of(runs: Sequence[str]) -> Iterator[str]:
+    """What runs of base64 may say, all of them together: line by line from the first letter of each,
+    then from the second, and so on, as `readings` has them one by one."""
+    coded = [run.rstrip("=").translate(_STANDARD) for run in runs if not _HEX.fullmatch(run)]
+    for skipped in range(4):
+        plain = b"\n".join([a2b_base64(_whole(one[skipped:])) for one in coded])
+        yield plain.decode("latin-1")
+
+
+def _whole(letters: str) -> str:
+    """As many letters as say something, filled up to fours."""
+    left = len(letters) % 4
+    if not left:
+        return letters
+    return letters[:-1] if left == 1 else letters + "=" * (4 - left)
 
 
 def kept_secrets(

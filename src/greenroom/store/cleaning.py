@@ -3,8 +3,10 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from greenroom.errors import BadFile, GreenroomError
+from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.redaction import Redactor
 from greenroom.ledger.sieve import Sieve
@@ -12,6 +14,8 @@ from greenroom.store.runs import Row, batches
 
 _LITTLE = 200_000
 """So many bytes are looked at together, which is cheaper than one row after the other."""
+_MUCH = 500_000
+"""So many bytes hold too many new words for a quick look to be quick, and those take much room."""
 
 
 class Cleaner:
@@ -44,32 +48,58 @@ class Cleaner:
             self._redactor, self._sieve = now, Sieve(now)
 
     def _row(self, row: Row) -> Row:
-        if all(map(self._sieve.is_clean, _parts(row))):
+        if row.size <= _MUCH and all(map(self._sieve.is_clean, _parts(row))):
             return row
+        # All of it at once: what the ledger says often stands in the verdict too.
+        read = (_verdict(row.verdict), _events(row.ledger), _events(row.judging))
+        try:
+            verdict, ledger, judging = self._redactor.value(read)
+        except RecursionError:
+            texts = (row.verdict, _text(row.ledger), _text(row.judging))
+            verdict, ledger, judging = map(self._one_part, read, texts)
         return replace(
             row,
-            verdict=self._verdict(row),
-            ledger=self._ledger(row.ledger),
-            judging=self._ledger(row.judging),
+            verdict=row.verdict if verdict is read[0] else _written(verdict, row.key.case_id),
+            ledger=row.ledger if ledger is read[1] else _lines(ledger),
+            judging=row.judging if judging is read[2] else _lines(judging),
         )
 
-    def _verdict(self, row: Row) -> str:
+    def _one_part(self, read: Any, text: str) -> Any:
+        """One that is nested too deeply goes as its text."""
         try:
-            data = json.loads(row.verdict)
-        except (ValueError, RecursionError):
-            return self._redactor.text(row.verdict)
-        clean = self._redactor.value(data)
-        return row.verdict if clean is data else json.dumps({**clean, "case_id": row.key.case_id})
-
-    def _ledger(self, lines: bytes) -> bytes:
-        try:
-            ledger = Ledger.loads(lines.decode())
-            clean = self._redactor.ledger(ledger)
-        except (GreenroomError, ValueError, RecursionError):
-            # Nobody can read it anyway, and those beside it must not suffer for that.
-            return self._redactor.text(lines.decode(errors="replace")).encode(errors="replace")
-        return lines if clean is ledger else clean.dumps().encode()
+            return self._redactor.value(read)
+        except RecursionError:
+            return self._redactor.text(text)
 
 
 def _parts(row: Row) -> tuple[bytes, bytes, bytes]:
     return row.verdict.encode(), row.ledger, row.judging
+
+
+def _verdict(verdict: str) -> Any:
+    try:
+        return json.loads(verdict)
+    except (ValueError, RecursionError):
+        return verdict
+
+
+def _written(verdict: Any, case_id: str) -> str:
+    return verdict if isinstance(verdict, str) else json.dumps({**verdict, "case_id": case_id})
+
+
+def _events(lines: bytes) -> list[Event] | str:
+    """The events of a ledger, or its text: nobody can read that, and those beside it must not suffer."""
+    try:
+        return list(Ledger.loads(lines.decode()))
+    except (GreenroomError, ValueError, RecursionError):
+        return _text(lines)
+
+
+def _text(lines: bytes) -> str:
+    return lines.decode(errors="replace")
+
+
+def _lines(ledger: list[Event] | str) -> bytes:
+    if isinstance(ledger, str):
+        return ledger.encode(errors="replace")
+    return Ledger(ledger).dumps().encode()
