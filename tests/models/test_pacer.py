@@ -296,6 +296,22 @@ def test_a_server_with_small_bursts_is_stormed_for_twice_the_ideal_at_most(
     assert server.early == 0
 
 
+@pytest.mark.parametrize("width", [8, 64])
+@pytest.mark.parametrize("told", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("latency", [0.01, 0.05, 0.3])
+@pytest.mark.parametrize("burst", [1, 2, 3, 5])
+@pytest.mark.parametrize("rate, calls", [(5, 300), (20, 300), (40, 300), (80, 320), (200, 2000)])
+def test_a_fast_server_with_small_bursts_is_stormed_for_twice_the_ideal_too(
+    rate, calls, burst, latency, told, width
+):
+    # On the way to a server that is asked every 5 ms a few milliseconds more are a refusal.
+    server = Simulated(rate, burst, width, latency, told, uneven=0.001)
+    seconds = server.play(calls)
+    assert seconds <= 2 * max((calls - burst) / rate, calls / width * latency)
+    assert server.refused / calls <= 0.25
+    assert server.early == 0
+
+
 @given(
     rate=st.floats(1, 500),
     burst=st.integers(1, 200),

@@ -1,10 +1,16 @@
 """Patience with models: a question asked again, and all askers of a model held to its pace.
 
 A model that answers "too often" says so to everybody: whoever asks it next in this process waits
-its time too, and then they go one after the other. How fast, the model itself has shown: what it
-had saved up it spent before its first refusal, so of the last questions before another one all but so
-many came at its pace. They begin a little below that and go faster with every reply, slowly at first,
-until it refuses again or nobody is held any more.
+its time too, and then they go one after the other, at even gaps:
+
+- After the first refusal the gap is a guess, rather too short than too long: a second refusal costs
+  one more wait, questions that come too seldom cost time with each of them. It shrinks quickly. If
+  many of the first questions were refused, it is no shorter than the others show.
+- After the next one the model itself has shown its pace: what it had saved up it spent before its
+  first refusal, so of the last questions before this one all but so many came at its pace. They
+  begin a little below that. Where only a few have shown anything, the gap is doubled instead.
+- Then the gap shrinks slowly, with every reply and with the time since, until the model refuses
+  again or nobody is held any more. A model that asks for long waits is tried the less often.
 
 Nobody knows the pace of a model that was never asked, so its first questions do not come all at
 once: that costs 0.7 s at the very most. Models on this machine, such as scripted ones, have no pace.
@@ -31,22 +37,30 @@ _LONGEST_BACKOFF: Final = 30.0
 # A gap is the seconds between the beginnings of two calls; one below the least is none.
 _LEAST_GAP: Final = 0.002
 _LONGEST_GAP: Final = 5.0
-_GUESSED_GAPS: Final = (0.05, 1.0)
+# The gap after the first refusal is between these. It is longer for a model that asks for a long wait,
+# which is a slow one, and so long that not more than some are on their way if it is wrong.
+_GUESSED_GAPS: Final = (0.016, 1.0)
+_GAPS_IN_A_WAIT: Final = 60
+_ON_THEIR_WAY: Final = 20
 # The first questions to a model: so many at once, then at a gap that shrinks with each of them.
 _AT_ONCE: Final = 8
 _OPENING_GAP: Final = 0.02
 _OPENING_SHRINK: Final = 0.97
-# How much slower than it could a model is asked after a refusal, and how soon faster again: twice as
-# fast after 19 replies if its pace was guessed, after 186 once it is known, and the later the more
-# refusals have told the same, but not within 2 s.
-_MARGIN: Final = 1.1
+# How much slower than before a model is asked after a refusal, at the least.
+_MARGIN: Final = 1.2
+_MARGIN_IF_UNSURE: Final = 2.0
+# How soon faster again: twice as fast after 19 replies if its pace was guessed, after 132 once it is
+# known, and the later the more refusals have told the same; but not within 1.2 s, and once it is known
+# a tenth faster only after five times the wait that another refusal would cost.
 _FASTER: Final = 0.00004
 _SURE: Final = 8
 _FASTER_IF_GUESSED: Final = 0.002
-_FASTER_BY_TIME: Final = 0.2
+_FASTER_BY_TIME: Final = 0.5
+_FASTER_BY_WAIT: Final = 0.004
 # The last questions before a refusal that show the pace: so many, and twice what may be saved up.
 _SHOWING: Final = 10
 _MOST_SHOWING: Final = 1000
+_ROUNDS: Final = 4
 # How much longer than it was asked to somebody may wait.
 _SPREAD: Final = 0.1
 
@@ -71,9 +85,12 @@ class Pace:
         "_lock",
         "_next_at",
         "_now",
+        "_opening",
+        "_refusals",
         "_replies",
         "_saved",
         "_storms",
+        "_wait",
         "is_opening",
     )
 
@@ -95,6 +112,9 @@ class Pace:
         self._asked_at = deque[float](maxlen=_MOST_SHOWING)
         self._storms = 0
         self._saved = 0
+        self._opening = 0.0
+        self._refusals = 1
+        self._wait = 0.0
         self._lock = Lock()
 
     @property
@@ -109,23 +129,37 @@ class Pace:
             self._free_at = max(self._free_at, now + wait)
             if begun > self._learned_at:
                 self._storms += 1
-                self._gap = self._known = self._learned(begun) or self._guessed(now, wait)
+                self._wait = wait
+                self._gap = self._known = self._learned(begun) or self._guessed(begun, wait)
                 self._learned_at = self._began = now
                 self._replies = self._at_once = 0
                 self._asked_at.clear()
                 self.is_opening = False
             elif self._storms == 1:
-                self._saved = max(self._saved - 1, 0)
+                self._count_in()
             self._next_at = max(self._next_at, self._free_at)
 
-    def _guessed(self, now: float, wait: float) -> float:
+    def _count_in(self) -> None:
+        """Another question of the opening came too often: what is left of it has passed."""
+        self._saved = max(self._saved - 1, 0)
+        self._refusals += 1
+        # Those that came at once say nothing of a pace, those after them do.
+        if self._refusals >= _AT_ONCE:
+            shown = min(self._opening / (self._saved + 1), _GUESSED_GAPS[1])
+            self._gap = self._known = max(self._gap, shown)
+
+    def _guessed(self, begun: float, wait: float) -> float:
         """The gap after the first refusal: nobody knows what the model had saved up for this."""
+        now = self._now()
         self._faster = _FASTER_IF_GUESSED
         # All that did not come too often; those that did are taken off as they are refused.
         self._saved = max(self._asked - 1, 0)
+        self._opening = now - self._began if self._asked else 0.0
         shown = (now - self._began) / self._replies if self._replies else _LONGEST_GAP
         least, most = _GUESSED_GAPS
-        return max(min(shown * 2, max(least, min(wait / 10, most))), _LEAST_GAP)
+        # If it is wrong, all that are on their way are refused.
+        guess = max(least, wait / _GAPS_IN_A_WAIT, (now - begun) / _ON_THEIR_WAY)
+        return max(min(shown * 2, guess, most), _LEAST_GAP)
 
     def _learned(self, refused: float) -> float:
         """The gap that the questions since the last refusal show, none of which came too often; or 0."""
@@ -140,10 +174,15 @@ class Pace:
         # Either it saves up all the time, also while nobody asks, or it has had all that it can save.
         rates = [len(asked) / max(refused - self._began, _LEAST_GAP)]
         last = min(len(asked) - 1, 2 * self._saved + _SHOWING)
-        if last > self._saved:
-            rates.append((last - self._saved) / max(asked[-1] - asked[-1 - last], _LEAST_GAP))
+        seconds = max(asked[-1] - asked[-1 - last], _LEAST_GAP)
+        # Of what passed in the opening a part came at its pace too, and only the rest was saved up: each
+        # round knows the pace better, and that part with it.
+        for _ in range(_ROUNDS):
+            saved = max(self._saved - max(rates) * self._opening, 0.0)
+            rates.append((last - saved) / seconds)
         most = max(self._gap * 2, self._known * 1.5)
-        return min(max(1 / max(rates), self._gap * _MARGIN), most, _LONGEST_GAP)
+        margin = _MARGIN if is_sure else _MARGIN_IF_UNSURE
+        return min(max(1 / max(rates), self._gap * margin), most, _LONGEST_GAP)
 
     def answered(self) -> None:
         """Note a reply: the next questions may come a little sooner."""
@@ -152,6 +191,8 @@ class Pace:
             if self._gap and not self.is_opening:
                 since = max(self._now() - self._free_at, 0.0)
                 by_replies, by_time = self._faster * self._replies**2, _FASTER_BY_TIME * since**2
+                if self._faster < _FASTER_IF_GUESSED and self._wait:
+                    by_time = min(by_time, _FASTER_BY_WAIT * (since / self._wait) ** 2)
                 self._narrow(self._known * exp(-min(by_replies, by_time)))
 
     def take(self) -> float:
