@@ -126,8 +126,8 @@ def test_a_tool_that_code_called_past_the_gate_raises_doubt(resumes: type[Restin
     assert "'pay' itself" in take.doubt
 
 
-def test_a_user_agents_own_tool_is_not_called_a_second_time() -> None:
+def test_a_user_agents_own_tool_is_a_part_of_the_play_and_may_run_again() -> None:
     take = Take(Play(0, Case("a", says="Pay.", mocks={"look": "nothing"})))
     looked = ToolCalled(path="u", call_id="u1", tool="look", args={}, voice="user")
     taken_up(take, cut(looked), Resting())  # pyright: ignore[reportArgumentType]
-    assert "would act twice" in take.doubt
+    assert not take.doubt
