@@ -23,7 +23,7 @@ from greenroom.reports.reporters import render_report
 from greenroom.reports.terminal import Terminal
 from greenroom.results.comparison import compare
 from greenroom.results.report import Report
-from greenroom.results.result import CaseResult, Shelf
+from greenroom.results.result import CaseResult, LedgerSource
 from greenroom.store import Store
 
 FEW, MANY = 1_000, 4_000
@@ -34,7 +34,7 @@ FORMATS = ("json", "junit", "html", "markdown", "adk")
 class Counted:
     """A shelf that counts how often a ledger is taken from it."""
 
-    shelf: Shelf
+    shelf: LedgerSource
     opened: list[int]
 
     @property

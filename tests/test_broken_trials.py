@@ -60,7 +60,7 @@ from greenroom.metrics import (
 from greenroom.reports.reporters import load_reporter
 from greenroom.results import CaseResult
 from greenroom.store import Store
-from greenroom.suite.rescoring import rescore
+from greenroom.suite.rescores import rescore
 
 
 @tool

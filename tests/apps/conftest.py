@@ -24,7 +24,7 @@ agent = clerk(call("refund", order=7), "Your money is on its way.")
 """
 
 Write = Callable[..., Path]
-Door = Callable[..., Result]
+CommandGroup = Callable[..., Result]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def author(tmp_path, monkeypatch) -> Write:
 
 
 @pytest.fixture
-def greenroom(monkeypatch) -> Door:
+def greenroom(monkeypatch) -> CommandGroup:
     """The command line, called as from a pipe, which has no width."""
     monkeypatch.delenv("COLUMNS", raising=False)
     return lambda *words: CliRunner().invoke(main, [str(word) for word in words])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from apps.terminals import started, wait_for
-from greenroom.apps.cli.orders import Order
-from greenroom.apps.cli.places import places_of
+from greenroom.apps.cli.request import Order
+from greenroom.apps.cli.watched_files import places_of
 
 pytest.importorskip("watchfiles")
 

@@ -20,7 +20,7 @@ from greenroom.ledger import given
 from greenroom.ledger.given import given_secrets
 from greenroom.metrics import contains
 from greenroom.reports.reporters import render_report
-from greenroom.simulation.fence import enclose, passage
+from greenroom.simulation.fence import enclose, opening_for
 from greenroom.store import Store
 from models.wire import Answer, Asked, anthropic, gemini, openai, wire
 
@@ -309,7 +309,7 @@ Client = Callable[..., Any]
 async def test_what_a_client_sends_under_the_name_of_a_secret_is_known_from_then_on(
     client: Client, key: str
 ) -> None:
-    with wire(lambda _: openai("Hi")) as server, enclose("case"), passage():
+    with wire(lambda _: openai("Hi")) as server, enclose("case"), opening_for():
         for headers in ({"Authorization": f"Bearer {key}1"}, {"X-Api-Key": f"{key}2"}):
             await client(server.url, headers=headers)
         await client(f"{server.url}/ask?api_key={key.replace('/', '%2F')}3&lang=english-gb")
@@ -320,7 +320,7 @@ async def test_what_a_client_sends_under_the_name_of_a_secret_is_known_from_then
 
 @pytest.mark.parametrize("client", CLIENTS[:5])
 async def test_the_password_that_a_client_sends_for_its_user_is_known(client: Client) -> None:
-    with wire(lambda _: openai("Hi")) as server, enclose("case"), passage():
+    with wire(lambda _: openai("Hi")) as server, enclose("case"), opening_for():
         await client(server.url, auth=("bob", "quartz-meadow"))
     assert "quartz-meadow" in known()
 
@@ -331,7 +331,7 @@ async def test_what_says_only_how_one_speaks_is_no_secret() -> None:
         "X-Stainless-Lang": "python",
         "Idempotency-Key": "a1" * 9,
     }
-    with wire(lambda _: openai("Hi")) as server, enclose("case"), passage():
+    with wire(lambda _: openai("Hi")) as server, enclose("case"), opening_for():
         await by_httpx2(server.url, headers=headers)
         await by_requests(server.url, headers=headers)
     assert not known()

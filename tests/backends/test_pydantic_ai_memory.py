@@ -30,7 +30,7 @@ from pydantic_ai.usage import RequestUsage
 
 from greenroom import Case, Ledger, simulate
 from greenroom.backends.pydantic_ai import PydanticAIBackend
-from greenroom.backends.pydantic_ai.gates import HandedOver, Visiting
+from greenroom.backends.pydantic_ai.callers import HandedOver, Visiting
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.ledger.plain import Json, plain
 

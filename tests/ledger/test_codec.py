@@ -24,7 +24,7 @@ from greenroom.ledger import (
 )
 from greenroom.ledger.codec import encoded, encoded_lines
 from greenroom.ledger.messages import ToolCall, Usage
-from greenroom.ledger.plain import Made
+from greenroom.ledger.plain import OwnedJson
 from ledger.values import EVENTS, ledger_of
 
 
@@ -201,7 +201,7 @@ def test_what_a_framework_remembers_may_be_deeper_than_what_it_was_told() -> Non
     for _ in range(120):
         deep = [deep]
     ledger = Ledger()
-    made: Any = Made(deep)
+    made: Any = OwnedJson(deep)
     ledger.append(Remembered(name="memory", data=made), at=0.0)
     again = Ledger.loads(ledger.dumps())
     assert again == ledger == again.copy()

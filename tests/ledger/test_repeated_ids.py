@@ -158,7 +158,7 @@ async def test_a_model_that_gives_every_call_one_id_gets_every_answer() -> None:
     told = [(call.tool, call.result) for call in tool_calls(ledger)]
     assert told == [("delete_all", "d1"), ("look", "l1"), ("delete_all", "d2"), ("look", "l2")]
     assert len({call.id for call in tool_calls(ledger)}) == 4
-    assert ledger.trail().spoken["@1"].text == "done d1 l1 d2 l2"
+    assert ledger.index_of().spoken["@1"].text == "done d1 l1 d2 l2"
 
 
 async def test_two_calls_of_one_id_at_once_are_both_written_down() -> None:

@@ -13,7 +13,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger, Usage, call
 from greenroom.ledger.records import fill
 from greenroom.metrics import as_metric, metric
-from greenroom.metrics import binding as table
+from greenroom.metrics import parameters as table
 from metrics.runs import agent, changed, replied, run, tool, user, weather
 
 if TYPE_CHECKING:

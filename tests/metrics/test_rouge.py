@@ -11,7 +11,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from greenroom.errors import BadMetric
 from greenroom.metrics.rouge import _MOST_STEMS, KINDS, _stems, rouge, words_in
-from greenroom.metrics.stemming import beginning_alike, singulars, stem
+from greenroom.metrics.stems import beginning_alike, singulars, stem
 
 PORTER = PorterStemmer()
 SCORERS = {stemmed: RougeScorer(list(KINDS), use_stemmer=stemmed) for stemmed in (True, False)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from greenroom import rehearse
-from greenroom.apps.pytest_plugin import collecting, rehearsing, runner
+from greenroom.apps.pytest_plugin import collection, fixtures, runner
 from greenroom.reports.console import totals
 from greenroom.reports.failure import failure_text
 from greenroom.results import Report
@@ -93,7 +93,7 @@ def everything_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     Report.load(folder / "report.json")
     assert "again" in failure_text(report["bad"], again="again")
     assert totals(report)
-    assert {collecting, rehearsing, runner}
+    assert {collection, fixtures, runner}
 
 
 @pytest.fixture

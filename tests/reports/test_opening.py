@@ -12,7 +12,7 @@ from greenroom.reports.reporters import render_report, write_reports
 from greenroom.reports.terminal import Terminal
 from greenroom.results.comparison import compare
 from greenroom.results.redaction import redacted
-from greenroom.results.result import Shelf
+from greenroom.results.result import LedgerSource
 from greenroom.store import Store
 
 FORMATS = ("console", "json", "junit", "html", "markdown", "adk")
@@ -49,7 +49,9 @@ def cases(count: int = 12, wanted: str = "done") -> EvalSet:
 class Counted:
     """A shelf that counts how often somebody opens the ledger on it."""
 
-    def __init__(self, shelf: Shelf, place: str, counts: Counter[str], size: int | None) -> None:
+    def __init__(
+        self, shelf: LedgerSource, place: str, counts: Counter[str], size: int | None
+    ) -> None:
         self.shelf, self.place, self.counts = shelf, place, counts
         self.size = shelf.size if size is None else size
 

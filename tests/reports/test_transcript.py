@@ -10,7 +10,7 @@ from greenroom.ledger import AgentSaid, Ledger, UserSaid
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.failure import failure_text
 from greenroom.reports.terminal import Terminal
-from greenroom.reports.transcript import LeftOut, Line, abridged, retold, transcript
+from greenroom.reports.transcript import Line, Omitted, abridged, retold, transcript
 from greenroom.results import CaseResult, Report
 
 
@@ -22,7 +22,7 @@ def talk(count: int) -> list[Line]:
 def test_nothing_is_left_out_uncounted(count: int, first: int, last: int) -> None:
     lines = talk(count)
     shown = list(abridged(lines, first=first, last=last))
-    gaps = [line for line in shown if isinstance(line, LeftOut)]
+    gaps = [line for line in shown if isinstance(line, Omitted)]
     assert len(shown) - len(gaps) + sum(gap.count for gap in gaps) == count
     assert all(gap.count > 1 for gap in gaps)
     assert shown[:first] == lines[:first][: len(shown)]

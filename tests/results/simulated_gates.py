@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from greenroom import Report, Score
 from greenroom.results import CaseResult, Gate
 from greenroom.results.changes import confirming, paired
-from greenroom.results.confirming import MOST
+from greenroom.results.confirmation import MOST
 
 Chances = Sequence[float]
 _SCORES = {True: {"m": Score(1.0)}, False: {"m": Score(0.0)}}

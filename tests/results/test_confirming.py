@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from greenroom.results.confirming import ALONE, GROUP, Confirming, enough, rare, together
+from greenroom.results.confirmation import ALONE, GROUP, Confirming, enough, rare, together
 
 
 def played(confirming: Confirming, fails) -> int:

@@ -8,7 +8,7 @@ import ssl
 
 import httpx
 
-from greenroom.simulation.fence import passage
+from greenroom.simulation.fence import opening_for
 from simulation.fence_attacks import Attacks
 from simulation.fence_canaries import Canary, anonymous_tls
 
@@ -191,6 +191,6 @@ def httpx_reuses_its_connection(canary: Canary):
 @connections.by("socket.send", "socket.sendall")
 def the_model_clients_connection_is_borrowed(canary: Canary):
     client = canary.keep(httpx.Client(trust_env=False, timeout=ANSWERED_BY))
-    with passage():
+    with opening_for():
         client.get(canary.url)
     return lambda: client.post(canary.url)

@@ -11,7 +11,7 @@ from greenroom.ledger.questions import ended, tool_calls
 from greenroom.metrics import called, forbidden_calls
 from greenroom.world.around import Around
 from greenroom.world.live import LiveWorld
-from greenroom.world.recording import ToolError
+from greenroom.world.records import ToolError
 from greenroom.world.world import Pending, Returned, SealedBody, ToolBody, ToolRequest
 
 ACTED: list[str] = []
@@ -70,7 +70,7 @@ async def test_a_step_s_call_is_answered_by_the_mock(agent: Any, name: str) -> N
     assert report.passed, str(report)
     ledger = report.results[0].ledger
     assert ledger is not None
-    assert ledger.trail().spoken["@1"].text == "mocked"
+    assert ledger.index_of().spoken["@1"].text == "mocked"
     assert ACTED == []
 
 
@@ -113,7 +113,7 @@ async def test_a_step_that_is_begun_anew_after_a_cut_does_not_act_twice() -> Non
     ACTED.clear()
     continued = await simulate(case, paying, ledger=Ledger(list(whole)[:cut]))
     assert ACTED == []
-    assert continued.trail().spoken["@1"].text == "{'paid': 5}"
+    assert continued.index_of().spoken["@1"].text == "{'paid': 5}"
 
 
 async def test_a_step_that_was_cut_inside_a_call_is_in_doubt() -> None:
@@ -140,7 +140,7 @@ async def test_what_a_named_tool_raises_is_raised_where_it_was_called() -> None:
             return f"{type(error).__name__}: {error}"
 
     ledger = await simulate(Case("c", "Hi", allow_tools=["broken"]), trying)
-    assert ledger.trail().spoken["@1"].text == "LookupError: nothing there"
+    assert ledger.index_of().spoken["@1"].text == "LookupError: nothing there"
 
 
 async def test_whoever_stands_around_a_world_cannot_open_a_body() -> None:

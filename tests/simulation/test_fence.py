@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from greenroom.errors import FenceBreach
-from greenroom.simulation.fence import Breach, enclose, passage, put_up, strays
+from greenroom.simulation.fence import Breach, enclose, opening_for, put_up, strays
 from simulation.fence_canaries import NO_NAME, Canary, anonymous_tls
 
 
@@ -96,7 +96,7 @@ async def test_outside_is_reached_again_when_the_rehearsal_is_over(canary):
 
 async def test_a_passage_leads_outside_and_closes_behind_itself(canary):
     with enclose("refund") as enclosure:
-        with passage():
+        with opening_for():
             reach(canary)
         assert enclosure.breach is None
         with pytest.raises(FenceBreach):
@@ -106,16 +106,16 @@ async def test_a_passage_leads_outside_and_closes_behind_itself(canary):
 
 def test_a_passage_does_not_start_processes_unless_asked():
     with enclose("refund") as enclosure:
-        with passage(processes=True):
+        with opening_for(processes=True):
             subprocess.run(["true"], check=True)
         assert enclosure.breach is None
-        with passage(), pytest.raises(FenceBreach):
+        with opening_for(), pytest.raises(FenceBreach):
             subprocess.run(["true"], check=True)
     assert enclosure.breach is not None
 
 
 async def test_a_passage_to_named_hosts_leads_nowhere_else(canary):
-    with enclose("refund") as enclosure, passage(hosts=["127.0.0.1"]):
+    with enclose("refund") as enclosure, opening_for(hosts=["127.0.0.1"]):
         reach(canary)
         assert enclosure.breach is None
         with pytest.raises(FenceBreach):
@@ -126,7 +126,7 @@ async def test_a_passage_to_named_hosts_leads_nowhere_else(canary):
 
 
 async def test_a_passage_to_a_name_leads_to_the_addresses_of_that_name(canary):
-    with enclose("refund") as enclosure, passage(hosts=["LocalHost."]):
+    with enclose("refund") as enclosure, opening_for(hosts=["LocalHost."]):
         with pytest.raises(FenceBreach):
             reach(canary)
         # One family at a time: the canary listens on IPv4 only.
@@ -140,7 +140,7 @@ async def test_a_passage_to_a_name_leads_to_the_addresses_of_that_name(canary):
 
 async def test_a_passage_to_a_path_leads_to_that_path(canary):
     with enclose("refund") as enclosure, socket.socket(socket.AF_UNIX) as sock:
-        with passage(hosts=[canary.path]):
+        with opening_for(hosts=[canary.path]):
             sock.connect(canary.path)
             sock.send(b"refund")
         assert enclosure.breach is None
@@ -149,15 +149,15 @@ async def test_a_passage_to_a_path_leads_to_that_path(canary):
 
 
 async def test_the_innermost_passage_decides(canary):
-    with enclose("refund"), passage(hosts=["nobody.example"]):
-        with passage():
+    with enclose("refund"), opening_for(hosts=["nobody.example"]):
+        with opening_for():
             reach(canary)
         with pytest.raises(FenceBreach):
             reach(canary)
 
 
 def test_a_passage_outside_a_rehearsal_takes_nothing_away():
-    with passage(hosts=["nobody.example"]):
+    with opening_for(hosts=["nobody.example"]):
         socket.gethostbyaddr("127.0.0.1")
         subprocess.run(["true"], check=True)
 
@@ -170,7 +170,7 @@ async def test_a_task_born_in_a_passage_finds_it_closed_when_it_is_over(canary):
         reach(canary)
 
     with enclose("refund") as enclosure:
-        with passage():
+        with opening_for():
             task = asyncio.create_task(linger())
             await asyncio.sleep(0)
         go.set()
@@ -226,7 +226,7 @@ async def test_a_worker_born_in_a_case_works_freely_for_others_afterwards(canary
 async def test_a_job_of_a_passage_is_let_through_by_a_worker_born_in_a_case(canary):
     with ThreadPoolExecutor(1) as pool, enclose("refund") as enclosure:
         pool.submit(int).result()
-        with passage():
+        with opening_for():
             pool.submit(reach, canary).result()
             await asyncio.to_thread(reach, canary)
     assert enclosure.breach is None
@@ -251,7 +251,7 @@ async def test_work_of_no_case_may_follow_a_model_call_in_flight_and_nothing_els
     canary, new_strays
 ):
     with enclose("refund"):
-        with passage():
+        with opening_for():
             in_a_bare_thread(try_to_reach, canary)
             reach(canary)
             in_a_bare_thread(reach, canary)
@@ -269,7 +269,7 @@ def try_to_connect(address: tuple[str, int]) -> None:
 
 
 async def test_work_of_no_case_does_not_follow_a_live_tool(canary, new_strays):
-    with enclose("refund"), passage(hosts=["127.0.0.1"]):
+    with enclose("refund"), opening_for(hosts=["127.0.0.1"]):
         reach(canary)
         in_a_bare_thread(try_to_reach, canary)
         assert len(new_strays()) == 1
@@ -281,7 +281,7 @@ async def test_a_model_clients_connection_serves_many_cases_at_once(canary, new_
         async def case(number: int) -> Breach | None:
             with enclose(f"case {number}") as enclosure:
                 for _ in range(3):
-                    with passage():
+                    with opening_for():
                         await client.post(canary.url)
                     await asyncio.sleep(0)
             return enclosure.breach
@@ -295,7 +295,7 @@ async def test_a_clients_reader_says_farewell_though_its_passage_is_over(canary)
     """A connection's reader keeps the context in which the connection was made."""
     context = anonymous_tls(ssl.PROTOCOL_TLS_CLIENT)
     with enclose("refund") as enclosure:
-        with passage():
+        with opening_for():
             _, writer = await asyncio.open_connection("127.0.0.1", canary.tls_port, ssl=context)
 
             async def farewell() -> None:
@@ -318,7 +318,7 @@ async def test_listening_accepting_and_answering_are_free(canary, new_strays):
 
     with enclose("refund") as enclosure:
         server = await asyncio.start_server(answer, "localhost", 0, family=socket.AF_INET)
-        with passage():
+        with opening_for():
             port = server.sockets[0].getsockname()[1]
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"who is there?\n")
@@ -344,7 +344,7 @@ def test_a_server_thread_of_this_process_answers_during_a_rehearsal(new_strays):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        with enclose("refund"), passage():
+        with enclose("refund"), opening_for():
             url = f"http://127.0.0.1:{server.server_port}/"
             assert httpx.get(url, trust_env=False).text == "here I am"
         server.shutdown()
@@ -363,7 +363,7 @@ async def test_a_debugger_may_talk_to_its_window(canary):
 
 
 async def test_an_enclosure_inside_a_passage_is_closed(canary):
-    with passage(), enclose("refund") as enclosure, pytest.raises(FenceBreach):
+    with opening_for(), enclose("refund") as enclosure, pytest.raises(FenceBreach):
         reach(canary)
     assert enclosure.breach is not None
 

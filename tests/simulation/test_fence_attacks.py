@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from greenroom.simulation.fence import Enclosure, enclose, strays
+from greenroom.simulation.fence import FencedScope, enclose, strays
 from simulation.fence_attacks import Attack
 from simulation.fence_attacks_births import births
 from simulation.fence_attacks_connections import connections
@@ -44,11 +44,11 @@ async def test_a_way_out_is_closed_during_a_rehearsal(attack: Attack, cases: int
     assert None not in breaches
 
 
-async def rehearse(acts: list[Any]) -> list[Enclosure]:
+async def rehearse(acts: list[Any]) -> list[FencedScope]:
     """Carry out each act in an enclosure of its own, all of them open at once."""
     together = asyncio.Barrier(len(acts))
 
-    async def case(number: int, act: Any) -> Enclosure:
+    async def case(number: int, act: Any) -> FencedScope:
         with enclose(f"case {number}") as enclosure:
             await together.wait()
             await carry_out(act)

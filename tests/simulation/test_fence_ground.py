@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 import uvloop
 
-from greenroom.simulation.fence import blind_spots, enclose, enclosed_executor, not_held
+from greenroom.simulation.fence import blind_spots, enclose, fenced_executor, not_held
 
 
 async def test_the_fence_holds_on_asyncios_own_loop():
@@ -190,7 +190,7 @@ def test_spans_are_batched_inside_a_rehearsal():
 async def test_the_executor_of_rehearsals_runs_jobs_in_the_context_of_their_submitter():
     who = contextvars.ContextVar("who", default="nobody")
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(enclosed_executor(2))
+    loop.set_default_executor(fenced_executor(2))
     who.set("the case")
     assert await loop.run_in_executor(None, who.get) == "the case"
     jobs = [asyncio.to_thread(pow, number, 2) for number in range(20)]
@@ -198,7 +198,7 @@ async def test_the_executor_of_rehearsals_runs_jobs_in_the_context_of_their_subm
 
 
 async def test_the_executor_of_rehearsals_hands_over_errors_and_takes_no_job_when_shut():
-    executor = enclosed_executor(1)
+    executor = fenced_executor(1)
     with pytest.raises(ZeroDivisionError):
         await asyncio.wrap_future(executor.submit(divmod, 1, 0))
     executor.shutdown()
@@ -207,7 +207,7 @@ async def test_the_executor_of_rehearsals_hands_over_errors_and_takes_no_job_whe
 
 
 def test_the_executor_of_rehearsals_can_drop_what_was_not_begun():
-    executor, go = enclosed_executor(1), threading.Event()
+    executor, go = fenced_executor(1), threading.Event()
     began, waiting = executor.submit(go.wait, 5), executor.submit(int)
     executor.shutdown(wait=False, cancel_futures=True)
     go.set()
@@ -217,10 +217,10 @@ def test_the_executor_of_rehearsals_can_drop_what_was_not_begun():
 
 HANGING = """
 import asyncio, time
-from greenroom.simulation.fence import enclosed_executor
+from greenroom.simulation.fence import fenced_executor
 
 async def main():
-    asyncio.get_running_loop().set_default_executor(enclosed_executor())
+    asyncio.get_running_loop().set_default_executor(fenced_executor())
     job = asyncio.ensure_future(asyncio.to_thread(time.sleep, 300))
     await asyncio.sleep(0.05)
     job.cancel()

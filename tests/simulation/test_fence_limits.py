@@ -19,8 +19,8 @@ import threading
 import pytest
 import uvloop
 
-from greenroom.simulation.fence import blind_spots, enclose, passage
-from greenroom.simulation.fence.standing import standing
+from greenroom.simulation.fence import blind_spots, enclose, opening_for
+from greenroom.simulation.fence.scope import standing
 from simulation.fence_canaries import Canary
 
 
@@ -123,7 +123,7 @@ def test_an_older_thread_fed_by_a_queue_lends_its_passage(canary):
     jobs: queue.Queue = queue.Queue()
 
     def work() -> None:
-        with passage():
+        with opening_for():
             jobs.get()()
         jobs.task_done()
 
@@ -155,7 +155,7 @@ def test_an_emptied_context_acts_when_the_rehearsal_is_over(canary):
 
 def test_code_that_sets_our_own_variable_opens_the_fence(canary):
     with enclose("refund") as enclosure:
-        way_out = passage()
+        way_out = opening_for()
         way_out.__enter__()
         assert standing.get() is way_out
         reach(canary)

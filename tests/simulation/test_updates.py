@@ -124,7 +124,7 @@ async def test_lists_are_appended_to_in_the_order_of_the_calls() -> None:
     ledger = await rehearsed(clerk(*calls), answer, {"items": ["first"]})
     assert state(ledger)["session"] == {"items": ["first", "0", "1", "2", "3"]}
     assert [e.call_id for e in ledger.of(ToolReturned)] != [
-        c.call_id for c in ledger.trail().issued
+        c.call_id for c in ledger.index_of().issued
     ]
     assert conflicts(ledger) == []
 

@@ -23,7 +23,7 @@ from greenroom import (
     simulate,
     tool,
 )
-from greenroom.cases.harvesting import harvest
+from greenroom.cases.from_runs import harvest
 from greenroom.errors import BadAgent, BadCase
 from greenroom.ledger import ended, messages, tool_calls, turns, user_view
 from greenroom.ledger.events import InvocationEnded, ModelReplied

@@ -15,7 +15,7 @@ from importlib import import_module
 import pytest
 
 from greenroom.simulation.leftovers import sweep
-from greenroom.simulation.watchdog import Deadline, finish, vigil, watched
+from greenroom.simulation.watchdog import Deadline, finish, keep_watching, watched
 from greenroom.world.threads import Expired, in_thread
 
 # Deadlines are short. What hangs does so for 30 seconds: whatever ends well before them was cut,
@@ -414,8 +414,8 @@ def test_an_alarm_that_is_not_heard_rings_again():
 
 
 async def vigilant(work: Callable[[], Awaitable[object]]) -> None:
-    """Cut the work in a vigil that has seen other, unhurried work before."""
-    with vigil():
+    """Cut the work in a watch that has seen other, unhurried work before."""
+    with keep_watching():
         await finish(asyncio.sleep(0), Deadline(30))
         task = await cut(work)
         await asyncio.wait({task}, timeout=AT_MOST)
@@ -448,20 +448,20 @@ def test_a_vigil_on_another_thread_breaks_what_spins(hang):
 
 
 async def test_a_vigil_without_work_leaves_the_alarm_clock_alone():
-    with vigil():
+    with keep_watching():
         assert_the_alarm_clock_is_nobodys()
     assert_the_alarm_clock_is_nobodys()
 
 
 async def test_a_vigil_keeps_the_alarm_clock_between_two_cases_and_gives_it_back():
-    with vigil():
+    with keep_watching():
         await finish(asyncio.sleep(0), Deadline(30))
         assert signal.getsignal(signal.SIGALRM) != signal.SIG_DFL
     assert_the_alarm_clock_is_nobodys()
 
 
 async def test_a_vigil_ended_by_an_error_gives_the_alarm_clock_back():
-    with suppress(KeyError), vigil():
+    with suppress(KeyError), keep_watching():
         await finish(asyncio.sleep(0), Deadline(30))
         raise KeyError
     assert_the_alarm_clock_is_nobodys()
@@ -469,7 +469,7 @@ async def test_a_vigil_ended_by_an_error_gives_the_alarm_clock_back():
 
 async def test_a_vigil_sets_no_timer_for_a_deadline_that_is_not_the_first():
     loop = asyncio.get_running_loop()
-    with vigil():
+    with keep_watching():
         await finish(asyncio.sleep(0), Deadline(30))
         timers = list(loop._scheduled)  # pyright: ignore[reportAttributeAccessIssue]
         for _ in range(10):
@@ -479,11 +479,11 @@ async def test_a_vigil_sets_no_timer_for_a_deadline_that_is_not_the_first():
 
 async def test_vigils_nest_and_overlap():
     async def keep(seconds: float) -> None:
-        with vigil():
+        with keep_watching():
             await asyncio.sleep(seconds)
             await cut(block_by_sleeping)
 
-    with vigil():
+    with keep_watching():
         await asyncio.gather(keep(0), keep(0.1))
         await cut(block_by_spinning)
     assert_the_alarm_clock_is_nobodys()
@@ -497,7 +497,7 @@ async def test_vigils_on_two_threads_do_not_mind_each_other():
         ended.append(True)
 
     thread = threading.Thread(target=lambda: asyncio.run(elsewhere()), daemon=True)
-    with vigil():
+    with keep_watching():
         thread.start()
         await cut(block_by_sleeping)
         await asyncio.to_thread(thread.join, AT_MOST * 2)
@@ -506,7 +506,7 @@ async def test_vigils_on_two_threads_do_not_mind_each_other():
 
 
 async def test_what_outlives_its_vigil_stays_watched():
-    with vigil():
+    with keep_watching():
         late = asyncio.create_task(cut(block_when_cancelled))
         await asyncio.sleep(0)
     assert (await late).done()
@@ -525,7 +525,7 @@ async def test_a_case_that_borrows_the_alarm_clock_does_not_stop_the_vigil(borro
     async def work() -> None:
         borrow()
 
-    with vigil():
+    with keep_watching():
         await finish(work(), Deadline(30))
         await cut(block_by_sleeping)
     assert_the_alarm_clock_is_nobodys()
@@ -536,7 +536,7 @@ async def test_a_case_that_takes_the_alarm_clock_away_leaves_the_vigil_to_the_pa
         signal.signal(signal.SIGALRM, lambda *_: None)
 
     try:
-        with vigil():
+        with keep_watching():
             await finish(take(), Deadline(30))
             await cut(block_by_spinning)
         assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "it would ring for the other"
@@ -546,7 +546,7 @@ async def test_a_case_that_takes_the_alarm_clock_away_leaves_the_vigil_to_the_pa
 
 
 async def test_a_vigil_in_which_nobody_is_watched_does_not_ring_on():
-    with vigil():
+    with keep_watching():
         await finish(asyncio.sleep(0), Deadline(0.01))
         async with asyncio.timeout(AT_MOST):
             while signal.getitimer(signal.ITIMER_REAL)[0]:  # noqa: ASYNC110 - nobody tells
@@ -621,7 +621,7 @@ async def test_work_that_was_given_up_stays_watched_while_what_it_awaits_lives_o
             deadline.conclude()
 
     deadline = Deadline(SOON)
-    with vigil():
+    with keep_watching():
         task = await finish(work(deadline), deadline)
         async with asyncio.timeout(AT_MOST):
             assert await outcome == "broken"

@@ -7,7 +7,7 @@ from typing import Any
 from greenroom import Scripted
 from greenroom.models import ModelReply, ModelRequest
 from greenroom.models.model import OnDelta
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 
 Answers = Callable[[ModelRequest], Any]
 

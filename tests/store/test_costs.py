@@ -5,7 +5,7 @@ from greenroom.metrics import judge
 from greenroom.models import ModelReply
 from greenroom.store import Store
 from greenroom.store.costs import costs
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 
 
 def clerk(cost: float | None) -> Agent:

@@ -16,7 +16,7 @@ from greenroom.errors import StoreFailed
 from greenroom.metrics import contains
 from greenroom.models import ModelRequest
 from greenroom.store import Store
-from greenroom.store.places import SLOT
+from greenroom.store.slots import SLOT
 from store.asked import Asked
 from store.errands import left_files
 from store.test_disks import small_disk

@@ -17,8 +17,8 @@ from greenroom.errors import StoreFailed
 from greenroom.metrics import contains
 from greenroom.results.result import CaseResult
 from greenroom.store import Store
+from greenroom.store.ledgers import StoredLedger
 from greenroom.store.runs import Key, Plan, Row
-from greenroom.store.shelf import Shelved
 from store.asked import Asked
 from store.timeless import timeless
 
@@ -85,7 +85,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def safe(report: Report) -> set[str]:
     """The cases that this report's run was told to be in the store."""
-    return {result.case_id for result in report if isinstance(result.kept, Shelved)}
+    return {result.case_id for result in report if isinstance(result.kept, StoredLedger)}
 
 
 def kept(place: Path, report: Report) -> set[str]:

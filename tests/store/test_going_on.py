@@ -26,7 +26,7 @@ from greenroom.ledger import RunResumed
 from greenroom.metrics.judges import judge
 from greenroom.store import Store
 from greenroom.store.journal import Entry, Journal
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 from store.asked import Asked
 from store.errands import (
     OK,

@@ -28,8 +28,8 @@ from greenroom.ledger import (
     UserSaid,
     call,
 )
+from greenroom.store.cut_trials import CutTrial
 from greenroom.store.journal import Entry, Journal
-from greenroom.store.leftover import LeftOver
 from greenroom.store.lock import is_held
 from greenroom.store.runs import Key
 
@@ -215,7 +215,7 @@ def test_junk_at_the_end_of_a_file_is_never_taken_for_an_event(run: Any, junk: b
         again.close(remove=True)
 
 
-def taken_up(journal: Journal, left: LeftOver) -> Entry:
+def taken_up(journal: Journal, left: CutTrial) -> Entry:
     entry = journal.entry()
     entry.begin(left.key, left.digest)
     entry.take_up(left.ledger, left.judging)

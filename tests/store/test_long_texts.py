@@ -13,7 +13,7 @@ from greenroom import Ledger
 from greenroom.ledger.events import AgentSaid, UserSaid
 from greenroom.ledger.redaction import Redactor
 from greenroom.ledger.secrets import unquoted
-from greenroom.store.cleaning import Cleaner
+from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Row
 
 KNOWN = Redactor([("CRM_TOKEN", "hunter2-hunter2")])

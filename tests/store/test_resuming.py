@@ -27,7 +27,7 @@ from greenroom.models import ModelReply, ModelRequest
 from greenroom.results import CaseResult
 from greenroom.store import Store
 from greenroom.store.journal import Journal
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 from store.asked import Asked
 from store.errands import OK, PER_TRIAL, answer, case, cases, clerk, cut_run, ids, resumed, statuses
 from store.timeless import timeless
@@ -202,7 +202,7 @@ HOLD = """
 import sys
 from greenroom.store import Store
 from greenroom.store.journal import Journal
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 journal = Store(sys.argv[1]).journal(sys.argv[2])
 print("held", flush=True)
 sys.stdin.read()

@@ -12,9 +12,9 @@ from greenroom.metrics import contains
 from greenroom.models import ModelReply
 from greenroom.results import failed_cases
 from greenroom.store import Store
-from greenroom.store.cleaning import Cleaner
+from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Row
-from greenroom.suite.rescoring import rescore
+from greenroom.suite.rescores import rescore
 from greenroom.world.answers import AnswerCache
 from store.asked import Asked
 from store.timeless import timeless

@@ -13,7 +13,7 @@ import pytest
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.redaction import Redactor
 from greenroom.store import Store
-from greenroom.store.cleaning import Cleaner
+from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Plan, Row
 from greenroom.store.writer import Writer
 

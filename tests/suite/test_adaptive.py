@@ -13,23 +13,23 @@ from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Status
 from greenroom.results.result import Problem, skipped
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive, spending
-from greenroom.suite.plays import Play
+from greenroom.suite.trial_state import Trial
 
-Ends = Callable[[Play], Status]
+Ends = Callable[[Trial], Status]
 
 
 def cases(count: int) -> list[Case]:
     return [Case(f"c{number}", "Hello") for number in range(count)]
 
 
-def result(play: Play, status: Status) -> CaseResult:
+def result(play: Trial, status: Status) -> CaseResult:
     broke = Problem("system", "the model is away") if status in ("error", "skipped") else None
     return CaseResult(case_id=play.case.id, status=status, trial=play.trial, error=broke)
 
 
-def played_out(adaptive: Adaptive, ends: Ends) -> list[Play]:
+def played_out(adaptive: Adaptive, ends: Ends) -> list[Trial]:
     """Play whatever is due until nothing is."""
-    found: list[Play] = []
+    found: list[Trial] = []
     while due := adaptive.due():
         found += due
         for play in due:
@@ -37,11 +37,11 @@ def played_out(adaptive: Adaptive, ends: Ends) -> list[Play]:
     return found
 
 
-def passing(_: Play) -> Status:
+def passing(_: Trial) -> Status:
     return "passed"
 
 
-def halfway(play: Play) -> Status:
+def halfway(play: Trial) -> Status:
     return "passed" if play.position // MAX_TRIALS % 2 else "failed"
 
 
@@ -225,7 +225,7 @@ def test_what_was_cut_or_broke_was_not_saved():
 def test_any_run_ends_and_no_case_has_more_than_its_trials(seed, rate, bar):
     dice = random.Random(seed)
 
-    def ends(_: Play) -> Status:
+    def ends(_: Trial) -> Status:
         broke = dice.random() < 0.1
         return "error" if broke else "passed" if dice.random() < rate else "failed"
 
@@ -237,13 +237,13 @@ def test_any_run_ends_and_no_case_has_more_than_its_trials(seed, rate, bar):
 
 @given(st.integers(0, 2**32))
 def test_a_run_that_goes_on_asks_for_the_same_trials(seed):
-    def ends(play: Play) -> Status:
+    def ends(play: Trial) -> Status:
         lot = random.Random(f"{seed}/{play.position}").random()
         return "error" if lot < 0.1 else "passed" if lot < 0.8 else "failed"
 
     dice, one, other = random.Random(seed), *(Adaptive(cases(5), 0.7, max_trials=8) for _ in "ab")
     before = played_out(one, ends)
-    after: list[Play] = []
+    after: list[Trial] = []
     while due := other.due():
         after += due
         dice.shuffle(due)

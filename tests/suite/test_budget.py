@@ -14,7 +14,7 @@ from greenroom.metrics import contains
 from greenroom.models import ModelReply, ModelRequest
 from greenroom.results import CaseResult
 from greenroom.suite.budget import Budget, UnknownPrices
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 
 OK = contains("Done")
 

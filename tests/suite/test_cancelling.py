@@ -11,7 +11,7 @@ import pytest
 
 from greenroom import Agent, Case, Report, Scripted, call, evaluate, rehearse, step, tool
 from greenroom.metrics import contains
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 
 OK = contains("Done")
 

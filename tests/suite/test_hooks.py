@@ -248,8 +248,8 @@ async def test_hooks_and_several_plug_ins_hear_side_by_side():
     assert heard == ["c"]
     assert diary.heard[1] == "c"
     assert hooks.notes == ["the hook 'Starts.on_case_start' raised LookupError('no terminal')"]
-    assert "on_event" in hooks.ears
-    assert "on_event" not in Hooks(plugins=[Starts()]).ears
+    assert "on_event" in hooks.listeners
+    assert "on_event" not in Hooks(plugins=[Starts()]).listeners
 
 
 async def test_what_goes_wrong_at_the_end_is_in_the_report():

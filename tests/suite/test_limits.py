@@ -24,9 +24,9 @@ from greenroom import (
 )
 from greenroom import score as score_run
 from greenroom.metrics import judge
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 from greenroom.suite.hooks import Hooks
-from greenroom.suite.rescoring import rescore
+from greenroom.suite.rescores import rescore
 from suite import hangs
 
 GREETER = Agent("greeter", model=Scripted("Hello."))

@@ -23,10 +23,10 @@ from greenroom import (
 from greenroom.ledger import Ledger, Usage
 from greenroom.metrics import contains, judge
 from greenroom.models import ModelReply
-from greenroom.suite.measuring import Measuring
-from greenroom.suite.playing import Settings, play_case
-from greenroom.suite.plays import Play, Take
-from greenroom.suite.rescoring import rescore
+from greenroom.suite.measurement import Measurement
+from greenroom.suite.rescores import rescore
+from greenroom.suite.trial import Settings, run_trial
+from greenroom.suite.trial_state import Trial, TrialState
 from greenroom.world.answers import AnswerCache
 
 HELLO = Agent("greeter", model=Scripted("Hello."))
@@ -76,7 +76,7 @@ async def test_a_run_without_judges_spent_nothing_on_them():
 
 
 async def test_what_only_compares_is_measured_alike_with_and_without_a_guard():
-    measuring = Measuring()
+    measuring = Measurement()
     case = Case("hello", says="Hi", expect=Expect(tools=[], contains="Goodbye"))
     assert not measuring.may_ask(case)
     ledger = await simulate(case, HELLO)
@@ -102,7 +102,7 @@ async def test_what_is_measured_at_once_comes_out_as_if_somebody_had_waited(expe
     for implied in (True, False):
         case = Case("hello", says="Hi", expect=expect, implied=implied)
         ledger = await simulate(case, HELLO)
-        found = Measuring().at_once(case, ledger)
+        found = Measurement().at_once(case, ledger)
         assert (found is not None) == is_at_once or not implied
         assert found is None or found == await score(ledger, case=case)
 
@@ -110,16 +110,16 @@ async def test_what_is_measured_at_once_comes_out_as_if_somebody_had_waited(expe
 async def test_further_metrics_are_waited_for():
     case = Case("hello", says="Hi", expect=Expect(contains="Hello"), metrics=[contains("Hello")])
     ledger = await simulate(case, HELLO)
-    assert Measuring().at_once(case, ledger) is None
-    assert Measuring(metrics=[contains("Hello")]).at_once(CASE, ledger) is None
+    assert Measurement().at_once(case, ledger) is None
+    assert Measurement(metrics=[contains("Hello")]).at_once(CASE, ledger) is None
 
 
 async def test_what_judges_took_before_a_cut_counts_though_none_is_asked_any_more():
     kind = judge("kind", "Was it kind?", model=Critic())
     case = Case("hello", says="Hi", expect=Expect(contains="Hello"))
-    take = Take(Play(0, case), await simulate(case, HELLO))
-    await play_case(HELLO, take, Settings(measuring=Measuring(metrics=[kind])))
-    result = await play_case(HELLO, take, Settings(measuring=Measuring()))
+    take = TrialState(Trial(0, case), await simulate(case, HELLO))
+    await run_trial(HELLO, take, Settings(measuring=Measurement(metrics=[kind])))
+    result = await run_trial(HELLO, take, Settings(measuring=Measurement()))
     assert (result.status, result.judge_cost) == ("passed", 0.25)
 
 

@@ -16,8 +16,8 @@ from greenroom.ledger import (
 )
 from greenroom.ledger.events import Event, Source
 from greenroom.simulation.gate import CALLED_DIRECTLY
-from greenroom.suite.plays import Play, Take
-from greenroom.suite.resuming import taken_up
+from greenroom.suite.resume import taken_up
+from greenroom.suite.trial_state import Trial, TrialState
 
 
 @tool
@@ -57,8 +57,8 @@ def returned(source: Source) -> ToolReturned:
     return ToolReturned(path="@1", call_id="1", tool="pay", value={"ok": True}, source=source)
 
 
-def take_of(case: Case, left: Cut, digest: str = "same") -> Take:
-    take = Take(Play(0, case))
+def take_of(case: Case, left: Cut, digest: str = "same") -> TrialState:
+    take = TrialState(Trial(0, case))
     taken_up(take, left, Resting(digest))  # pyright: ignore[reportArgumentType]
     return take
 
@@ -97,7 +97,7 @@ class Exact(Resting):
 
 def test_a_real_tool_that_was_not_allowed_to_begin_raises_no_doubt() -> None:
     """The process that played it died before it was told that its call is on disk."""
-    left, take = cut(called()), Take(Play(0, Case("a", says="Pay.")))
+    left, take = cut(called()), TrialState(Trial(0, Case("a", says="Pay.")))
     taken_up(take, left, Exact(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
     assert not take.doubt
     assert take.ledger is not None
@@ -106,13 +106,13 @@ def test_a_real_tool_that_was_not_allowed_to_begin_raises_no_doubt() -> None:
 
 def test_but_one_that_acted_beside_it_does() -> None:
     beside = ToolCalled(path="@1", call_id="2", tool="pay", args={"amount": 4})
-    take = Take(Play(0, Case("a", says="Pay.")))
+    take = TrialState(Trial(0, Case("a", says="Pay.")))
     taken_up(take, cut(called(), beside), Exact(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
     assert "would act twice" in take.doubt
 
 
 def test_ids_that_mean_two_calls_clear_none_of_them() -> None:
-    take = Take(Play(0, Case("a", says="Pay.")))
+    take = TrialState(Trial(0, Case("a", says="Pay.")))
     again = ToolCalled(path="@1", call_id="1", tool="pay", args={"amount": 5})
     taken_up(take, cut(called(), again), Resting(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
     assert take.doubt
@@ -120,14 +120,14 @@ def test_ids_that_mean_two_calls_clear_none_of_them() -> None:
 
 @pytest.mark.parametrize("resumes", [Exact, Resting])
 def test_a_tool_that_code_called_past_the_gate_raises_doubt(resumes: type[Resting]) -> None:
-    take = Take(Play(0, Case("a", says="Pay.")))
+    take = TrialState(Trial(0, Case("a", says="Pay.")))
     note = Noted(name=CALLED_DIRECTLY, data={"tool": "pay"})
     taken_up(take, cut(note), resumes())  # pyright: ignore[reportArgumentType]
     assert "'pay' itself" in take.doubt
 
 
 def test_a_user_agents_own_tool_is_a_part_of_the_play_and_may_run_again() -> None:
-    take = Take(Play(0, Case("a", says="Pay.", mocks={"look": "nothing"})))
+    take = TrialState(Trial(0, Case("a", says="Pay.", mocks={"look": "nothing"})))
     looked = ToolCalled(path="u", call_id="u1", tool="look", args={}, voice="user")
     taken_up(take, cut(looked), Resting())  # pyright: ignore[reportArgumentType]
     assert not take.doubt

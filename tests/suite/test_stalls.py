@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from greenroom import Case, Expect, Stop, evaluate, rehearse
-from greenroom.simulation.watchdog import Deadline, finish, vigil
+from greenroom.simulation.watchdog import Deadline, finish, keep_watching
 from greenroom.suite.batch import simulate_all
-from greenroom.suite.rescoring import rescore
+from greenroom.suite.rescores import rescore
 from greenroom.world.threads import Expired
 
 GREETED = Expect(contains="Hello")
@@ -188,7 +188,7 @@ async def test_a_deadline_stands_still_while_others_block_and_counts_what_is_its
         await asyncio.sleep(0)
         sleep_on(BLOCKS)
 
-    with vigil():
+    with keep_watching():
         late, early, own = Deadline(60), Deadline(LIMIT), Deadline(LIMIT)
         blocked, waited, cut = await asyncio.gather(
             finish(block(), late), finish(asyncio.sleep(0.1, "fine"), early), finish(block(), own)

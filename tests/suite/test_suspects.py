@@ -18,9 +18,9 @@ from greenroom.errors import BadInput
 from greenroom.ledger.messages import Usage
 from greenroom.models.model import ModelReply
 from greenroom.results import Gate
-from greenroom.results.confirming import enough
+from greenroom.results.confirmation import enough
 from greenroom.store import Store
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 from greenroom.suite.evaluation import stream
 
 Passes = Callable[[str, int], bool]

@@ -18,7 +18,7 @@ from greenroom.errors import BadCase, MetricRefused, Refusal
 from greenroom.ledger.events import Event
 from greenroom.results.gate import Gate
 from greenroom.suite import simulate_all
-from greenroom.suite.rescoring import rescore
+from greenroom.suite.rescores import rescore
 
 ACTED: list[str] = []
 
@@ -244,7 +244,7 @@ async def test_a_rehearsal_inside_a_case_is_refused() -> None:
         return str(report.results[0].error)
 
     ledger = await simulate(Case("c", "Hi"), nested)
-    said = ledger.trail().spoken["@1"].text
+    said = ledger.index_of().spoken["@1"].text
     assert "inside case 'c'" in said
 
 

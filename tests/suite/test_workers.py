@@ -22,16 +22,16 @@ from greenroom.errors import BadInput, WorkerDied
 from greenroom.ledger import Ledger, RunEnded, RunResumed, ended
 from greenroom.results.blame import Blame
 from greenroom.results.result import CaseResult
-from greenroom.simulation.stage import simulate
+from greenroom.simulation.simulate_case import simulate
 from greenroom.suite import load_agent
-from greenroom.suite.cancelling import Cancel
-from greenroom.suite.measuring import Measuring
-from greenroom.suite.playing import Settings
-from greenroom.suite.plays import Play, Take
+from greenroom.suite.cancel import Cancel
+from greenroom.suite.measurement import Measurement
 from greenroom.suite.references import load_value
-from greenroom.suite.workers.errand import Errand
+from greenroom.suite.trial import Settings
+from greenroom.suite.trial_state import Trial, TrialState
+from greenroom.suite.workers.trial import WorkerTrial
 from greenroom.suite.workers.wire import Outbox, packed, unpacked
-from greenroom.suite.workers.worker import Bench
+from greenroom.suite.workers.worker import WorkerSetup
 from store.timeless import timeless
 
 SHOP = """
@@ -575,7 +575,7 @@ async def test_a_worker_that_comes_back_while_another_is_hired_is_not_forgotten(
 
 async def test_a_trial_that_waits_for_its_turn_is_not_overdue() -> None:
     ledger = await simulate(one(), Agent("clerk", model=Scripted("Yes.")))
-    errand = Errand(Take(Play(0, one()), ledger), Settings(measuring=Measuring()))
+    errand = WorkerTrial(TrialState(Trial(0, one()), ledger), Settings(measuring=Measurement()))
     errand.order()
     assert errand.is_played
     assert not errand.is_overdue(inf)
@@ -587,7 +587,7 @@ async def test_a_trial_that_waits_for_its_turn_is_not_overdue() -> None:
 
 async def test_a_trial_that_a_worker_cannot_even_begin_is_told_as_an_error() -> None:
     inbox, outbox = os.pipe()
-    bench = Bench(None, {"one": one()}, Settings(measuring=Measuring()))
+    bench = WorkerSetup(None, {"one": one()}, Settings(measuring=Measurement()))
     order = {"position": 7, "case_id": "one", "trial": 1, "ledger": "no\nledger\n", "judging": ""}
     with os.fdopen(inbox, "rb") as lines, os.fdopen(outbox, "wb"):
         await bench.play(order, Outbox(outbox))

@@ -32,14 +32,14 @@ from greenroom.ledger.events import (
     ToolReturned,
     YieldOpened,
 )
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
-from greenroom.ledger.plain import Json, Made, plain
+from greenroom.ledger.plain import Json, OwnedJson, plain
 from greenroom.ledger.records import record
-from greenroom.ledger.trail import Trail
 from greenroom.models.model import ModelReply
 from greenroom.world.presence import Host
-from greenroom.world.recording import described
+from greenroom.world.records import described
 from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest, World
 
 T = TypeVar("T")
@@ -91,11 +91,11 @@ class Invocation:
         "_replays",
         "broke",
         "given",
+        "index",
         "ledger",
         "memory",
         "resumed",
         "root",
-        "trail",
         "world",
     )
 
@@ -108,12 +108,12 @@ class Invocation:
         *,
         replays: bool = False,
     ) -> None:
-        trail = ledger.trail(world.voice)
-        begun = trail.open_invocation
+        index = ledger.index_of(world.voice)
+        begun = index.open_invocation
         self.resumed = begun is not None
         if begun is None:
-            given = trail.said[-1].text if trail.said else None
-            root = f"@{len(trail.invocations) + 1}"
+            given = index.said[-1].text if index.said else None
+            root = f"@{len(index.invocations) + 1}"
             begun = world.record(InvocationStarted(path=root, input=given))
         self.ledger = ledger
         self.world = world
@@ -123,14 +123,14 @@ class Invocation:
         self.root = begun.path
         self.given: Json = begun.input
         self.broke: GreenroomError | None = None
-        self.trail: Trail = trail
+        self.index: VoiceIndex = index
         """Where the run stands now."""
-        self._known: list[Json] | None = None if self.resumed or len(trail.invocations) > 1 else []
+        self._known: list[Json] | None = None if self.resumed or len(index.invocations) > 1 else []
 
     async def play(self, work: Callable[[], Awaitable[Played]]) -> Advance:
         """Let the framework work, and write down how that ended."""
-        if self.resumed and self.trail.pending:
-            return Waiting(tuple(self._reopened(opened) for opened in self.trail.pending))
+        if self.resumed and self.index.pending:
+            return Waiting(tuple(self._reopened(opened) for opened in self.index.pending))
         if (over := self._over()) is not None:
             return self._ended(over.data["output"])
         try:
@@ -201,8 +201,8 @@ class Invocation:
 
     def take_result(self, call_id: str, value: Json) -> None:
         """Write down that the user's answer is what a waiting call returned."""
-        called, ended = self.trail.called.get(call_id), self.trail.results.get(call_id)
-        opened = self.trail.yields.get(call_id)
+        called, ended = self.index.called.get(call_id), self.index.results.get(call_id)
+        opened = self.index.yields.get(call_id)
         # A named body may itself leave its result to the user: then that is how it first ended.
         is_over = ended is not None and (opened is None or opened.seq < ended.seq)
         if called is not None and not is_over:
@@ -218,7 +218,7 @@ class Invocation:
 
     def replies(self, node: str) -> int:
         """How many replies this node's model has given in the whole run."""
-        return [reply.node for reply in self.trail.replied].count(node)
+        return [reply.node for reply in self.index.replied].count(node)
 
     def _is_memory(self, event: Event) -> bool:
         return isinstance(event, Remembered) and event.name == self.memory
@@ -261,7 +261,7 @@ class Invocation:
             "output": plain(played.output),
         }
         self._known = None
-        told: Any = Made(data) if played.is_fresh else data
+        told: Any = OwnedJson(data) if played.is_fresh else data
         self.world.record(Remembered(path=self.root, name=self.memory, data=told))
 
     def _open(self, wanted: Yield) -> None:
@@ -287,7 +287,7 @@ class Invocation:
         return self.approval_wanted(opened.yield_id, opened.call_id, opened.tool, opened.args)
 
     def _ended(self, output: Json) -> TurnOver:
-        if output is not None and self.root not in self.trail.spoken:
+        if output is not None and self.root not in self.index.spoken:
             self.world.record(AgentSaid(path=self.root, text=as_text(output)))
         self.world.record(InvocationEnded(path=self.root, outcome="turn_over", output=output))
         return TurnOver(output)

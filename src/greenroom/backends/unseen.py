@@ -8,7 +8,7 @@ from greenroom.ledger.plain import Json
 
 def refuse_doubt(invocation: Invocation, path: str, what: str) -> None:
     """An agent that was cut while it worked, unseen, may have acted; it is not asked twice."""
-    if path in invocation.trail.started:
+    if path in invocation.index.started:
         raise BadLedger(
             f"the run was cut while the {what} was at work in {path!r}, so nobody knows what it did. "
             f"Start this case again."

@@ -13,7 +13,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.cases.users import Lines, SimulatedUser
 
 if TYPE_CHECKING:
-    from greenroom.cases.checking import check
+    from greenroom.cases.checks import check
     from greenroom.cases.config import EvalConfig, read_config, write_config
     from greenroom.cases.files import (
         EvalSets,
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
         register_shape,
         write_evalset,
     )
-    from greenroom.cases.harvesting import harvest
+    from greenroom.cases.from_runs import harvest
     from greenroom.cases.matching import matches_filter
-    from greenroom.cases.mending import fix
-    from greenroom.cases.merging import merge
+    from greenroom.cases.merged import merge
     from greenroom.cases.problems import Problem
+    from greenroom.cases.repairs import fix
     from greenroom.cases.templates import from_template, multi_turn, single_turn, tool_test
 
 # What a rehearsal does not need is loaded when it is asked for.

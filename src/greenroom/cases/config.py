@@ -21,12 +21,12 @@ from greenroom.cases.criteria import (
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.adk_state import put_back
 from greenroom.cases.files.documents import Document, parsed, parsed_text
-from greenroom.cases.files.saving import json_or_yaml, save_text
+from greenroom.cases.files.save import json_or_yaml, save_text
 from greenroom.cases.files.shapes import CASE_LISTS
-from greenroom.cases.gathering import Gathering
 from greenroom.cases.places import at, problems_of, shown, wrong
+from greenroom.cases.problem_list import ProblemList
 from greenroom.cases.problems import listed
-from greenroom.cases.reading import extra_from, metrics_from
+from greenroom.cases.reader import extra_from, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json, is_object, plain
@@ -118,7 +118,7 @@ _ONE_BY_ONE = (
 def _criteria_from(given: object) -> tuple[Criterion, ...]:
     """Criteria from a list of them, of names or of mappings, or from a mapping by name."""
     if isinstance(given, Mapping):
-        return tuple(_read_map(cast("Mapping[str, Json]", given), Gathering(), settle=True))
+        return tuple(_read_map(cast("Mapping[str, Json]", given), ProblemList(), settle=True))
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadMetric(f"EvalConfig(criteria={given!r}) wants a list, or a mapping by name.")
     listed = enumerate(cast("Iterable[Any]", given))
@@ -265,7 +265,7 @@ def _read_criteria(data: Json, shape: str) -> EvalConfig:
 
 
 def _read_map(
-    given: Mapping[str, Json], gathering: Gathering, *, settle: bool = False
+    given: Mapping[str, Json], gathering: ProblemList, *, settle: bool = False
 ) -> list[Criterion]:
     """The criteria of a mapping by name; what is wrong with any is remembered."""
     found = [

@@ -20,7 +20,7 @@ from greenroom.cases.liveness import (
     queries_with_code,
 )
 from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live
-from greenroom.cases.reading import case_from
+from greenroom.cases.reader import case_from
 from greenroom.cases.users import person_data, person_of, user_data
 from greenroom.errors import BadValue
 from greenroom.ledger.changes import WithStateChange

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from greenroom.cases.gathering import Gathering
 from greenroom.cases.names import is_expectation, near_name, unknown_field
 from greenroom.cases.places import at, mapping_at, shown, wrong
+from greenroom.cases.problem_list import ProblemList
 from greenroom.ledger.plain import Json
 
 T = TypeVar("T")
@@ -27,13 +27,13 @@ class Fields:
         place: str,
         known: Iterable[str],
         means: Mapping[str, str] | None = None,
-        gathering: Gathering | None = None,
+        gathering: ProblemList | None = None,
         *,
         camel: bool = True,
     ) -> None:
         self.place = place
         self.known = tuple(known)
-        self.gathering = Gathering() if gathering is None else gathering
+        self.gathering = ProblemList() if gathering is None else gathering
         self._means = means
         self._left: dict[str, Json] = {}
         for key, value in mapping_at(place, data, self.known).items():

@@ -36,7 +36,7 @@ class Change:
         return self.scope == other.scope and self.path[:shared] == other.path[:shared]
 
 
-class Marked:
+class MarkedValue:
     """A value with an explicit wish how it enters the state."""
 
     # No dataclass: put where only a value belongs, it must be refused, not written down as data.
@@ -50,19 +50,19 @@ class Marked:
         return "delete()" if self.op == "delete" else f"{self.op}({self.value!r})"
 
 
-def append(value: Json) -> Marked:
+def append(value: Json) -> MarkedValue:
     """Add to the list that is there instead of replacing it."""
-    return Marked("append", value)
+    return MarkedValue("append", value)
 
 
-def replace(value: Json) -> Marked:
+def replace(value: Json) -> MarkedValue:
     """Put this mapping in place of the old one instead of merging it."""
-    return Marked("replace", value)
+    return MarkedValue("replace", value)
 
 
-def delete() -> Marked:
+def delete() -> MarkedValue:
     """Take the key out of the state."""
-    return Marked("delete")
+    return MarkedValue("delete")
 
 
 @record
@@ -106,7 +106,7 @@ def _leaves(
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadValue(f"state {scope} has the key {key!r}; keys are texts. Use str(key).")
         here = (*path, key)
-        if isinstance(value, Marked):
+        if isinstance(value, MarkedValue):
             found.append(_marked(scope, here, value))
         elif isinstance(value, Mapping) and value:
             _leaves(scope, here, cast("Mapping[str, Any]", value), found)
@@ -115,7 +115,7 @@ def _leaves(
             found.append(Change(scope, here, "set", leaf))
 
 
-def _marked(scope: str, path: tuple[str, ...], mark: Marked) -> Change:
+def _marked(scope: str, path: tuple[str, ...], mark: MarkedValue) -> Change:
     op: Operation = "set" if mark.op == "replace" else mark.op
     return Change(scope, path, op, plain(mark.value, f"state {scope}.{'.'.join(path)}"))
 

@@ -7,11 +7,11 @@ from typing import Any, TypeVar, overload
 from greenroom.errors import BadFile, BadLedger, BadValue
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import Event
+from greenroom.ledger.index import TAKERS, VoiceIndex, VoiceIndexes
 from greenroom.ledger.messages import Voice
-from greenroom.ledger.opening import MAX_KEPT, bytes_of
-from greenroom.ledger.plain import Made, plain
+from greenroom.ledger.plain import OwnedJson, plain
 from greenroom.ledger.records import fill
-from greenroom.ledger.trail import TAKERS, Trail, Trails
+from greenroom.ledger.start import MAX_KEPT, bytes_of
 
 E = TypeVar("E", bound=Event)
 
@@ -19,11 +19,11 @@ E = TypeVar("E", bound=Event)
 class Ledger:
     """Events in the order they happened. Nothing is ever edited; everything else is computed."""
 
-    __slots__ = ("_events", "taken_up_at", "trails")
+    __slots__ = ("_events", "indexes", "taken_up_at")
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
-        self.trails = Trails()
+        self.indexes = VoiceIndexes()
         for event in events:
             self.append(event, at=event.at)
         self.taken_up_at = len(self._events)
@@ -51,16 +51,16 @@ class Ledger:
         fill(event, "at", at)
         events.append(event)
         if take is not None:
-            take(self.trails[event.voice], event)
+            take(self.indexes[event.voice], event)
         return event
 
     def fold(self, voice: Voice = "agent", branch: str = "") -> State:
         """The live fold of one voice and branch. Read it, never write to it: see `state`."""
-        return self.trail(voice).fold(branch)
+        return self.index_of(voice).fold(branch)
 
-    def trail(self, voice: Voice = "agent") -> Trail:
+    def index_of(self, voice: Voice = "agent") -> VoiceIndex:
         """Where a voice stands: an index over its events."""
-        return self.trails[voice]
+        return self.indexes[voice]
 
     @property
     def voices(self) -> Collection[Voice]:
@@ -162,7 +162,7 @@ class Ledger:
         return cls.loads(text, str(source))
 
 
-Plan = tuple[str, Callable[[Trail, Any], None] | None]
+Plan = tuple[str, Callable[[VoiceIndex, Any], None] | None]
 """How events of one kind are written down: which field is copied, and how the trail takes them."""
 
 _PLANS: dict[type[Event], Plan] = {}
@@ -183,6 +183,6 @@ def _copy(event: Event, name: str, value: Any) -> None:
             _copy(event, one, getattr(event, one))
         return
     try:
-        fill(event, name, value.value if type(value) is Made else plain(value, name))
+        fill(event, name, value.value if type(value) is OwnedJson else plain(value, name))
     except BadValue as error:
         raise BadValue(f"{type(event).__name__}.{error}") from None

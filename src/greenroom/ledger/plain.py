@@ -50,7 +50,7 @@ def without_addresses(text: str) -> str:
 _LEAVES = frozenset((str, int, bool, type(None)))
 
 
-class Made:
+class OwnedJson:
     """A value of plain JSON that was made for the ledger: it is taken as it is, and not copied."""
 
     __slots__ = ("value",)

@@ -29,12 +29,12 @@ from greenroom.ledger.events import (
     ToolReturned,
     UserSaid,
 )
+from greenroom.ledger.index import VoiceIndex, changes_by
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.records import record
-from greenroom.ledger.trail import Trail, changes_by
 
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
@@ -115,7 +115,7 @@ def _leaf(held: State, change: Change) -> Json:
 
 def turns(ledger: Ledger) -> int:
     """Rounds of the user: the first message is turn 1."""
-    return len(ledger.trail().rounds)
+    return len(ledger.index_of().rounds)
 
 
 def messages(ledger: Ledger, voice: Voice = "agent") -> list[Message]:
@@ -146,25 +146,25 @@ def response(ledger: Ledger) -> str | None:
 
 def tool_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
     """The tool calls in the order they were made, each with its end."""
-    trail = ledger.trail(voice)
-    return [_call(called, trail) for called in trail.issued]
+    index = ledger.index_of(voice)
+    return [_call(called, index) for called in index.issued]
 
 
 def asked_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
     """The same with the calls that the gate refused, whose error says why."""
-    trail = ledger.trail(voice)
-    whys = {blocked.seq: blocked.why for blocked in trail.blocked}
+    index = ledger.index_of(voice)
+    whys = {blocked.seq: blocked.why for blocked in index.blocked}
     found: list[CallRecord] = []
-    for called in trail.asked:
-        call = _call(called, trail)
+    for called in index.asked:
+        call = _call(called, index)
         why = whys.get(called.seq)
         found.append(call if why is None else replace(call, error=why, source="refused"))
     return found
 
 
-def _call(called: ToolCalled, trail: Trail) -> CallRecord:
-    turn = bisect_left(trail.rounds, called.seq, key=attrgetter("seq"))
-    return _record(called, trail.end_of(called), turn)
+def _call(called: ToolCalled, index: VoiceIndex) -> CallRecord:
+    turn = bisect_left(index.rounds, called.seq, key=attrgetter("seq"))
+    return _record(called, index.end_of(called), turn)
 
 
 def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int) -> CallRecord:
@@ -195,15 +195,15 @@ class Spending:
 def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
     """What the models of one side used and cost, and which they were."""
     told = voice == "user" or "models" not in unseen(ledger)
-    return spending_on(ledger.trail(voice), told=told)
+    return spending_on(ledger.index_of(voice), told=told)
 
 
-def spending_on(trail: Trail, *, told: bool) -> Spending:
+def spending_on(index: VoiceIndex, *, told: bool) -> Spending:
     """The same of one trail, unknown unless every model call was `told`."""
     read = written = 0
     cost: float | None = 0.0 if told else None
     models: dict[str, int] = {}
-    for event in trail.replied:
+    for event in index.replied:
         name, source, price, used = event.model, event.source, event.cost, event.usage
         if source != "live":
             name = f"{name} ({source})"
@@ -243,7 +243,7 @@ def seconds(ledger: Ledger) -> float:
     first, last = ledger.first, ledger.last
     if first is None or last is None:
         return 0.0
-    if ledger.trail().resumed_at < 0:
+    if ledger.index_of().resumed_at < 0:
         return span(first, last)
     pairs = pairwise(ledger)
     worked = (b.at - a.at for a, b in pairs if not isinstance(b, RunResumed))
@@ -257,14 +257,14 @@ def span(first: Event, last: Event) -> float:
 
 def unseen(ledger: Ledger) -> tuple[Calls, ...]:
     """Which calls of the agent nobody could see, so that their absence here says nothing."""
-    return unseen_in(ledger.first, ledger.trail())
+    return unseen_in(ledger.first, ledger.index_of())
 
 
-def unseen_in(first: Event | None, trail: Trail) -> tuple[Calls, ...]:
+def unseen_in(first: Event | None, index: VoiceIndex) -> tuple[Calls, ...]:
     """As `unseen`, from the first event and the agent's trail."""
     if not isinstance(first, RunStarted):
         return ()
-    if "models" in first.observed and not trail.replied:
+    if "models" in first.observed and not index.replied:
         return (*first.opaque, "models")
     return first.opaque
 
@@ -294,24 +294,24 @@ def trajectory(
     brief: bool = False,
 ) -> list[Step]:
     """Nodes, tools, messages and decisions in order, each with its duration; `brief` without details."""
-    trail = ledger.trail(voice)
+    index = ledger.index_of(voice)
     found: list[Step] = []
     for event in ledger:
         tell = _TELLERS.get(type(event))
         if tell is not None and event.voice == voice:
-            found += tell(event, trail, brief)
+            found += tell(event, index, brief)
     return [step for step in found if keep(step)] if keep else found
 
 
-def _tell_tool(event: ToolCalled, trail: Trail, brief: bool) -> tuple[Step, ...]:
-    end = trail.end_of(event)
+def _tell_tool(event: ToolCalled, index: VoiceIndex, brief: bool) -> tuple[Step, ...]:
+    end = index.end_of(event)
     took = 0.0 if end is None else end.seconds
     details = None if brief else {"id": event.call_id}
     return (Step("tool", event.tool, event.args, event.at, took, details),)
 
 
-def _tell_node(event: NodeStarted, trail: Trail, brief: bool) -> tuple[Step, ...]:
-    end = trail.ended.get(event.path)
+def _tell_node(event: NodeStarted, index: VoiceIndex, brief: bool) -> tuple[Step, ...]:
+    end = index.ended.get(event.path)
     took = 0.0 if end is None else max(0.0, end.at - event.at)
     details = None if brief else {"path": event.path}
     return (Step("node", event.node, event.input, event.at, took, details),)
@@ -341,7 +341,7 @@ def _tell_note(event: Noted, *_: object) -> tuple[Step, ...]:
     return (Step("custom", event.name, event.data, event.at),)
 
 
-_TELLERS: dict[type[Event], Callable[[Any, Trail, bool], Iterable[Step]]] = {
+_TELLERS: dict[type[Event], Callable[[Any, VoiceIndex, bool], Iterable[Step]]] = {
     ToolCalled: _tell_tool,
     NodeStarted: _tell_node,
     UserSaid: _tell_user,

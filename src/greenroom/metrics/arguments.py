@@ -12,7 +12,7 @@ from greenroom.ledger.query import MISSING, has_operators, holds, matches, value
 from greenroom.ledger.records import record
 from greenroom.metrics.options import checked_choice, checked_texts
 
-Wanted = ToolCall | str
+WantedValue = ToolCall | str
 """A call with these arguments, or a tool's name when any arguments will do."""
 
 ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
@@ -32,7 +32,7 @@ class Arguments:
     ignored_of: Mapping[str, tuple[str, ...]]
     tolerance: float
 
-    def fit(self, wanted: Wanted, made: ToolCalled) -> bool:
+    def fit(self, wanted: WantedValue, made: ToolCalled) -> bool:
         """Whether the call is the expected one."""
         tool = wanted if isinstance(wanted, str) else wanted.tool
         if tool != made.tool:
@@ -63,7 +63,7 @@ def _both(wanted: Any, made: Json, tolerance: float) -> bool:
     return value_fits(wanted, made, tolerance)
 
 
-def _passes(predicate: Callable[..., Any], made: ToolCalled, wanted: Wanted) -> bool:
+def _passes(predicate: Callable[..., Any], made: ToolCalled, wanted: WantedValue) -> bool:
     """Whether a predicate takes the call's arguments, or takes them for the expected ones."""
     args = cast("dict[str, Json]", plain(made.args))
     if not _takes_both(predicate):

@@ -34,7 +34,7 @@ class Called(BuiltIn):
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
         """1 if as many calls match as there should be."""
-        made = ledger.trail().asked
+        made = ledger.index_of().asked
         of_tool = [call for call in made if call.tool == self.tool]
         matching = self._matching(of_tool)
         passed = self.bounds.hold(len(matching))
@@ -143,7 +143,7 @@ class ForbiddenCalls(BuiltIn):
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
         """1 if there are none; `measured` is how many there are."""
-        made = ledger.trail().asked
+        made = ledger.index_of().asked
         found = [call_text(c.tool, c.args) for c in made if self._forbids(c.tool)]
         reason = f"forbidden: {', '.join(found)}" if found else "no forbidden call"
         passed = not found

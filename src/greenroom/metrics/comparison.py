@@ -10,10 +10,10 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
-from greenroom.metrics.pairing import Fitting, Pairs, in_order, most_pairs, pairs_in_order
+from greenroom.metrics.pairs import Fitting, Pairs, in_order, most_pairs, pairs_in_order
 
 Want = TypeVar("Want")
-Made = TypeVar("Made")
+OwnedJson = TypeVar("OwnedJson")
 
 
 class MatchType(Enum):
@@ -42,16 +42,16 @@ def checked_match(given: object, factory: str) -> MatchType:
 
 
 @record
-class Sides(Generic[Want, Made]):
+class Sides(Generic[Want, OwnedJson]):
     """The two rows, and how their things are compared and shown."""
 
     wanted: Sequence[Want]
-    made: Sequence[Made]
-    fits: Callable[[Want, Made], bool]
-    alike: Callable[[Want, Made], bool]
+    made: Sequence[OwnedJson]
+    fits: Callable[[Want, OwnedJson], bool]
+    alike: Callable[[Want, OwnedJson], bool]
     """Whether a made thing is a failed try at a wanted one, rather than something else."""
     show_wanted: Callable[[Want], str]
-    show_made: Callable[[Made], str]
+    show_made: Callable[[OwnedJson], str]
     groups: Sequence[Any] = ()
     """For each made thing what it was made together with; empty if each stands alone."""
 

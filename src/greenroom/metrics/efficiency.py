@@ -43,7 +43,7 @@ class Efficiency(BuiltIn):
         )
 
     def _of_run(self, ledger: Ledger) -> tuple[int, int, int]:
-        made, expected = len(ledger.trail().asked), self.calls or 0
+        made, expected = len(ledger.index_of().asked), self.calls or 0
         return made, expected, max(0, made - expected)
 
 

@@ -21,7 +21,7 @@ Missing = NotApplicable | Unmeasured
 def spoken(ledger: Ledger) -> str | Unmeasured:
     """The agent's last words."""
     # The last words of each path, of which there are few; events there may be many.
-    said = ledger.trail().spoken.values()
+    said = ledger.index_of().spoken.values()
     if not said:
         return Unmeasured("the agent never spoke, so there is no response to measure")
     last = max(said, key=_place).text

@@ -97,7 +97,7 @@ _WAITS = {"turn": _turns, "first answer": _first_answers, "model reply": _models
 
 def _rounds(ledger: Ledger) -> list[Sequence[Event]]:
     """What the agent did after each message or round of answers of the user, that one included."""
-    heard = [event.seq for event in ledger.trail().rounds]
+    heard = [event.seq for event in ledger.index_of().rounds]
     spans = pairwise([*heard, len(ledger)])
     rounds = [[e for e in ledger[begin:end] if e.voice == "agent"] for begin, end in spans]
     return [[event for event in events if not isinstance(event, RunEnded)] for events in rounds]

@@ -12,10 +12,10 @@ from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
-from greenroom.metrics.binding import Run, Wants, filled, wants_of
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.critical import Critical
 from greenroom.metrics.outcomes import as_outcome, checked_threshold
+from greenroom.metrics.parameters import Run, WantedParameters, filled, wants_of
 
 
 @record
@@ -25,7 +25,7 @@ class FunctionMetric:
     function: Callable[..., Any]
     name: str
     threshold: float | None = None
-    wants: Wants = ()
+    wants: WantedParameters = ()
     critical: bool = False
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]:

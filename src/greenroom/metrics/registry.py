@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadMetric, MissingExtra
-from greenroom.metrics.binding import KNOWN
 from greenroom.metrics.metric import metric
+from greenroom.metrics.parameters import KNOWN
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

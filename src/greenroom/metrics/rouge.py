@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 
 from greenroom.cases.words import words_of
 from greenroom.errors import BadMetric
-from greenroom.metrics.stemming import beginning_alike, singulars
-from greenroom.metrics.stemming import stem as stem_of
+from greenroom.metrics.stems import beginning_alike, singulars
+from greenroom.metrics.stems import stem as stem_of
 
 RougeKind = Literal["rouge1", "rouge2", "rougeL"]
 KINDS: tuple[RougeKind, ...] = get_args(RougeKind)

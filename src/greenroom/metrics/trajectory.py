@@ -12,7 +12,7 @@ from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import plain_query
 from greenroom.ledger.records import record
-from greenroom.metrics.arguments import ArgsMatch, Arguments, Wanted, args_match, arguments
+from greenroom.metrics.arguments import ArgsMatch, Arguments, WantedValue, args_match, arguments
 from greenroom.metrics.builtin import BuiltIn, shown_value, written
 from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import Difference, MatchType, Sides, checked_match
@@ -42,7 +42,7 @@ class TrajectoryMatch(BuiltIn):
             return wanted
         groups = _replies(ledger) if self.match is MatchType.STRICT else {}
         if self.scope == "all":
-            return self._whole(wanted, ledger.trail().asked, groups)
+            return self._whole(wanted, ledger.index_of().asked, groups)
         turns = [turn for turn in played_turns(case, ledger) if turn.expect.tools is not None]
         found = [self._turn(turn, groups) for turn in turns]
         lines = [line for turn in found for line in turn.evidence.splitlines()]
@@ -57,7 +57,7 @@ class TrajectoryMatch(BuiltIn):
         return MeasuredTurn(turn.number, found.value, found.reason, "\n".join(lines), found.details)
 
     def _whole(
-        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[int, int]
+        self, wanted: Sequence[WantedValue], made: Sequence[ToolCalled], groups: Mapping[int, int]
     ) -> Score:
         found = self._compared(wanted, made, groups)
         return Score(
@@ -70,7 +70,7 @@ class TrajectoryMatch(BuiltIn):
         )
 
     def _compared(
-        self, wanted: Sequence[Wanted], made: Sequence[ToolCalled], groups: Mapping[int, int]
+        self, wanted: Sequence[WantedValue], made: Sequence[ToolCalled], groups: Mapping[int, int]
     ) -> "_Compared":
         together = [groups.get(call.seq, -1 - n) for n, call in enumerate(made)]
         sides = sides_of(wanted, made, self.arguments, together if groups else ())
@@ -87,7 +87,7 @@ class _Compared:
     value: float
     match: MatchType
     difference: Difference
-    wanted: Sequence[Wanted]
+    wanted: Sequence[WantedValue]
     made: Sequence[ToolCalled]
 
     @property
@@ -189,16 +189,16 @@ _EXACTLY = arguments("expected_tools", "exact", None, (), 0.0)
 
 
 def sides_of(
-    wanted: Sequence[Wanted],
+    wanted: Sequence[WantedValue],
     made: Sequence[ToolCalled],
     compare: Arguments = _EXACTLY,
     groups: Sequence[Any] = (),
-) -> Sides[Wanted, ToolCalled]:
+) -> Sides[WantedValue, ToolCalled]:
     """Expected and made calls, ready to be compared."""
     return Sides(wanted, made, compare.fit, _same_tool, wanted_text, _made_text, groups)
 
 
-def difference_of(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> dict[str, Json]:
+def difference_of(wanted: Sequence[WantedValue], made: Sequence[ToolCalled]) -> dict[str, Json]:
     """What is missing, extra, misplaced or called with wrong arguments, of calls that do not fit."""
     if len(wanted) != 1 or len(made) != 1:
         return sides_of(wanted, made).difference().details
@@ -210,7 +210,7 @@ def difference_of(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> dict[
     return {"missing": [want], "extra": [have], "misplaced": [], "wrong_arguments": []}
 
 
-def share_in_place(wanted: Sequence[Wanted], made: Sequence[ToolCalled]) -> float:
+def share_in_place(wanted: Sequence[WantedValue], made: Sequence[ToolCalled]) -> float:
     """The share of positions that match; 0 if there are more or fewer calls than expected."""
     count = len(wanted)
     if count != len(made):
@@ -233,7 +233,7 @@ def _same_args(wanted: Mapping[str, Json], args: Mapping[str, Json]) -> bool:
     return args == wanted
 
 
-def wanted_text(want: Wanted) -> str:
+def wanted_text(want: WantedValue) -> str:
     """An expected call as one would type it."""
     if isinstance(want, str):
         return want
@@ -244,11 +244,11 @@ def _made_text(made: ToolCalled) -> str:
     return call_text(made.tool, made.args)
 
 
-def _same_tool(want: Wanted, made: ToolCalled) -> bool:
+def _same_tool(want: WantedValue, made: ToolCalled) -> bool:
     return (want if isinstance(want, str) else want.tool) == made.tool
 
 
-def _wanted_data(want: Wanted) -> Json:
+def _wanted_data(want: WantedValue) -> Json:
     return want if isinstance(want, str) else {"tool": want.tool, "args": plain_query(want.args)}
 
 
@@ -259,7 +259,7 @@ def _replies(ledger: Ledger) -> dict[int, int]:
         for call in reply.calls:
             wanted.setdefault((call.id, call.tool), []).append(reply.seq)
     found: dict[int, int] = {}
-    for call in ledger.trail().asked:
+    for call in ledger.index_of().asked:
         # Replies may share an id: the last one before the call asked for it.
         asked = [seq for seq in wanted.get((call.call_id, call.tool), ()) if seq < call.seq]
         if call.call_id and asked:

@@ -6,9 +6,9 @@ from dataclasses import field
 from greenroom.cases.case import Case, Expect
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, UserSaid
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
-from greenroom.ledger.trail import Trail
 
 
 @record
@@ -21,7 +21,7 @@ class PlayedTurn:
     begin: int
     end: int
     """From the user's message up to the next one; an empty stretch if it was never reached."""
-    trail: Trail = field(compare=False, repr=False)
+    index: VoiceIndex = field(compare=False, repr=False)
 
     @property
     def reached(self) -> bool:
@@ -33,7 +33,7 @@ class PlayedTurn:
         """The agent's last words in this turn, or nothing."""
         place, end, text = self.begin, self.end, ""
         # The last words of each path, of which there are few; events there may be many.
-        for said in self.trail.spoken.values():
+        for said in self.index.spoken.values():
             seq = said.seq
             if seq >= end:
                 return self._looked_for()
@@ -51,9 +51,9 @@ class PlayedTurn:
     @property
     def calls(self) -> list[ToolCalled]:
         """The agent's tool calls in this turn."""
-        trail, begin, end = self.trail, self.begin, self.end
+        index, begin, end = self.index, self.begin, self.end
         found: list[ToolCalled] = []
-        for call in trail.asked:
+        for call in index.asked:
             if begin <= call.seq < end:
                 found.append(call)
         return found
@@ -75,18 +75,18 @@ _last: tuple[Ledger | None, int, Case | None, Sequence[PlayedTurn]] = (None, 0, 
 
 def turns_of(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     """The same, looked for anew."""
-    script, trail = case.script, ledger.trails["agent"]
-    rounds = trail.rounds
+    script, index = case.script, ledger.indexes["agent"]
+    rounds = index.rounds
     if len(script) == len(rounds) == 1 and script[0].says and type(rounds[0]) is UserSaid:
         # One message, and all that came of it: most runs are no longer than that.
         expect, begin = script[0].expect, rounds[0].seq
-        return () if expect is None else (PlayedTurn(1, expect, ledger, begin, len(ledger), trail),)
+        return () if expect is None else (PlayedTurn(1, expect, ledger, begin, len(ledger), index),)
     spans = turn_spans(case, ledger)
     found: list[PlayedTurn] = []
-    for index, turn in enumerate(script):
+    for n, turn in enumerate(script):
         if turn.expect is not None:
-            begin, end = spans.get(index, (0, 0))
-            found.append(PlayedTurn(index + 1, turn.expect, ledger, begin, end, trail))
+            begin, end = spans.get(n, (0, 0))
+            found.append(PlayedTurn(n + 1, turn.expect, ledger, begin, end, index))
     return found
 
 
@@ -99,7 +99,7 @@ def turn_spans(case: Case, ledger: Ledger) -> dict[int, tuple[int, int]]:
     heard = 1 if _agent_speaks_first(case, ledger) else 0
     index, begin = 0, 0
     spans: dict[int, tuple[int, int]] = {}
-    for event in ledger.trail().rounds:
+    for event in ledger.index_of().rounds:
         if said := messages_in(event):
             if heard:
                 spans[index] = (begin, event.seq)
@@ -133,5 +133,5 @@ def _agent_speaks_first(case: Case, ledger: Ledger) -> bool:
     """Whether the first turn is the agent's opening, before any message of the user."""
     if not case.script or case.script[0].says:
         return False
-    said = ledger.trail().said
+    said = ledger.index_of().said
     return not (said and said[0].text == "")

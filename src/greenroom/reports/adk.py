@@ -13,10 +13,10 @@ from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput
 from greenroom.ledger import questions
 from greenroom.ledger.plain import Json, is_object
+from greenroom.results.atomic_files import json_text, write_whole
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.writing import json_text, write_whole
 
 _PASSED, _FAILED, _NOT_EVALUATED = 1, 2, 3
 # What could not be judged is no pass here, and no failure of the agent either.

@@ -12,7 +12,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.reports.difference import differences
 from greenroom.reports.table import STYLES, metric_summaries, rated, show_table, shown_outcome
 from greenroom.reports.terminal import Terminal, plain, styled
-from greenroom.reports.transcript import LONGEST, LeftOut, Line, abridged, transcript
+from greenroom.reports.transcript import LONGEST, Line, Omitted, abridged, transcript
 from greenroom.reports.words import duration, shortened
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
@@ -143,7 +143,7 @@ class ConsoleReport:
         ledger = result.ledger
         lines = transcript(ledger) if ledger is not None else ()
         for line in abridged(lines, whole=self.detail == "all"):
-            if isinstance(line, LeftOut):
+            if isinstance(line, Omitted):
                 self.terminal.say(styled(f"{line}; -v shows them all", "dim"), indent=4)
             else:
                 self._line(line)

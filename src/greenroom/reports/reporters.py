@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from greenroom.errors import BadFile, BadInput, MissingExtra, NotFound
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import redactor
+from greenroom.results.atomic_files import write_whole
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
-from greenroom.results.writing import write_whole
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

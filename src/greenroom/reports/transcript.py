@@ -16,10 +16,10 @@ from greenroom.ledger.events import (
     ToolReturned,
     UserSaid,
 )
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import Step
-from greenroom.ledger.trail import Trail
 from greenroom.reports.words import as_called, as_json, shortened
 from greenroom.results.result import CaseResult
 
@@ -48,7 +48,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Omitted:
     """So many lines are not shown here."""
 
     count: int
@@ -59,7 +59,7 @@ class LeftOut:
 
 def transcript(ledger: Ledger) -> list[Line]:
     """What was said and done on both sides, oldest first."""
-    return [line for event in ledger for line in _lines(event, ledger.trail(event.voice))]
+    return [line for event in ledger for line in _lines(event, ledger.index_of(event.voice))]
 
 
 def conversation(result: CaseResult) -> list[Line]:
@@ -83,7 +83,7 @@ def abridged(
     first: int = 6,
     last: int = 18,
     longest: int = LONGEST,
-) -> Iterator[Line | LeftOut]:
+) -> Iterator[Line | Omitted]:
     """The lines, unless `whole` cut in the middle of a long conversation and at the end of each."""
     left_out = len(lines) - first - last
     for number, line in enumerate(lines):
@@ -92,13 +92,13 @@ def abridged(
         elif left_out < 2 or number < first or number >= len(lines) - last:
             yield replace(line, text=shortened(line.text, longest))
         elif number == first:
-            yield LeftOut(left_out)
+            yield Omitted(left_out)
 
 
 def retold(lines: Sequence[Line], *, hint: str = "", **cut: Any) -> Iterator[str]:
     """`abridged` as plain text; `hint` says how to see what was left out."""
     for line in abridged(lines, **cut):
-        if isinstance(line, LeftOut):
+        if isinstance(line, Omitted):
             yield f"{line}{hint}"
             continue
         source = f"  ({line.source})" if line.source else ""
@@ -107,7 +107,7 @@ def retold(lines: Sequence[Line], *, hint: str = "", **cut: Any) -> Iterator[str
         yield f"{line.who:<11}  {text}{source}"
 
 
-def _lines(event: Event, trail: Trail) -> Iterator[Line]:
+def _lines(event: Event, index: VoiceIndex) -> Iterator[Line]:
     match event:
         case UserSaid():
             yield Line("user", event.text)
@@ -115,10 +115,10 @@ def _lines(event: Event, trail: Trail) -> Iterator[Line]:
             yield Line("agent", event.text)
         case Answered():
             yield from _answers(event)
-        case ToolCalled() if event.voice == "agent" and trail.is_waiting(event):
+        case ToolCalled() if event.voice == "agent" and index.is_waiting(event):
             yield Line("tool", as_called(event.tool, event.args), "asks the user")
         case ToolCalled():
-            yield _call(event, trail.end_of(event))
+            yield _call(event, index.end_of(event))
         case ToolBlocked():
             yield Line("refused", f"{as_called(event.tool, event.args)} was not run", "gate")
         case RunEnded():

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from greenroom.results.changes import CaseChange, MetricChange
     from greenroom.results.comparison import Comparison, compare, compare_all
     from greenroom.results.gate import Decision, Gate
+    from greenroom.results.gate_reason import Missed
     from greenroom.results.intervals import Interval
-    from greenroom.results.missed import Missed
     from greenroom.results.redaction import redacted
 
 # Opened when asked for: no rehearsal needs them.

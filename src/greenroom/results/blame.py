@@ -80,7 +80,7 @@ def _of_error(end: RunEnded, ledger: Ledger) -> Blame:
 def _impossible(case: Case, ledger: Ledger) -> list[str]:
     """Expected calls of tools that the agent does not have."""
     unheard = dict.fromkeys(_expected_tools(case))
-    for end in ledger.trail().results.values():
+    for end in ledger.index_of().results.values():
         if end.source != "refused":
             unheard.pop(end.tool, None)
     # Who answered is there: most runs need no look at the whole graph.
@@ -118,7 +118,7 @@ def _tool_lists(graph: Json) -> Iterator[list[str]]:
 def _mock_failures(ledger: Ledger) -> list[str]:
     return [
         f"the mock of {end.tool!r} failed: {end.error}"
-        for end in ledger.trail().results.values()
+        for end in ledger.index_of().results.values()
         if isinstance(end, ToolFailed) and end.source == "mock"
     ]
 

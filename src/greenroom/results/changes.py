@@ -1,7 +1,7 @@
 """What became of one case between two reports.
 
 A single flip is no proof: with one trial on each side a case that ended differently is `flipped`. Where
-suspects were played again, that decides (see `greenroom.results.confirming`). Otherwise an exact test
+suspects were played again, that decides (see `greenroom.results.confirmation`). Otherwise an exact test
 does, corrected for as many cases as were asked (Holm), and says so where the counts cannot tell. Errors
 and skipped cases prove nothing either way.
 """
@@ -16,7 +16,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json, without_addresses
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import clean_ids, redactor
-from greenroom.results.confirming import MOST, Confirming
+from greenroom.results.confirmation import MOST, Confirming
 from greenroom.results.exact import ALPHA, fisher, fisher_floor, holm
 from greenroom.results.intervals import Tally
 from greenroom.results.report import UNFINISHED, Report, Summary

@@ -23,8 +23,8 @@ from greenroom.results.changes import (
     mean,
 )
 from greenroom.results.exact import flips_of_values, holm, stratified
+from greenroom.results.gate_reason import Missed
 from greenroom.results.intervals import Interval, of_changes
-from greenroom.results.missed import Missed
 from greenroom.results.power import detectable
 from greenroom.results.report import Report
 
@@ -251,21 +251,21 @@ class Comparison:
     @property
     def worse(self) -> Sequence[Missed]:
         """What got significantly worse, each with its reason; the gate and `eval compare` read this."""
-        from greenroom.results.worsening import worse
+        from greenroom.results.conclusion import worse
 
         return worse(self)
 
     @property
     def undecided(self) -> Sequence[Missed]:
         """What may have got worse, and cannot be told."""
-        from greenroom.results.worsening import undecided
+        from greenroom.results.conclusion import undecided
 
         return undecided(self)
 
     @property
     def incomparable(self) -> str:
         """Why nothing can be compared; empty if a case was evaluated on both sides."""
-        from greenroom.results.worsening import incomparable
+        from greenroom.results.conclusion import incomparable
 
         return incomparable(self)
 
@@ -282,7 +282,7 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write it as JSON, whole or not at all, and say where it is."""
-        from greenroom.results.writing import json_text, write_whole
+        from greenroom.results.atomic_files import json_text, write_whole
 
         return write_whole(f"{json_text(self.data())}\n", path, "the comparison")
 

@@ -7,10 +7,10 @@ from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.shown import harmless, on_one_line
 from greenroom.results.changes import MetricChange, Verdict
 from greenroom.results.comparison import Comparison
+from greenroom.results.conclusion import left_out
 from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import percent
 from greenroom.results.text import number_of
-from greenroom.results.worsening import left_out
 
 TOLD: tuple[Verdict, ...] = (
     "regressed",

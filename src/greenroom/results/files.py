@@ -8,15 +8,15 @@ import msgspec
 
 from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.codec import json_of
-from greenroom.ledger.opening import MAX_KEPT, text_of
 from greenroom.ledger.plain import plain
+from greenroom.ledger.start import MAX_KEPT, text_of
+from greenroom.results.atomic_files import json_text, write_whole
 from greenroom.results.data import report_data, result_data
 from greenroom.results.gate import Decision
-from greenroom.results.reading import report_from
+from greenroom.results.reader import report_from
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.writing import json_text, write_whole
 
 
 def report_text(

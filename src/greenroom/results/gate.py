@@ -10,8 +10,8 @@ from typing import Literal, get_args
 from greenroom.errors import BadInput
 from greenroom.ledger.records import record
 from greenroom.results.comparison import THRESHOLD, Comparison, Metrics, compare
+from greenroom.results.gate_reason import Missed
 from greenroom.results.intervals import percent
-from greenroom.results.missed import Missed
 from greenroom.results.report import Report
 from greenroom.results.text import listed, number_of
 

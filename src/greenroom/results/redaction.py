@@ -14,7 +14,7 @@ from greenroom.ledger.sieve import Sieve
 from greenroom.results.data import shown_json
 from greenroom.results.gate import Decision
 from greenroom.results.report import Report
-from greenroom.results.result import CaseResult, Shelf
+from greenroom.results.result import CaseResult, LedgerSource
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
     if isinstance(report, Redacted) and by is None:
         return report
     hand = by or redactor()
-    clean, desk = hand.value, _Desk(hand)
+    clean, desk = hand.value, _OpenLedgers(hand)
     return Redacted(
         [_result(result, desk) for result in report.results],
         name=clean(report.name),
@@ -58,7 +58,7 @@ def redacted_decision(decision: Decision | None) -> Decision | None:
     return Decision(redactor().value(tuple(decision.missed)), decision.comparison)
 
 
-class _Desk:
+class _OpenLedgers:
     """Where the ledgers of a report lie open: the first ones, as many as there is room for, and the last.
 
     A renderer asks several things of a case before it goes on to the next, and what one renderer has
@@ -96,7 +96,7 @@ class _Opened:
 
     __slots__ = ("_desk", "_ledger", "_shelf")
 
-    def __init__(self, shelf: Shelf, desk: _Desk) -> None:
+    def __init__(self, shelf: LedgerSource, desk: _OpenLedgers) -> None:
         self._shelf, self._desk = shelf, desk
         self._ledger: Ledger | None = None
 
@@ -117,7 +117,7 @@ class _Opened:
         self._ledger = None
 
 
-def _result(result: CaseResult, desk: _Desk) -> CaseResult:
+def _result(result: CaseResult, desk: _OpenLedgers) -> CaseResult:
     kept = result.kept
     bare = replace(
         result,

@@ -272,7 +272,7 @@ class Report:
     @classmethod
     def pooled(cls, reports: "Sequence[Report]") -> "Report":
         """Several reports of the same cases as one baseline: their trials count together."""
-        from greenroom.results.pooling import pooled
+        from greenroom.results.pool import pooled
 
         return pooled(reports)
 

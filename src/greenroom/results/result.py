@@ -32,7 +32,7 @@ UNKNOWN_CODE = ':unknown"'
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
-class Shelf(Protocol):
+class LedgerSource(Protocol):
     """A ledger that is kept elsewhere."""
 
     @property
@@ -71,7 +71,7 @@ class CaseResult:
     notes: Sequence[str] = ()
     fixed: bool = False
     """Whether nothing in the run was left to chance, so that it would end the same way again."""
-    kept: Ledger | Shelf | None = field(default=None, compare=False, repr=False)
+    kept: Ledger | LedgerSource | None = field(default=None, compare=False, repr=False)
     """The ledger of the run, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
     """The case itself, or its data where it was read from a file."""
@@ -221,13 +221,13 @@ def _told(
     judging: Ledger | None,
     keep_ledger: bool,
 ) -> CaseResult:
-    first, last, trail = ledger.first, ledger.last, ledger.trails["agent"]
+    first, last, index = ledger.first, ledger.last, ledger.indexes["agent"]
     end = last if isinstance(last, RunEnded) else None
-    unseen = questions.unseen_in(first, trail)
-    agent = questions.spending_on(trail, told="models" not in unseen)
-    user = questions.spending(ledger, "user") if "user" in ledger.trails else _NOTHING_SPENT
+    unseen = questions.unseen_in(first, index)
+    agent = questions.spending_on(index, told="models" not in unseen)
+    user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    if first is None or last is None or trail.resumed_at >= 0:
+    if first is None or last is None or index.resumed_at >= 0:
         took = questions.seconds(ledger)
     else:
         took = questions.span(first, last)
@@ -241,7 +241,7 @@ def _told(
         scores={**scores},
         ended=reason,
         error=error,
-        turns=len(trail.rounds),
+        turns=len(index.rounds),
         seconds=took,
         usage=agent.usage,
         cost=agent.cost,

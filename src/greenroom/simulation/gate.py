@@ -21,12 +21,12 @@ from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.fence import Passage, passage
-from greenroom.simulation.mocking import mocked
-from greenroom.simulation.settling import BeforeLive, settled, settled_at_once
+from greenroom.simulation.durable_calls import BeforeLive, settled, settled_at_once
+from greenroom.simulation.fence import Opening, opening_for
+from greenroom.simulation.mock_answers import mocked
 from greenroom.world.clock import Clock
 from greenroom.world.live import LiveWorld, cannot_wait
-from greenroom.world.recording import answer_constant, answer_model, answer_tool, begin_call
+from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ CALLED_DIRECTLY: Final = "called_directly"
 
 
 @record(frozen=False, eq=False)
-class Latch:
+class Refusals:
     """The first refusal of a case. Once set it never opens again."""
 
     is_set: bool = False
@@ -84,7 +84,7 @@ class FencedWorld(LiveWorld):
     def __init__(
         self,
         ledger: Ledger,
-        latch: Latch,
+        latch: Refusals,
         *,
         voice: Voice = "agent",
         run_id: str = "run",
@@ -100,10 +100,10 @@ class FencedWorld(LiveWorld):
         """Ask the real model, with the fence open for this call."""
         return answer_model(self, request, body, on_delta, opening=self._way_out)
 
-    def _way_out(self) -> Passage:
+    def _way_out(self) -> Opening:
         if self.latch.is_set:
             self.latch.check()
-        return Passage()
+        return Opening()
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool inside the fence."""
@@ -122,7 +122,7 @@ class RehearsalWorld(FencedWorld):
     def __init__(
         self,
         ledger: Ledger,
-        latch: Latch,
+        latch: Refusals,
         case: Case,
         tools: Mapping[str, ToolFacts] | None,
         allowed: Collection[Any] = (),
@@ -190,7 +190,7 @@ class RehearsalWorld(FencedWorld):
         self._refuse_doubt(request)
         way_out: AbstractContextManager[None] = nullcontext()
         if isinstance(mock, Live) and mock.hosts:
-            way_out = passage(hosts=mock.hosts)
+            way_out = opening_for(hosts=mock.hosts)
         acting = _ACTING.set(self.ledger)
         try:
             with way_out:

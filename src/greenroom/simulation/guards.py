@@ -75,7 +75,7 @@ class Watch(Protocol):
 RUNNING: Final[ContextVar[Watched | None]] = ContextVar("greenroom_deadline", default=None)
 
 
-class Alarm:
+class SignalGuard:
     """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
 
     A later deadline costs no arming, and only the last watch to leave disarms.
@@ -158,7 +158,7 @@ class Alarm:
             raise Expired(f"{deadline.seconds} seconds are over")
 
 
-class Patrol:
+class ThreadGuard:
     """Breaks into blocked loops of other threads, from a thread of its own."""
 
     def __init__(self) -> None:
@@ -203,8 +203,8 @@ class Patrol:
             return [deadline for deadline in found if deadline.is_missed(now)]
 
 
-ALARM: Final = Alarm()
-PATROL: Final = Patrol()
+ALARM: Final = SignalGuard()
+PATROL: Final = ThreadGuard()
 
 
 def _is_our_timer() -> bool:

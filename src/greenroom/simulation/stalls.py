@@ -31,7 +31,7 @@ class Stall:
 
     who: str
     """The case, metric or hook; empty if the code is nobody's."""
-    party: object
+    owner: object
     seconds: float
     """How much was added since the last time somebody was told."""
     where: str
@@ -47,7 +47,7 @@ class Charged(Protocol):
     """Work, as the time it blocks is charged to it."""
 
     name: str
-    party: object
+    owner: object
     charged: float
 
     @property
@@ -98,7 +98,7 @@ class Suspicion:
         is_news = not self._is_told and now - self._blocked_since >= _TOLD_AFTER
         self._is_told |= is_news
         stall = Stall(
-            describe(work), None if work is None else work.party, passed, place(frame), is_news
+            describe(work), None if work is None else work.owner, passed, place(frame), is_news
         )
         for listener in tuple(watch.listeners):
             listener(stall)

@@ -15,7 +15,7 @@ looks for signals cannot be cut from inside its process; for the third watchman 
 `time.sleep`. Such work needs a worker process.
 
 Each event loop has one watch, which knows every deadline of its work and sets one timer for the
-first. A watch begins with its first deadline and ends with the last; a `vigil` keeps it up in
+first. A watch begins with its first deadline and ends with the last; a `keep_watching` keeps it up in
 between, for whoever has many deadlines one after the other: beginning and ending one then costs
 next to nothing.
 """
@@ -37,8 +37,8 @@ from greenroom.simulation.guards import (
     PATROL,
     RUNNING,
     YEAR,
-    Alarm,
-    Patrol,
+    SignalGuard,
+    ThreadGuard,
     Watched,
     break_thread,
 )
@@ -55,7 +55,7 @@ _PATIENCE: Final = 0.2
 # What the loop does to call anything.
 _CALLS: Final = asyncio.Handle._run.__code__
 
-_PARTY: Final = ContextVar[object]("party", default=None)
+_PARTY: Final = ContextVar[object]("owner", default=None)
 
 
 @record(frozen=False, eq=False)
@@ -72,7 +72,7 @@ class Deadline:
     expired: bool = False
     was_cut: bool = False
     outer: Watched | None = field(default_factory=RUNNING.get)
-    party: object = field(default_factory=_PARTY.get)
+    owner: object = field(default_factory=_PARTY.get)
     began: float = inf
     due: float = inf
     charged: float = 0.0
@@ -252,7 +252,7 @@ async def finish(
 
     Comes back within 0.3 s of the deadline, or of `deadline.cut()`, whatever the work does. The
     task is done, unless it could not even be closed; it stays watched for as long as it lives. What
-    it left behind is swept at once, or when the vigil is over.
+    it left behind is swept at once, or when the watch is over.
     """
     loop = asyncio.get_running_loop()
     context = copy_context()
@@ -275,7 +275,7 @@ async def finish(
 
 
 async def sweep_cut_work() -> None:
-    """End the tasks of this loop that belong to work which was cut; for the end of a vigil.
+    """End the tasks of this loop that belong to work which was cut; for the end of a watch.
 
     Not before: what one case has begun, a client for instance, others may use.
     """
@@ -286,26 +286,26 @@ async def sweep_cut_work() -> None:
     )
 
 
-def cut_all(loop: asyncio.AbstractEventLoop, party: object) -> None:
+def cut_all(loop: asyncio.AbstractEventLoop, owner: object) -> None:
     """End everything of one party that is watched on this loop; any thread may ask for it."""
     watch = _watches.get(loop)
     for deadline in () if watch is None else watch.deadlines():
-        if deadline.party is party:
+        if deadline.owner is owner:
             deadline.cut()
 
 
-class vigil:  # noqa: N801 - read as a noun of the trade: with vigil()
+class keep_watching:  # noqa: N801 - read as a verb: with keep_watching()
     """Keep the watch of the running loop up, however many deadlines begin and end meanwhile.
 
     Vigils may overlap and nest. What is still watched when the last one closes stays watched. All
-    work begun inside is of one `party`, to be told from that of others by `cut_all`. `on_stall` is
+    work begun inside is of one `owner`, to be told from that of others by `cut_all`. `on_stall` is
     told, in a thread of the watchdog's, of all that holds up the loop.
     """
 
     __slots__ = ("_on_stall", "_party", "_token", "_watch")
 
-    def __init__(self, party: object = None, on_stall: OnStall | None = None) -> None:
-        self._party = party
+    def __init__(self, owner: object = None, on_stall: OnStall | None = None) -> None:
+        self._party = owner
         self._on_stall = on_stall
 
     def __enter__(self) -> None:
@@ -338,7 +338,7 @@ class _Watch:
         self._deadlines: set[Deadline] = set()
         self._looks_at = inf
         self._timer: asyncio.TimerHandle | None = None
-        self._guard: Alarm | Patrol | None = None
+        self._guard: SignalGuard | ThreadGuard | None = None
         self.listeners: list[OnStall] = []
         OBSERVER.watch(self)
 
@@ -356,7 +356,7 @@ class _Watch:
             self.rest()
 
     def rest(self) -> None:
-        """Stop watching, if nobody is watched and no vigil is kept."""
+        """Stop watching, if no work is watched and none asked to keep watching."""
         if self._deadlines or self.vigils:
             return
         self._set_timer(inf)
@@ -392,7 +392,7 @@ class _Watch:
         handle = None if frame is None else frame.f_locals.get("self")
         return None if handle is None else handle._context.get(RUNNING)
 
-    def _posted_guard(self) -> Alarm | Patrol:
+    def _posted_guard(self) -> SignalGuard | ThreadGuard:
         """The alarm wherever it can ring, for it reaches further; else the patrol."""
         if self._guard is ALARM and ALARM.is_set():
             return ALARM

@@ -37,12 +37,12 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
+from greenroom.store.cut_trials import AGENT, JUDGE, TRIAL, CutTrial, left_over
+from greenroom.store.disk_sync import DiskSync
 from greenroom.store.failpoints import failpoint, is_armed
-from greenroom.store.leftover import AGENT, JUDGE, TRIAL, LeftOver, left_over
 from greenroom.store.lock import locked
-from greenroom.store.places import ALONE, SLOTS, Place, Places
 from greenroom.store.runs import Key
-from greenroom.store.syncing import Syncing
+from greenroom.store.slots import ALONE, SLOTS, Place, Places
 
 # What was paid for, may be about to act, or rests; what has acted, if it was real.
 _URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered}
@@ -309,7 +309,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.places = Places(folder)
-        self.syncing = Syncing()
+        self.syncing = DiskSync()
         self.fail: Callable[[str], None] = lambda _: None
         """Hears why nothing more can be written, in any thread."""
         self.nameless: list[str] = []
@@ -343,7 +343,7 @@ class Journal:
             self._used.discard(entry)
             self._free.append(entry)
 
-    def left_over(self) -> list[LeftOver]:
+    def left_over(self) -> list[CutTrial]:
         """What earlier processes had under way when they ended."""
         try:
             found = left_over(self.folder, self.places.shared)

@@ -13,12 +13,13 @@ from typing import Any
 
 from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
-from greenroom.results.reading import verdict_from
+from greenroom.results.reader import verdict_from
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import UNKNOWN_CODE, CaseResult
 from greenroom.store.database import JOURNALS, Database, transaction
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Journal
+from greenroom.store.ledgers import RunLedgers, StoredLedger, loaded
 from greenroom.store.lock import is_held, under_way
 from greenroom.store.runs import (
     Key,
@@ -31,7 +32,6 @@ from greenroom.store.runs import (
     plan_from,
     verdict_text,
 )
-from greenroom.store.shelf import RunLedgers, Shelved, loaded
 
 PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
@@ -287,7 +287,7 @@ class Store:
             given = UNKNOWN_CODE.encode(), run_id
             for case_id, trial, verdict, size, asks in connection.execute(query, given):
                 key = Key(_given(case_id), trial)
-                ledger = Shelved(ledgers, key, size) if size else None
+                ledger = StoredLedger(ledgers, key, size) if size else None
                 where = f"run {run_id!r}, case {key.case_id!r}"
                 yield key, verdict_from(verdict_text(verdict, where), where, ledger, asks)
 

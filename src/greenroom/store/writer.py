@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.records import record
-from greenroom.store.cleaning import Cleaner
+from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Row
 from greenroom.store.store import Store
 
@@ -33,7 +33,7 @@ class _Addition:
 
 
 @record
-class _Errand:
+class _Job:
     """Anything else that is to be done with the database."""
 
     work: Callable[[sqlite3.Connection], Any]
@@ -48,7 +48,7 @@ class Writer:
         self._cleaner = cleaner
         self._replacing = replacing
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[_Addition | _Errand | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Addition | _Job | None] = SimpleQueue()
         self._ended = asyncio.Event()
         self._is_open = True
         self._connection: sqlite3.Connection | None = None  # the thread's own
@@ -62,7 +62,7 @@ class Writer:
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` comes to, after all that was given before."""
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Errand(work, answer))
+        self._jobs.put(_Job(work, answer))
         # Whoever is cancelled while it waits must not take the work along.
         return await asyncio.shield(answer)
 
@@ -90,7 +90,7 @@ class Writer:
         for kind, group in groupby(self._gathered(), type):
             if kind is _Addition:
                 self._with_connection(list(group), self._commit)
-            elif kind is _Errand:
+            elif kind is _Job:
                 for errand in group:
                     self._with_connection([errand], self._run)
             else:
@@ -126,7 +126,7 @@ class Writer:
             failure = self._named(error)
         self._call(_tell, group, failure)
 
-    def _run(self, errands: Sequence[_Errand], connection: sqlite3.Connection) -> None:
+    def _run(self, errands: Sequence[_Job], connection: sqlite3.Connection) -> None:
         [errand] = errands
         try:
             found = errand.work(connection)
@@ -140,9 +140,9 @@ class Writer:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(tell, *about)
 
-    def _refuse(self, jobs: "Sequence[_Addition | _Errand]", error: GreenroomError) -> None:
+    def _refuse(self, jobs: "Sequence[_Addition | _Job]", error: GreenroomError) -> None:
         for job in jobs:
-            if isinstance(job, _Errand):
+            if isinstance(job, _Job):
                 self._call(_fail, job.answer, error)
             else:
                 self._call(_tell, [job], error)

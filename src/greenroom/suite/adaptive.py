@@ -16,7 +16,7 @@ from greenroom.results.intervals import Interval, percent
 from greenroom.results.result import CaseResult
 from greenroom.results.sequential import Sequential
 from greenroom.results.text import number_of
-from greenroom.suite.plays import Play
+from greenroom.suite.trial_state import Trial
 
 MAX_TRIALS = 20
 """How often a case is played at most."""
@@ -118,7 +118,7 @@ class Adaptive:
         self._left_out: list[str] = []
         self._cut = False
 
-    def due(self) -> list[Play]:
+    def due(self) -> list[Trial]:
         """The trials to play next, in the order of the cases; none when the run is over."""
         wanted = [] if self._cut else self._test.wanted()
         # A round that one of its cases cannot finish would tell nothing.
@@ -157,10 +157,10 @@ class Adaptive:
             left_out=tuple(self._left_out),
         )
 
-    def _play(self, case_id: str) -> Play:
+    def _play(self, case_id: str) -> Trial:
         number, case = self._places[case_id]
         done = self._played[case_id]
-        return Play(number * self.max_trials + done, case, done + 1)
+        return Trial(number * self.max_trials + done, case, done + 1)
 
     def _bear_with(self, case_id: str) -> None:
         self._broke[case_id] += 1

@@ -36,8 +36,8 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.metric import as_metric
-from greenroom.metrics.scoring import score
-from greenroom.suite.measuring import cut_in_time
+from greenroom.metrics.scores import score
+from greenroom.suite.measurement import cut_in_time
 
 # Older versions ask for none.
 _NO_THRESHOLD: dict[str, Any] = (

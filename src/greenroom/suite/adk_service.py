@@ -43,15 +43,15 @@ from greenroom.errors import (
     MissingExtra,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.opening import text_of
 from greenroom.ledger.records import record
+from greenroom.ledger.start import text_of
 from greenroom.metrics import as_metric
 from greenroom.results.breakage import breakage, unscored
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.checks import check_fence
-from greenroom.simulation.fence import passage
-from greenroom.suite.adk_keeping import Named, Place, TrialFiles
+from greenroom.simulation.fence import opening_for
+from greenroom.suite.adk_sessions import Named, Place, TrialFiles
 from greenroom.suite.adk_stand_ins import (
     CLASH,
     SET,
@@ -63,13 +63,13 @@ from greenroom.suite.adk_stand_ins import (
     outcome_of,
     their_case,
 )
-from greenroom.suite.equipping import equipped
+from greenroom.suite.blockers import overseen
+from greenroom.suite.defaults import equipped
 from greenroom.suite.evaluation import Cases
-from greenroom.suite.measuring import METRIC_SECONDS, Measuring, in_time, only_looking
-from greenroom.suite.overseeing import overseen
-from greenroom.suite.playing import CONCURRENCY, Settings, play_case
-from greenroom.suite.plays import OnEvent, Play, Take
+from greenroom.suite.measurement import METRIC_SECONDS, Measurement, in_time, only_looking
 from greenroom.suite.references import as_evalset, load_agent
+from greenroom.suite.trial import CONCURRENCY, Settings, run_trial
+from greenroom.suite.trial_state import OnEvent, Trial, TrialState
 
 Criteria = Mapping[str, Any] | EvalConfig | str | Path
 """`{"tool_trajectory_avg_score": 1.0}`, google-adk's own `EvalConfig`, or its `test_config.json`."""
@@ -184,10 +184,10 @@ class _Run:
                 served=served,
             )
             settings = Settings(measuring=judging, allow_tools=self.allow_tools)
-            take = Take(Play(0, replace(case, agent=None), trial))
+            take = TrialState(Trial(0, replace(case, agent=None), trial))
             async with copy or nullcontext():
                 try:
-                    result = await play_case(served, take, settings)
+                    result = await run_trial(served, take, settings)
                 finally:
                     await served.close()
         copied = () if copy is None else copy.notes
@@ -302,7 +302,7 @@ class _Service:
 
     def _way_out(self) -> AbstractContextManager[None]:
         hosts = self.theirs.hosts
-        return passage(hosts=hosts) if hosts else nullcontext()
+        return opening_for(hosts=hosts) if hosts else nullcontext()
 
     def _outcomes(self, results: Iterable[EvalMetricResult]) -> dict[str, Outcome]:
         found: dict[str, Outcome] = self.all_unmeasured("google-adk left it out")
@@ -321,7 +321,7 @@ class _Service:
 
 
 @record(kw_only=True)
-class _Judging(Measuring):
+class _Judging(Measurement):
     """Our metrics and google-adk's, for one run."""
 
     service: _Service
@@ -329,7 +329,7 @@ class _Judging(Measuring):
 
     def names(self, case: Case) -> list[str]:
         """The names of all metrics, ours and google-adk's."""
-        return [*Measuring.names(self, _without_own(case)), *self.service.theirs.criteria]
+        return [*Measurement.names(self, _without_own(case)), *self.service.theirs.criteria]
 
     async def outcomes(
         self,
@@ -340,7 +340,7 @@ class _Judging(Measuring):
         trial: int = 1,
     ) -> dict[str, Outcome]:
         """Every metric's outcome; no two have the same name."""
-        own = await Measuring.outcomes(self, _without_own(case), ledger, judging, on_event, trial)
+        own = await Measurement.outcomes(self, _without_own(case), ledger, judging, on_event, trial)
         if (broke := breakage(ledger)) is not None:
             return own | unscored(self.service.theirs.criteria, broke.unmeasured)
         return own | await self._by_theirs()

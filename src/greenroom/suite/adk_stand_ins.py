@@ -29,7 +29,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 from greenroom.metrics.expectations import expectations
-from greenroom.metrics.scoring import metrics_for
+from greenroom.metrics.scores import metrics_for
 
 SET = "greenroom"
 CLASH = "is a metric of ours and a criterion of google-adk; give the metric another `name=`."

@@ -11,14 +11,14 @@ from greenroom.errors import BadInput
 from greenroom.ledger.records import record
 from greenroom.simulation.checks import check_fence, check_opaque
 from greenroom.simulation.fence import strays
-from greenroom.simulation.stage import simulate
+from greenroom.simulation.simulate_case import simulate
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
-from greenroom.suite.fencing import refused
-from greenroom.suite.overseeing import overseen
-from greenroom.suite.playing import CONCURRENCY
-from greenroom.suite.preparing import Cases
+from greenroom.suite.blockers import overseen
+from greenroom.suite.fence_notes import refused
+from greenroom.suite.plan import Cases
 from greenroom.suite.references import as_evalset, load_agent
+from greenroom.suite.trial import CONCURRENCY
 
 OnSimulated = Callable[[Simulation], None]
 
@@ -91,7 +91,7 @@ async def simulate_all(
     backend = None if agent is None else backend_for(agent)
     if backend is not None:
         check_opaque(backend, allow_opaque)
-    stage = _Stage(backend, allow_tools, allow_opaque, on_complete)
+    stage = _BatchRun(backend, allow_tools, allow_opaque, on_complete)
     gate, before = asyncio.Semaphore(concurrency), len(strays())
     async with overseen(stage.notes.append), asyncio.TaskGroup() as group:
         tasks = [
@@ -102,7 +102,7 @@ async def simulate_all(
     return Batch([task.result() for task in tasks], (*stage.notes, *faults), tuple(faults))
 
 
-class _Stage:
+class _BatchRun:
     """One batch under way."""
 
     def __init__(

@@ -15,7 +15,7 @@ from greenroom.ledger.events import RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics import as_metric
-from greenroom.metrics.scoring import only_compares
+from greenroom.metrics.scores import only_compares
 from greenroom.models.scripted import SCRIPT
 from greenroom.results.result import CaseResult
 
@@ -50,9 +50,9 @@ def _went_by_the_script(ledger: Ledger) -> bool:
     first = ledger.first
     if not isinstance(first, RunStarted) or first.opaque or not _is_plain(first.agent):
         return False
-    trails = ledger.trails.values()
-    replies = [reply for trail in trails for reply in trail.replied]
-    results = [found for trail in trails for found in trail.results.values()]
+    indexes = ledger.indexes.values()
+    replies = [reply for index in indexes for reply in index.replied]
+    results = [found for index in indexes for found in index.results.values()]
     return all(r.prices == SCRIPT or r.source in _FIXED_SOURCES for r in replies) and all(
         found.source in _FIXED_SOURCES for found in results
     )

@@ -9,11 +9,11 @@ from typing import Any, TypeVar, Unpack
 from greenroom.errors import RunBroke
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.simulation.fence import enclosed_executor
+from greenroom.simulation.fence import fenced_executor
 from greenroom.simulation.leftovers import sweep
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 from greenroom.suite.options import Options
-from greenroom.suite.preparing import Cases, prepared
+from greenroom.suite.plan import Cases, prepare
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
     `workers` plays the trials in that many processes, for agents that block or compute. They import
     agent, cases and metrics by themselves, so these are given as references, names or data.
     """
-    running = await prepared(agent, cases, options)
+    running = await prepare(agent, cases, options)
     return await running.report()
 
 
@@ -62,7 +62,7 @@ async def stream(
     Nothing is kept once it was handed out, and nobody plays far ahead of whoever takes the results.
     Leaving the loop ends the run; one that is written down can be resumed.
     """
-    results = (await prepared(agent, cases, options)).stream()
+    results = (await prepare(agent, cases, options)).stream()
     async with aclosing(results):
         async for result in results:
             yield result
@@ -83,7 +83,7 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
     """What `work` comes to, on a loop of its own whose threads stay inside the fence."""
 
     async def main() -> T:
-        asyncio.get_running_loop().set_default_executor(enclosed_executor())
+        asyncio.get_running_loop().set_default_executor(fenced_executor())
         try:
             return await work()
         finally:

@@ -19,7 +19,7 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.records import record
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
-from greenroom.simulation.fence import Apart, Enclosure, LastingPassage, put_up
+from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, put_up
 from greenroom.simulation.limits import call_in_time
 from greenroom.store.runs import Plan
 from greenroom.world.bodies import answered_by, guarded
@@ -39,7 +39,7 @@ MOMENTS = ("on_run_start", *HOOKS, "on_run_complete")
 
 
 @record
-class _Ear:
+class _Listener:
     """One listener, and what to call it in a note."""
 
     hook: Callable[..., Any]
@@ -61,7 +61,9 @@ class Hooks:
     plugins: Sequence[Any] = ()
     seconds: float = HOOK_SECONDS
     notes: list[str] = field(default_factory=list[str])
-    ears: dict[str, list[_Ear]] = field(init=False, default_factory=dict[str, list[_Ear]])
+    listeners: dict[str, list[_Listener]] = field(
+        init=False, default_factory=dict[str, list[_Listener]]
+    )
     """Who listens at which moment."""
     cuts: Counter[str] = field(init=False, default_factory=Counter[str])
     """How often each was cut, by name."""
@@ -69,7 +71,7 @@ class Hooks:
     def __post_init__(self) -> None:
         for moment in HOOKS:
             if (hook := getattr(self, moment)) is not None:
-                self._add(moment, _Ear(hook, getattr(hook, "__name__", repr(hook))))
+                self._add(moment, _Listener(hook, getattr(hook, "__name__", repr(hook))))
         for plugin in self.plugins:
             self._plug_in(plugin)
 
@@ -114,25 +116,25 @@ class Hooks:
                 f"methods {', '.join(MOMENTS)}."
             )
         for moment in heard:
-            self._add(moment, _Ear(getattr(plugin, moment), f"{name}.{moment}"))
+            self._add(moment, _Listener(getattr(plugin, moment), f"{name}.{moment}"))
 
-    def _add(self, moment: str, ear: _Ear) -> None:
-        self.ears.setdefault(moment, []).append(ear)
+    def _add(self, moment: str, ear: _Listener) -> None:
+        self.listeners.setdefault(moment, []).append(ear)
 
     def _tell(self, moment: str, *what: Any) -> None:
-        for ear in tuple(self.ears.get(moment, ())):
+        for ear in tuple(self.listeners.get(moment, ())):
             refuse = partial(self._refuse, ear)
             put_up()
-            apart = Apart(Enclosure(f"hook {ear.name}", body_guard=refuse))
-            with apart, LastingPassage(), guarded(refuse), answered_by(None):
+            apart = RunScope(FencedScope(f"hook {ear.name}", body_guard=refuse))
+            with apart, LastingOpening(), guarded(refuse), answered_by(None):
                 self._tell_one(moment, ear, *what)
 
-    def _refuse(self, ear: _Ear, _: object, tool: str) -> None:
+    def _refuse(self, ear: _Listener, _: object, tool: str) -> None:
         why = f"the hook {ear.name!r} called the tool {tool!r}; hooks look and never act"
         self.note(f"{FAULT}{why}, so it was not run")
         raise HookRefused(f"{why}. Do it in a tool of the agent, or after the run.")
 
-    def _tell_one(self, moment: str, ear: _Ear, *what: Any) -> None:
+    def _tell_one(self, moment: str, ear: _Listener, *what: Any) -> None:
         try:
             returned = call_in_time(
                 partial(ear.hook, *what), self.seconds, f"the hook {ear.name!r}", apart=True
@@ -149,12 +151,12 @@ class Hooks:
                 returned.close()
                 self.note(f"the hook {ear.name!r} is async and was not awaited; make it a function")
 
-    def _cut(self, moment: str, ear: _Ear) -> None:
+    def _cut(self, moment: str, ear: _Listener) -> None:
         self.note(f"the hook {ear.name!r} did not return within {self.seconds:g} s, and was cut")
         self.cuts[ear.name] += 1
         if self.cuts[ear.name] == _MOST_CUTS:
             # Else a run would take that long for each of its events.
-            self.ears[moment] = [other for other in self.ears[moment] if other is not ear]
+            self.listeners[moment] = [other for other in self.listeners[moment] if other is not ear]
             self.note(
                 f"the hook {ear.name!r} was cut {_MOST_CUTS} times, and not called after that"
             )

@@ -9,15 +9,15 @@ from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadInput
 from greenroom.results.report import Report
 from greenroom.suite.budget import Budget, UnknownPrices
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 from greenroom.suite.hooks import HOOKS, OnCase, OnEvent, OnMetric, OnResult
-from greenroom.suite.playing import OnError
+from greenroom.suite.trial import OnError
 from greenroom.world.answers import AnswerCache
 
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
     from greenroom.store.store import Store
-    from greenroom.suite.workers.referring import Workers
+    from greenroom.suite.workers.references import Workers
 
 
 class Options(TypedDict, total=False):

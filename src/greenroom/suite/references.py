@@ -15,7 +15,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadAgent, BadFile, NotFound
-from greenroom.suite.importing import fenced_import
+from greenroom.suite.imports import fenced_import
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
 AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")

@@ -9,12 +9,12 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput
 from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.changes import confirming, end_of, paired
-from greenroom.results.confirming import MOST, Confirming
+from greenroom.results.confirmation import MOST, Confirming
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key
 from greenroom.suite.options import Options
-from greenroom.suite.plays import Play
+from greenroom.suite.trial_state import Trial
 
 
 class Suspects:
@@ -46,7 +46,7 @@ class Suspects:
         self._own = {name: case_id for case_id, name in clean.items()}
         self._found = confirming(paired(self.baseline, report).values(), self.most)
 
-    def due(self) -> list[Play]:
+    def due(self) -> list[Trial]:
         """The trials to play next, in the order of the cases; none when all is said."""
         if self._found is None or self._cut:
             return []
@@ -62,14 +62,14 @@ class Suspects:
         name = next(name for name, own in self._own.items() if own == result.case_id)
         self._found.take(name, end_of(result))
 
-    def place_of(self, key: Key) -> Play:
+    def place_of(self, key: Key) -> Trial:
         """The play of a trial that an earlier process finished."""
         return self._play(key.case_id, key.trial - self._trials)
 
-    def _play(self, case_id: str, number: int) -> Play:
+    def _play(self, case_id: str, number: int) -> Trial:
         place, case = self._cases[case_id]
         position = self._first + place * self.most + number - 1
-        return Play(position, case, self._trials + number)
+        return Trial(position, case, self._trials + number)
 
 
 def suspects_for(evalset: EvalSet, options: Options, *, fail_fast: bool) -> Suspects | None:

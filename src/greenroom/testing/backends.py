@@ -18,13 +18,13 @@ test of something undeclared is skipped and says so, a declared thing that does 
 The tests are plain functions, so no plug-in for async tests is needed.
 """
 
-from greenroom.testing.conformance.cutting import Cutting
+from greenroom.testing.conformance.cuts import Cutting
 from greenroom.testing.conformance.events import Events
 from greenroom.testing.conformance.gate import TheGate
 from greenroom.testing.conformance.inside import Inside
 from greenroom.testing.conformance.limits import Limits
 from greenroom.testing.conformance.pauses import Pauses
-from greenroom.testing.conformance.repeating import Repeating
+from greenroom.testing.conformance.repeats import Repeating
 from greenroom.testing.conformance.replies import Replies
 
 

@@ -2,7 +2,7 @@
 
 from greenroom.world.clock import Clock, FixedClock, SystemClock
 from greenroom.world.live import LiveWorld
-from greenroom.world.recording import ToolError, answer_model, answer_tool, begin_call, fail_call
+from greenroom.world.records import ToolError, answer_model, answer_tool, begin_call, fail_call
 from greenroom.world.scopes import Scope, Scopes
 from greenroom.world.world import Context, Pending, Returned, ToolBody, ToolRequest, World
 

@@ -18,13 +18,13 @@ from typing import Any, cast
 
 from greenroom.errors import BadFile, StoreFailed
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.opening import text_of
 from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.redaction import without_secrets
+from greenroom.ledger.start import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.around import Around
-from greenroom.world.recording import answer_model
+from greenroom.world.records import answer_model
 from greenroom.world.world import World
 
 Accepts = Callable[[ModelReply], bool]

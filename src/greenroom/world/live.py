@@ -14,7 +14,7 @@ from greenroom.ledger.messages import Voice
 from greenroom.ledger.records import fill
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.clock import Clock, SystemClock
-from greenroom.world.recording import answer_model, answer_tool, begin_call
+from greenroom.world.records import answer_model, answer_tool, begin_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
 E = TypeVar("E", bound=Event)
@@ -77,11 +77,11 @@ class LiveWorld:
 
         The tools of user agents belong to the play and are fenced: they run again.
         """
-        trail = self.ledger.trail(self.voice)
-        before = trail.called.get(request.id) if self.voice == "agent" else None
-        if before is None or trail.end_of(before) is not None:
+        index = self.ledger.index_of(self.voice)
+        before = index.called.get(request.id) if self.voice == "agent" else None
+        if before is None or index.end_of(before) is not None:
             return
-        if before.seq < max(self.ledger.taken_up_at, trail.resumed_at):
+        if before.seq < max(self.ledger.taken_up_at, index.resumed_at):
             raise InDoubt(
                 f"tool {request.tool!r} was called before the cut with {dict(request.args)!r} and "
                 f"its return is not recorded, so nobody knows whether it acted. Look at the real "

@@ -36,7 +36,7 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     When the caller is cancelled, the thread is left behind and, a tenth of a second later, told to
     stop by `Expired`. It never keeps the interpreter from ending.
     """
-    errand = _Errand(partial(function, *args, **kwargs))
+    errand = _ThreadCall(partial(function, *args, **kwargs))
     Thread(target=errand.run, name=f"greenroom-{function!r}", daemon=True).start()
     try:
         return await errand.future
@@ -45,7 +45,7 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         raise
 
 
-def _stop_soon(errand: "_Errand[Any]") -> None:
+def _stop_soon(errand: "_ThreadCall[Any]") -> None:
     """Leave the thread a moment to put its things away: what is planted breaks any line of it."""
     timer = Timer(_GRACE, errand.stop)
     timer.daemon = True
@@ -111,7 +111,7 @@ class _Beside(Generic[T]):
         return await answer
 
 
-class _Errand(Generic[T]):
+class _ThreadCall(Generic[T]):
     """One call in a thread of its own, and the future of its result."""
 
     def __init__(self, call: Callable[[], T]) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 from greenroom.ledger.changes import Change, State, apply_changes, value_in
 from greenroom.ledger.events import ModelReplied, StateConflicted, ToolCalled, ToolReturned
+from greenroom.ledger.index import Changes, VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, same
 from greenroom.ledger.records import record
-from greenroom.ledger.trail import Changes, Trail
 from greenroom.world.world import Context, World
 
 Place = tuple[str, tuple[str, ...]]
@@ -29,13 +29,13 @@ class Update:
 
 def settle(world: World, called: ToolCalled, context: Context, changes: Changes) -> Changes:
     """What stands where calls of one reply changed one place; nothing if this call is the last."""
-    trail = world.ledger.trail(world.voice)
-    reply = _reply_for(trail, called)
+    index = world.ledger.index_of(world.voice)
+    reply = _reply_for(index, called)
     begun = called.seq if reply is None else reply.seq
-    if trail.changed_at < begun:
+    if index.changed_at < begun:
         return ()
     mine = Update(called, changes, len(world.ledger))
-    others = [other for other in _others(trail, called, reply, begun) if _meeting(other, mine)]
+    others = [other for other in _others(index, called, reply, begun) if _meeting(other, mine)]
     for other in others:
         for place in _meeting(other, mine):
             if _is_lost(place, other, mine, context):
@@ -43,22 +43,22 @@ def settle(world: World, called: ToolCalled, context: Context, changes: Changes)
     return _settled(world, mine, others, reply) if others else ()
 
 
-def _reply_for(trail: Trail, called: ToolCalled) -> ModelReplied | None:
+def _reply_for(index: VoiceIndex, called: ToolCalled) -> ModelReplied | None:
     """The model's reply that asked for a call, if one did."""
-    for reply in reversed(trail.replied):
+    for reply in reversed(index.replied):
         if any(wanted.id == called.call_id for wanted in reply.calls):
             return reply
     return None
 
 
 def _others(
-    trail: Trail, called: ToolCalled, reply: ModelReplied | None, begun: int
+    index: VoiceIndex, called: ToolCalled, reply: ModelReplied | None, begun: int
 ) -> Iterator[Update]:
     """What calls beside this one, ended since then, changed."""
     branch = branch_of(called.path)
     asked = () if reply is None else {call.id for call in reply.calls}
-    for other in trail.issued:
-        end = trail.end_of(other)
+    for other in index.issued:
+        end = index.end_of(other)
         if not isinstance(end, ToolReturned) or not end.changes or end.seq < begun:
             continue
         # What a call did inside itself is its own doing.
@@ -99,7 +99,7 @@ def _at(update: Update, place: Place) -> list[Change]:
 def _record(world: World, path: str, place: Place, updates: list[Update], since: int) -> None:
     """Write down that calls changed one place; once, also when the last of them is made again."""
     scope, key = place[0], ".".join(place[1])
-    if world.ledger.trail(world.voice).conflicted.get((path, scope, key), -1) > since:
+    if world.ledger.index_of(world.voice).conflicted.get((path, scope, key), -1) > since:
         return
     values: list[Json] = [_at(update, place)[-1].value for update in updates]
     world.record(StateConflicted(path=path, scope=scope, key=key, values=values))

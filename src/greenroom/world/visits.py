@@ -19,7 +19,7 @@ from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.answers import key_of
 from greenroom.world.place import place_here
-from greenroom.world.recording import raised_before
+from greenroom.world.records import raised_before
 from greenroom.world.world import Returned, ToolBody, ToolRequest, World
 
 # What would read as a step of a path, or as a branch.
@@ -75,10 +75,10 @@ class Visits:
         args: dict[str, Json] = plain(dict(request.args), f"arguments of {request.tool!r}")
         with self._lock:
             call_id = self._call_id(path, request, args)
-        trail = self.world.ledger.trail(self.world.voice)
-        if (known := trail.results.get(call_id)) is not None:
+        index = self.world.ledger.index_of(self.world.voice)
+        if (known := index.results.get(call_id)) is not None:
             return _returned_before(known)
-        n = trail.call_number(request.tool, call_id, path)
+        n = index.call_number(request.tool, call_id, path)
         asked = replace(request, id=call_id, args=args, path=path, n=n, visits=True)
         try:
             outcome = await self.world.call_tool(asked, body)
@@ -105,7 +105,7 @@ class Visits:
     def _path(self, node: str = "") -> str:
         place = place_here() or self._place
         if not place:
-            begun = self.world.ledger.trail(self.world.voice).open_invocation
+            begun = self.world.ledger.index_of(self.world.voice).open_invocation
             place = begun.path if begun is not None else ""
         return f"{place}/{_UNFIT.sub('_', node)}" if node else place
 
@@ -127,7 +127,7 @@ class Visits:
 
     def _reply_before(self, path: str, n: int) -> ModelReply | None:
         """How a question ended when it was asked before; None if it was cut."""
-        steps = self.world.ledger.trail(self.world.voice).steps.get(path, ())
+        steps = self.world.ledger.index_of(self.world.voice).steps.get(path, ())
         ends = (step for step in reversed(steps) if isinstance(step, ModelReplied | ModelFailed))
         match next((end for end in ends if end.n == n), None):
             case ModelReplied() as end:
@@ -140,9 +140,9 @@ class Visits:
 
     def _call_id(self, path: str, request: ToolRequest, args: Mapping[str, Json]) -> str:
         """The model's own id for this call if it is free, else one that follows from the call."""
-        call_id, trail = request.id, self.world.ledger.trail(self.world.voice)
-        known = trail.called.get(call_id)
-        is_free = call_id not in self._used and trail.has_wanted(call_id)
+        call_id, index = request.id, self.world.ledger.index_of(self.world.voice)
+        known = index.called.get(call_id)
+        is_free = call_id not in self._used and index.has_wanted(call_id)
         if known is not None:
             is_free &= known.tool == request.tool and same(dict(known.args), dict(args))
         if not is_free:

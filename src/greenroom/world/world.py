@@ -6,12 +6,12 @@ from typing import Any, Protocol, TypeVar
 from greenroom.errors import ToolRefused
 from greenroom.ledger.changes import Change, State, apply_changes
 from greenroom.ledger.events import Event, Source
+from greenroom.ledger.index import changes_by
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
-from greenroom.ledger.trail import changes_by
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.scopes import Scopes
 
@@ -93,7 +93,7 @@ class Context:
     @property
     def state(self) -> Scopes:
         """The run's state by scope; changes count when this call or step has ended well."""
-        changed_at = self._world.ledger.trail(self._world.voice).changed_at
+        changed_at = self._world.ledger.index_of(self._world.voice).changed_at
         if self._scopes is None:
             self._scopes = Scopes(self._held())
         elif self._seen_at != changed_at:
@@ -110,7 +110,7 @@ class Context:
         begun = self._begun
         if begun is None:
             return ledger.fold(voice, branch)
-        if ledger.trail(voice).changed_at < begun:
+        if ledger.index_of(voice).changed_at < begun:
             return {scope: dict(held) for scope, held in ledger.fold(voice, branch).items()}
         state = Ledger(ledger[:begun]).fold(voice, branch)
         inside = f"{self._path}/call:{self.call_id}/"

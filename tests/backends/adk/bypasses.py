@@ -21,7 +21,7 @@ from greenroom import evaluate
 from greenroom.testing import Desk
 
 
-class Shelf(BaseToolset):
+class LedgerSource(BaseToolset):
     """Lists its tools anew for every request."""
 
     def __init__(self, *tools: Any, **options: Any) -> None:
@@ -76,11 +76,11 @@ def task_helper(desk: Desk) -> LlmAgent:
 
 
 def toolset(desk: Desk) -> LlmAgent:
-    return agent("clerk", WEATHER, "done", tools=[Shelf(desk.weather)])
+    return agent("clerk", WEATHER, "done", tools=[LedgerSource(desk.weather)])
 
 
 def prefixed_toolset(desk: Desk) -> LlmAgent:
-    shelf = Shelf(desk.weather, tool_name_prefix="far")
+    shelf = LedgerSource(desk.weather, tool_name_prefix="far")
     return agent("clerk", ("far_weather", {"city": "Oslo"}), "done", tools=[shelf])
 
 

@@ -18,13 +18,13 @@ from google.adk.tools import AgentTool, FunctionTool
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
-from backends.adk.bypasses import Shelf, smuggle_into
+from backends.adk.bypasses import LedgerSource, smuggle_into
 from backends.adk.scripts import WEATHER, agent, run_bare
 from backends.adk.versions import HAS_MODES
 from greenroom.testing import Desk
 
 Clerk = Callable[[str], Any]
-Made = Callable[[Desk], Clerk]
+OwnedJson = Callable[[Desk], Clerk]
 
 
 def around(root: Any) -> Clerk:
@@ -99,7 +99,7 @@ def streaming(desk: Desk) -> Clerk:
     return clerk
 
 
-def as_a_tool(include_plugins: bool) -> Made:
+def as_a_tool(include_plugins: bool) -> OwnedJson:
     def made(desk: Desk) -> Clerk:
         delegate = AgentTool(simple(desk), include_plugins=include_plugins)
         return around(agent("outer", ("inner", {"request": "?"}), "fine", tools=[delegate]))
@@ -122,7 +122,7 @@ def smuggled(desk: Desk) -> Clerk:
 
 
 def toolset(desk: Desk) -> Clerk:
-    return around(agent("inner", WEATHER, "fine", tools=[Shelf(desk.weather)]))
+    return around(agent("inner", WEATHER, "fine", tools=[LedgerSource(desk.weather)]))
 
 
 def own_class(desk: Desk) -> Clerk:
@@ -229,7 +229,7 @@ def by_an_agent_of_ones_own(desk: Desk) -> Clerk:
     return around(Flow(name="flow", sub_agents=[simple(desk)]))
 
 
-INSIDERS: dict[str, Made] = {
+INSIDERS: dict[str, OwnedJson] = {
     "a runner": lambda desk: around(simple(desk)),
     "a runner in a pool": in_a_pool,
     "a runner in a thread": in_a_thread,

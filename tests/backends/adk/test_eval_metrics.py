@@ -16,7 +16,7 @@ from greenroom.metrics import called, contains, metric
 from greenroom.suite.adk_metrics import ledger_of, register_metrics
 
 
-class Shelf:
+class LedgerSource:
     """A registry with nothing else on it."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ OSLO = turn("weather?", "3 degrees", ("weather", {"city": "Oslo"}, {"result": "3
 
 
 async def measured(given: Any, actual: list[Invocation], **options: Any) -> EvaluationResult:
-    shelf, expected = Shelf(), options.pop("expected", actual)
+    shelf, expected = LedgerSource(), options.pop("expected", actual)
     (name,) = register_metrics([given], shelf)
     asked = EvalMetric(metric_name=name, threshold=options.pop("threshold", None), **options)
     evaluator: Any = shelf.kept[name]

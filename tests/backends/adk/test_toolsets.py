@@ -12,7 +12,7 @@ from google.adk.tools.mcp_tool.mcp_session_manager import StdioConnectionParams
 from google.adk.tools.mcp_tool.mcp_toolset import McpToolset
 from mcp import StdioServerParameters
 
-from backends.adk.bypasses import Server, Shelf
+from backends.adk.bypasses import LedgerSource, Server
 from backends.adk.scripts import WEATHER, agent, case, ledger_of, result_of
 from greenroom import fault, live
 from greenroom.backends.adk import AdkBackend
@@ -39,7 +39,7 @@ def calls(result: Any) -> list[tuple[str, str]]:
 
 
 async def test_a_toolsets_tool_is_mocked_by_the_name_the_model_knows(desk: Desk):
-    shelf = Shelf(desk.weather, tool_name_prefix="far")
+    shelf = LedgerSource(desk.weather, tool_name_prefix="far")
     clerk = agent("clerk", ("far_weather", {"city": "Oslo"}), "done", tools=[shelf])
     result = await result_of(clerk, case(mocks={"far_weather": "mild"}))
     assert (result.status, desk.marks) == ("passed", []), result.error
@@ -49,13 +49,13 @@ async def test_a_toolsets_tool_is_mocked_by_the_name_the_model_knows(desk: Desk)
 
 
 async def test_a_toolsets_tool_that_is_named_runs(desk: Desk):
-    clerk = agent("clerk", WEATHER, "done", tools=[Shelf(desk.weather)])
+    clerk = agent("clerk", WEATHER, "done", tools=[LedgerSource(desk.weather)])
     result = await result_of(clerk, case(allow_tools=["weather"]))
     assert (result.status, desk.marks) == ("passed", ["weather Oslo 1"]), result.error
 
 
 async def test_a_tool_that_comes_up_later_is_gated_as_it_comes(desk: Desk):
-    class Growing(Shelf):
+    class Growing(LedgerSource):
         async def get_tools(self, readonly_context: Any = None) -> list[BaseTool]:
             self._tools = (desk.later,) if self._tools else (desk.weather,)
             return await super().get_tools(readonly_context)
@@ -68,7 +68,7 @@ async def test_a_tool_that_comes_up_later_is_gated_as_it_comes(desk: Desk):
 
 
 async def test_a_provider_side_tool_in_a_toolset_ends_the_case(desk: Desk):
-    class Searching(Shelf):
+    class Searching(LedgerSource):
         async def get_tools(self, readonly_context: Any = None) -> list[BaseTool]:
             return [GoogleSearchTool()]
 

@@ -164,7 +164,7 @@ async def test_a_named_body_runs_in_the_thread_of_its_caller(is_async: bool) -> 
     result = await played(agent, allow_tools=["count"], metrics=[called("count")])
     assert result.status == "passed", result.error
     assert result.ledger is not None
-    assert result.ledger.trail().spoken["@1"].text == "1"
+    assert result.ledger.index_of().spoken["@1"].text == "1"
 
 
 async def test_a_tool_that_goes_around_the_seam_is_refused() -> None:
@@ -202,7 +202,7 @@ async def test_a_pause_inside_returns_to_the_author_s_function() -> None:
 
     result = await played(clerk, allow_tools=["book"])
     assert result.ledger is not None
-    assert result.ledger.trail().spoken["@1"].text == "booked yes", result.error
+    assert result.ledger.index_of().spoken["@1"].text == "booked yes", result.error
 
 
 async def test_an_inner_graph_remembers_for_its_own_trial_alone() -> None:
@@ -221,7 +221,7 @@ async def test_an_inner_graph_remembers_for_its_own_trial_alone() -> None:
     report = await evaluate(clerk, case, trials=2)
     for result in report.results:
         assert result.ledger is not None
-        assert [said.text for said in result.ledger.trail().spoken.values()] == ["2", "4"]
+        assert [said.text for said in result.ledger.index_of().spoken.values()] == ["2", "4"]
     assert list(saver.list(None)) == []
 
 

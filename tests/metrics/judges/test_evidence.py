@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from greenroom.metrics import judge
 from greenroom.metrics.judges.evidence import fitted
-from greenroom.metrics.judges.sealing import sealed, written
+from greenroom.metrics.judges.seal import sealed, written
 from metrics.judges.asked import Asked, evidence_in, measured, order, yes
 from metrics.runs import agent, run, tool, user
 

@@ -23,14 +23,14 @@ from greenroom.ledger import (
 from greenroom.ledger.plain import Json
 from greenroom.reports.html import render_html
 from greenroom.reports.html.cases import case_details
-from greenroom.reports.html.packing import Packs, json_text
+from greenroom.reports.html.packed import PackedValues, json_text
 from greenroom.reports.html.timeline import step_rows, timeline
-from greenroom.reports.html.trimming import Scissors
+from greenroom.reports.html.trim import Trimmer
 from greenroom.results import CaseResult
 
 
 def rows(ledger) -> list[dict[str, Any]]:
-    return timeline(ledger, Scissors())
+    return timeline(ledger, Trimmer())
 
 
 def of(kind: str, found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def test_a_call_that_never_returned_says_so():
 
 def test_a_very_long_run_keeps_its_beginning_and_its_end_and_says_what_is_missing():
     events = [(n, AgentSaid(text=str(n))) for n in range(2000)]
-    scissors = Scissors()
+    scissors = Trimmer()
     found = timeline(ledger_of(*events), scissors)
     assert found[0]["text"] == "0"
     assert found[-1]["text"] == "1999"
@@ -92,7 +92,7 @@ def test_a_very_long_run_keeps_its_beginning_and_its_end_and_says_what_is_missin
 
 def test_without_a_ledger_the_trajectory_is_told():
     result = rich_report()["refund-happy"]
-    found: list[dict[str, Any]] = step_rows(result.trajectory, Scissors())
+    found: list[dict[str, Any]] = step_rows(result.trajectory, Trimmer())
     assert [row["kind"] for row in found[:3]] == ["user", "node", "tool"]
     assert "timeline" in case_details(replace(result, kept=None, steps=result.trajectory))
     assert case_details(replace(result, kept=None, steps=result.trajectory))["brief"] is True
@@ -146,7 +146,7 @@ def test_expected_and_actual_come_from_the_metrics_evidence():
 
 
 def test_long_texts_lists_and_objects_are_cut_and_counted():
-    scissors = Scissors()
+    scissors = Trimmer()
     assert scissors.text("x" * 20_000).endswith("… 8000 more characters")
     assert scissors.json(list(range(500)))[-1] == "… 300 more"
     assert scissors.json({str(n): n for n in range(500)})["…"] == "300 more"
@@ -154,14 +154,14 @@ def test_long_texts_lists_and_objects_are_cut_and_counted():
 
 
 def test_what_is_short_is_left_alone():
-    scissors = Scissors()
+    scissors = Trimmer()
     value = {"a": [1, 2.5, None, True, "text"]}
     assert scissors.json(value) == value
     assert scissors.cuts == 0
 
 
 def test_all_values_of_a_case_together_stay_within_bounds():
-    scissors = Scissors(room=1000)
+    scissors = Trimmer(room=1000)
     found = [scissors.text("y" * 400) for _ in range(50)]
     assert sum(map(len, found)) < 3000
     assert scissors.cuts > 40
@@ -184,7 +184,7 @@ values = st.recursive(
 
 @given(st.lists(values))
 def test_what_is_packed_comes_out_as_it_was(given_values):
-    packs = Packs(10**9)
+    packs = PackedValues(10**9)
     places = [packs.add(value) for value in given_values]
     blocks = [unpacked(block) for block in packs.close()]
     found = [blocks[place[0]][place[1]] for place in places if place is not None]
@@ -200,7 +200,7 @@ def test_plain_data_holds_nothing_that_html_could_end_at(value):
 
 
 def test_what_does_not_fit_is_left_out_and_has_no_place():
-    packs = Packs(100)
+    packs = PackedValues(100)
     first = packs.add("a" * 300_000)
     assert first == (0, 0)
     assert packs.add("b") is None

@@ -3,7 +3,7 @@
 import os
 
 try:
-    from greenroom.apps.cli.beginning import Interruptible
+    from greenroom.apps.cli.early_signals import Interruptible
 
     with Interruptible():
         from greenroom.apps.cli.commands import main

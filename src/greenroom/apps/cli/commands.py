@@ -6,13 +6,13 @@ from greenroom import __version__
 from greenroom.apps.cli import options
 from greenroom.apps.cli.eval_commands import eval_group
 from greenroom.apps.cli.evalset_commands import evalset_group
-from greenroom.apps.cli.exits import Door
+from greenroom.apps.cli.exits import CommandGroup
 from greenroom.apps.cli.options import FILE, examples
 from greenroom.apps.cli.runs_commands import runs_group
 from greenroom.apps.cli.simulate_commands import simulate_group
 
 
-@click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="greenroom")
 def main() -> None:
     """Where an AI agent rehearses before it meets real people.
@@ -47,7 +47,7 @@ def agent_group() -> None:
 @options.verbose
 def agent_graph(agent: str, verbose: bool) -> int:
     """Print AGENT's graph as a Mermaid flowchart, for Markdown pages and viewers."""
-    from greenroom.apps.cli.drawing import draw
+    from greenroom.apps.cli.graph import draw
 
     return draw(agent, verbose)
 
@@ -60,7 +60,7 @@ def demo(source: bool) -> int:
     All models are scripted, so it needs no key and no network. One case fails on purpose, to show
     what a failure looks like.
     """
-    from greenroom.apps.cli.demonstration import print_source, show
+    from greenroom.apps.cli.demo import print_source, show
 
     return print_source() if source else show()
 
@@ -73,7 +73,7 @@ def init(folder: str) -> int:
     An agent that runs without a key, an eval set for it, a pytest file and a CI workflow; all of
     them pass. Files that are already there are left alone.
     """
-    from greenroom.apps.cli.starting import start
+    from greenroom.apps.cli.init import start
 
     return start(folder)
 
@@ -88,7 +88,7 @@ def init(folder: str) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the script that makes SHELL complete commands, options and files."""
-    from greenroom.apps.cli.completing import script
+    from greenroom.apps.cli.completion import script
 
     click.echo(script(shell))
     return 0

@@ -234,7 +234,7 @@ def eval_run(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
     options.loudness(given)
     _check_together(given)
     from greenroom.apps.cli.evaluation import run
-    from greenroom.apps.cli.orders import Order
+    from greenroom.apps.cli.request import Order
 
     return run(Order(concurrency=options.at_once(max_concurrency, parallel), **_one_place(given)))
 
@@ -300,8 +300,8 @@ def eval_watch(max_concurrency: int | None, parallel: bool, **given: Any) -> int
     Each time in a fresh process, those first that failed or changed. The last verdict stays on the
     screen. Ctrl-C ends it. Needs the extra `watch`.
     """
-    from greenroom.apps.cli.orders import Order
-    from greenroom.apps.cli.watching import watch
+    from greenroom.apps.cli.request import Order
+    from greenroom.apps.cli.watch import watch
 
     interval, notify = given.pop("interval"), given.pop("notify")
     order = Order(concurrency=options.at_once(max_concurrency, parallel), **_one_place(given))
@@ -362,7 +362,7 @@ def eval_compare(
     Without --baseline the first report is it. Exit code 1 if the pass rate, the mean of a metric or
     a case got significantly worse, 2 if cases ended in errors, 3 if nothing can be compared.
     """
-    from greenroom.apps.cli.comparing import compare_reports
+    from greenroom.apps.cli.compare import compare_reports
     from greenroom.results import Gate
 
     gate: Any = {"threshold": threshold, "tags": gate_tags, "max_errors": max_errors}
@@ -398,8 +398,8 @@ def eval_rescore(
     as it is. Exit code 2 if something could not be measured.
     """
     options.loudness(given)
-    from greenroom.apps.cli.rescoring import rescore_run
-    from greenroom.apps.cli.showing import Showing
+    from greenroom.apps.cli.report_output import Showing
+    from greenroom.apps.cli.rescore import rescore_run
 
     return rescore_run(run, cases, config, store, no_cache, Showing(**given))
 

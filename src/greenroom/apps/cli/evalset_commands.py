@@ -90,7 +90,7 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
 @options.as_json
 def list_cases(**given: Any) -> int:
     """List the cases of an eval-set FILE, of a folder of them, or of a glob."""
-    from greenroom.apps.cli.listing import list_cases
+    from greenroom.apps.cli.case_list import list_cases
 
     return list_cases(**given)
 
@@ -113,7 +113,7 @@ def validate(**given: Any) -> int:
     Exit code 3 unless all is well, or was fixed. Hints may be all right in a run with settings of
     its own; they change no exit code.
     """
-    from greenroom.apps.cli.validating import validate
+    from greenroom.apps.cli.validation import validate
 
     return validate(**given)
 

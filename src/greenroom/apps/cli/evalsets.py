@@ -15,7 +15,7 @@ from greenroom.apps.cli.exits import (
 from greenroom.cases import Case, EvalSet, evalset_schema, from_template, harvest, merge
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.ids import id_trouble
-from greenroom.cases.files.saving import save_text
+from greenroom.cases.files.save import save_text
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger
 from greenroom.ledger.questions import started
@@ -51,7 +51,7 @@ def add(
         elif from_template:
             case = _templated(from_template, case_id, evalset)
         else:
-            from greenroom.apps.cli.asking import asked_case
+            from greenroom.apps.cli.case_wizard import asked_case
 
             case = asked_case(evalset, case_id)
         _saved(evalset.with_cases(case), file)

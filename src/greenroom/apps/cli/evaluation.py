@@ -6,12 +6,12 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from greenroom.apps.cli import filing
-from greenroom.apps.cli.concluding import Decisions, decided, end, left_behind, show_together
+from greenroom.apps.cli import report_files
+from greenroom.apps.cli.conclusion import Decisions, decided, end, left_behind, show_together
+from greenroom.apps.cli.event_loop import mocks_for, play
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Interrupted, Stopped, put_out, telling
-from greenroom.apps.cli.orders import Chosen, Order, chosen
-from greenroom.apps.cli.playing import mocks_for, play
 from greenroom.apps.cli.progress import Watching
+from greenroom.apps.cli.request import Chosen, Order, chosen
 from greenroom.errors import BadInput, NotFound, StoreFailed
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.terminal import Terminal, styled
@@ -28,8 +28,8 @@ def run(order: Order) -> int:
     with telling(order.verbose):
         plan = order.plan()
         if order.save_failures:
-            filing.check_reachable(Path(order.save_failures))
-        baseline = filing.baseline(order.baselines, order.store)
+            report_files.check_reachable(Path(order.save_failures))
+        baseline = report_files.baseline(order.baselines, order.store)
         cases = chosen(order, order.aside)
         _check_tags(order, cases)
         if order.suggest_mocks:
@@ -66,7 +66,7 @@ class _Rehearsal:
     """The run of an order: one report for each agent."""
 
     def __init__(
-        self, order: Order, cases: Chosen, plan: filing.Plan, baseline: Report | None
+        self, order: Order, cases: Chosen, plan: report_files.Plan, baseline: Report | None
     ) -> None:
         self.reports: dict[str, Report] = {}
         self.decisions: Decisions = {}

@@ -46,7 +46,7 @@ class Interrupted(Exception):
         self.report = report
 
 
-class Door(click.Group):
+class CommandGroup(click.Group):
     """A group that ends with Greenroom's exit codes, whoever raised what."""
 
     def main(self, *args: Any, **options: Any) -> Any:

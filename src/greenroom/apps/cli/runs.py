@@ -10,9 +10,9 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from greenroom.apps.cli import filing
+from greenroom.apps.cli import report_files
 from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out_json, telling
-from greenroom.apps.cli.showing import Showing
+from greenroom.apps.cli.report_output import Showing
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
@@ -40,7 +40,7 @@ _AGE = re.compile(r"(\d{1,6})([hdw])")
 def list_runs(limit: int | None, store: str, as_json: bool) -> int:
     """Print a line for each run."""
     with telling(verbose=False):
-        place = filing.opened(store)
+        place = report_files.opened(store)
         found = place.runs()[:limit]
         spent = costs(place, [run.id for run in found]) if found else {}
         if as_json:
@@ -114,11 +114,11 @@ def show_run(run: str, store: str, showing: Showing) -> int:
     """Print the report of a run, and write it where it is asked for."""
     with telling(showing.verbose):
         # Without secrets from here on: terminal and files then look at each ledger once together.
-        plan, report = showing.plan(), redacted(filing.opened(store).report(run))
+        plan, report = showing.plan(), redacted(report_files.opened(store).report(run))
         showing.show(report)
         if showing.talks:
             Terminal().say(styled("run ", "dim"), report.id)
-        filing.write(report, plan)
+        report_files.write(report, plan)
     return PASSED
 
 
@@ -128,7 +128,7 @@ def show_run(run: str, store: str, showing: Showing) -> int:
 def delete_runs(runs: Sequence[str], older_than: str, yes: bool, store: str) -> int:
     """Forget runs, after asking."""
     with telling(verbose=False):
-        place = filing.opened(store)
+        place = report_files.opened(store)
         named = {run.id: run for run in map(place.run, runs)}
         found = list(named.values()) or (_older(place.runs(), older_than) if older_than else [])
         if not found:

@@ -42,8 +42,8 @@ def runs_list(**given: Any) -> int:
 def runs_show(run: str, store: str, **given: Any) -> int:
     """Show the report of RUN as `eval run` does; the beginning of its id is enough."""
     options.loudness(given)
+    from greenroom.apps.cli.report_output import Showing
     from greenroom.apps.cli.runs import show_run
-    from greenroom.apps.cli.showing import Showing
 
     return show_run(run, store, Showing(**given))
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Final, Self
 
 from greenroom.apps.cli.exits import ENDINGS, HUNG_UP, INTERRUPTED, TERMINATED, harmless
-from greenroom.suite.cancelling import Cancel
+from greenroom.suite.cancel import Cancel
 
 _CODES: Final = {
     signal.SIGINT: INTERRUPTED,

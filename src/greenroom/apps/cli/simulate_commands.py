@@ -103,6 +103,6 @@ def simulate_run(**given: Any) -> int:
 def simulate_batch(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
     """Play every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""
     from greenroom.apps.cli.simulations import run_many
-    from greenroom.suite.playing import CONCURRENCY
+    from greenroom.suite.trial import CONCURRENCY
 
     return run_many(concurrency=options.at_once(max_concurrency, parallel) or CONCURRENCY, **given)

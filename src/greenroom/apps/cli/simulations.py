@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
     GATE_MISSED,
     PASSED,
@@ -18,10 +19,9 @@ from greenroom.apps.cli.exits import (
     put_out_json,
     telling,
 )
-from greenroom.apps.cli.playing import loaded, to_the_end
 from greenroom.cases import Case, EvalSet, SimulatedUser, Stop, harvest
 from greenroom.cases.files import read_evalset, write_evalset
-from greenroom.cases.files.saving import save_text
+from greenroom.cases.files.save import save_text
 from greenroom.ledger.events import ToolBlocked
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
@@ -32,14 +32,14 @@ from greenroom.reports.words import shortened
 from greenroom.results.text import number_of
 from greenroom.simulation import Simulation, UserAgents, simulation_data
 from greenroom.suite import Batch, simulate_all
-from greenroom.suite.equipping import equipped
-from greenroom.suite.gathering import gather, load_mocks, load_model
+from greenroom.suite.defaults import equipped
+from greenroom.suite.sources import gather, load_mocks, load_model
 
 _LONGEST = 200
 
 
 @record(kw_only=True)
-class _Stage:
+class _Setup:
     """Who plays with whom, and what answers for tools."""
 
     agent: str
@@ -88,7 +88,7 @@ def run_one(
         wanted = [goal.strip() for goal in goals.split(",") if goal.strip()]
         user = SimulatedUser(persona, plan=plan, goals=wanted)
         case = Case("simulation", prompt, user=user, stop=Stop(max_turns=max_turns))
-        batch = _Stage(agent=agent, verbose=verbose, **stage).play(EvalSet("simulation", [case]))
+        batch = _Setup(agent=agent, verbose=verbose, **stage).play(EvalSet("simulation", [case]))
         [one] = batch.simulations
         if as_json:
             put_out_json(json.dumps(_data(one), indent=2))
@@ -120,7 +120,7 @@ def run_many(
             aside(f"filtered to {len(evalset)}/{total}")
         terminal = Terminal()
         tell = partial(_say_line, terminal)
-        batch = _Stage(agent=agent, verbose=verbose, **stage).play(
+        batch = _Setup(agent=agent, verbose=verbose, **stage).play(
             evalset, None if as_json else tell
         )
         if as_json:

@@ -21,8 +21,8 @@ from greenroom.apps.pytest_plugin.settings import (
 from greenroom.apps.pytest_plugin.tally import Tally, count
 
 if TYPE_CHECKING:
-    from greenroom.apps.pytest_plugin.collecting import EvalFile
-    from greenroom.apps.pytest_plugin.rehearsing import Rehearsal
+    from greenroom.apps.pytest_plugin.collection import EvalFile
+    from greenroom.apps.pytest_plugin.fixtures import Rehearsal
     from greenroom.apps.pytest_plugin.runner import EvalResult, EvalRunner, load_test_file
 
 __all__ = ["EvalResult", "EvalRunner", "load_test_file"]
@@ -61,7 +61,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "EvalFile 
     named = parent.session.isinitpath(file_path)
     if not (listed or named or is_usual(file_path)):
         return None
-    from greenroom.apps.pytest_plugin.collecting import eval_file
+    from greenroom.apps.pytest_plugin.collection import eval_file
 
     return eval_file(file_path, parent, listed=listed, named=named)
 
@@ -79,7 +79,7 @@ def pytest_runtest_makereport(
 @pytest.fixture(name="rehearse")
 def rehearse_fixture(request: pytest.FixtureRequest) -> "Rehearsal":
     """Rehearse an agent on cases: `rehearse(agent, "refund.yaml", trials=3)` gives a report."""
-    from greenroom.apps.pytest_plugin.rehearsing import Rehearsal
+    from greenroom.apps.pytest_plugin.fixtures import Rehearsal
 
     return Rehearsal(request)
 
@@ -87,7 +87,7 @@ def rehearse_fixture(request: pytest.FixtureRequest) -> "Rehearsal":
 @pytest.fixture(name="evaluate")
 def evaluate_fixture(request: pytest.FixtureRequest) -> Any:
     """The same for async tests: `await evaluate(agent, "refund.yaml", trials=3)`."""
-    from greenroom.apps.pytest_plugin.rehearsing import Rehearsal
+    from greenroom.apps.pytest_plugin.fixtures import Rehearsal
 
     return Rehearsal(request).evaluate
 

@@ -8,7 +8,7 @@ from typing import Any
 from greenroom.apps.pytest_plugin.tally import hear
 from greenroom.cases.case import Case, Expect, Stop
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.loading import read_evalset
+from greenroom.cases.files.load import read_evalset
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.cases.users import SimulatedUser

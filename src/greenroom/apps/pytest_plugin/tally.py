@@ -59,7 +59,7 @@ def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
 
 
 def _show(item: pytest.Item, report: pytest.TestReport, rehearsed: list["Report"]) -> None:
-    from greenroom.apps.pytest_plugin.collecting import told
+    from greenroom.apps.pytest_plugin.collection import told
 
     shown = [told(one, item.config) for one in rehearsed if not one.passed]
     add = getattr(report.longrepr, "addsection", None)
@@ -143,7 +143,7 @@ class Tally:
         lost = self._lost if in_file else []
         if not self._sent[in_file] and not lost:
             return None
-        from greenroom.results.reading import report_from
+        from greenroom.results.reader import report_from
         from greenroom.results.report import Report, new_report_id
         from greenroom.results.result import CaseResult, Problem
 

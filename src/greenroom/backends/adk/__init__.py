@@ -20,7 +20,7 @@ from google.adk.runners import Runner
 from google.genai import types
 
 from greenroom.backends.adk.artifacts import Artifacts
-from greenroom.backends.adk.copying import Copier, Wrapped
+from greenroom.backends.adk.copies import Copier, Wrapped
 from greenroom.backends.adk.facts import (
     described,
     members_of,
@@ -29,8 +29,8 @@ from greenroom.backends.adk.facts import (
     toolsets_of,
 )
 from greenroom.backends.adk.quiet import quiet
+from greenroom.backends.adk.run import PLACE, FrameworkRun
 from greenroom.backends.adk.sessions import Sessions
-from greenroom.backends.adk.stage import PLACE, Stage
 from greenroom.backends.adk.state import prefixed
 from greenroom.backends.adk.turns import is_last_word, message_for, played, record_state
 from greenroom.backends.adk.versions import Workflow
@@ -99,7 +99,7 @@ class AdkBackend:
         return await invocation.play(lambda: self._run(invocation))
 
     async def _run(self, invocation: Invocation) -> Played:
-        stage, memory = Stage(invocation), invocation.history()
+        stage, memory = FrameworkRun(invocation), invocation.history()
         copier, artifacts = self.copier(stage), Artifacts(memory)
         service = Sessions(copier.tripwire.hear)
         state = prefixed(invocation.ledger.fold(invocation.world.voice))
@@ -129,7 +129,7 @@ class AdkBackend:
         authors = [member for member in self._members if said and member.name == said.author]
         return any(getattr(member, "output_schema", None) is not None for member in authors)
 
-    def copier(self, stage: Stage) -> Copier:
+    def copier(self, stage: FrameworkRun) -> Copier:
         """What makes a copy for this stage."""
         return Copier(stage, bool(getattr(self.agent, "plugins", None)), self._wrapped)
 
@@ -143,7 +143,7 @@ class AdkBackend:
         return App(name=_APP, root_agent=root, plugins=[tripwire])
 
 
-async def _drive(runner: Runner, stage: Stage, message: types.Content) -> Event | None:
+async def _drive(runner: Runner, stage: FrameworkRun, message: types.Content) -> Event | None:
     """Run the framework to its next rest and return its last words."""
     said = None
     running = runner.run_async(user_id=_USER, session_id=_SESSION, new_message=message)

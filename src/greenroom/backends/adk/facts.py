@@ -26,7 +26,7 @@ from greenroom.backends.adk.nodes import (
     function_of,
     parameters_of,
 )
-from greenroom.backends.adk.passing import real_of
+from greenroom.backends.adk.routed import real_of
 from greenroom.backends.adk.versions import (
     BaseNode,
     FinishTaskTool,

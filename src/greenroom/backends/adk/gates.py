@@ -13,8 +13,8 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
-from greenroom.backends.adk.asking import Asker
-from greenroom.backends.adk.passing import PASSED, real_of, run_passed
+from greenroom.backends.adk.callers import Asker
+from greenroom.backends.adk.routed import PASSED, real_of, run_passed
 from greenroom.backends.adk.translation import (
     reply_of,
     request_of,

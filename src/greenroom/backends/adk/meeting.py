@@ -73,7 +73,7 @@ class Meeting:
 
     def take(self, invocation: Invocation, path: str, call_id: str, context: Any) -> None:
         """Take what a call that has ended wrote, and write down where it met another."""
-        reply = next((r for r in reversed(invocation.trail.replied) if _asks(r, call_id)), None)
+        reply = next((r for r in reversed(invocation.index.replied) if _asks(r, call_id)), None)
         if reply is None:
             return
         if reply is not self._of:
@@ -83,7 +83,7 @@ class Meeting:
         if not written:
             return
         seen = dict(getattr(getattr(context, "_state", None), "_seen", {}))
-        event = invocation.trail.results.get(call_id)
+        event = invocation.index.results.get(call_id)
         changes = event.changes if isinstance(event, ToolReturned) else ()
         by_world = frozenset((change.scope, change.path[0]) for change in changes)
         self.ended += 1
@@ -146,7 +146,7 @@ def _record(
     invocation: Invocation, path: str, place: Place, writers: list[_Writer], reply: ModelReplied
 ) -> None:
     scope, key = place[0], ".".join(place[1])
-    if invocation.trail.conflicted.get((path, scope, key), -1) > reply.seq:
+    if invocation.index.conflicted.get((path, scope, key), -1) > reply.seq:
         return  # the World has seen it too
     here = Change(*place)
     values: list[Json] = [

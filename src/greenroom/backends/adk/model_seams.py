@@ -6,9 +6,9 @@ from weakref import WeakKeyDictionary
 
 from google.adk.tools.base_tool import BaseTool
 
-from greenroom.backends.adk.asking import Visitor
+from greenroom.backends.adk.callers import Visitor
 from greenroom.backends.adk.gates import ModelGate, NoLine
-from greenroom.backends.adk.passing import PASSED, run_passed
+from greenroom.backends.adk.routed import PASSED, run_passed
 from greenroom.backends.adk.tool_seams import agent_of
 from greenroom.backends.adk.toolsets import ask_server, is_remote, label_of
 from greenroom.errors import ToolRefused

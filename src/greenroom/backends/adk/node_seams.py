@@ -7,7 +7,7 @@ from typing import Any
 from google.adk.agents import BaseAgent
 from google.adk.tools.function_tool import FunctionTool
 
-from greenroom.backends.adk.asking import Visitor
+from greenroom.backends.adk.callers import Visitor
 from greenroom.backends.adk.gates import run_tool, twin_of
 from greenroom.backends.adk.nodes import (
     Noted,
@@ -16,7 +16,7 @@ from greenroom.backends.adk.nodes import (
     gated_node,
     is_gated_function,
 )
-from greenroom.backends.adk.passing import PASSED
+from greenroom.backends.adk.routed import PASSED
 from greenroom.backends.adk.tool_seams import answered, is_held
 from greenroom.backends.adk.versions import START, BaseNode, FunctionNode, NodeTool, ToolNode
 from greenroom.backends.foreign import Origin

@@ -8,9 +8,9 @@ from typing import Any, cast
 from google.adk.agents import BaseAgent
 from google.adk.events import Event
 
-from greenroom.backends.adk.asking import Asker, Run
-from greenroom.backends.adk.passing import run_passed
-from greenroom.backends.adk.stage import Stage
+from greenroom.backends.adk.callers import Asker, Run
+from greenroom.backends.adk.routed import run_passed
+from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.adk.versions import (
     START,
     BaseNode,
@@ -27,7 +27,7 @@ from greenroom.backends.adk.versions import (
 from greenroom.backends.foreign import Origin, jsonable
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.plain import Json, plain
-from greenroom.world.recording import ToolError
+from greenroom.world.records import ToolError
 from greenroom.world.world import Pending, ToolRequest
 
 _KINDS = (Workflow, FunctionNode, JoinNode, ParallelWorker, ToolNode)
@@ -82,7 +82,7 @@ class Noted:
 
     __slots__ = ("_node", "_real", "_stage")
 
-    def __init__(self, node: BaseNode, stage: Stage) -> None:
+    def __init__(self, node: BaseNode, stage: FrameworkRun) -> None:
         self._node = node
         self._real = node._run_impl  # pyright: ignore[reportPrivateUsage]
         self._stage = stage
@@ -100,7 +100,7 @@ class Noted:
             self._stage.leave(name)
 
 
-def noted(node: BaseNode, stage: Stage) -> BaseNode:
+def noted(node: BaseNode, stage: FrameworkRun) -> BaseNode:
     """Let a copied node write down when it is entered and left."""
     # Pydantic refuses attributes that are no fields, and the node must stay of its own type.
     object.__setattr__(node, "_run_impl", Noted(node, stage))

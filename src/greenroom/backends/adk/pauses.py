@@ -51,7 +51,7 @@ def wait_for(invocation: Invocation, call: types.FunctionCall) -> Yield:
 
 def answer_to(invocation: Invocation, call: types.FunctionCall) -> types.Part:
     """The user's answer as the framework wants to hear it."""
-    call_id, answers = call.id or "", invocation.trail.answers
+    call_id, answers = call.id or "", invocation.index.answers
     if call_id not in answers:
         raise UserAgentFailed(f"the call {call.name!r} ({call_id}) was not answered.")
     value = answers[call_id].value

@@ -21,8 +21,8 @@ from google.adk.tools.function_tool import FunctionTool
 
 from greenroom.backends.adk.model_seams import code_seam, line_seam, listing_seam, model_seam
 from greenroom.backends.adk.node_seams import node_seam
-from greenroom.backends.adk.passing import is_seam, stands_for
 from greenroom.backends.adk.quiet import quiet
+from greenroom.backends.adk.routed import is_seam, stands_for
 from greenroom.backends.adk.tool_seams import caller_seam, function_seam, pool_seam, tool_seam
 from greenroom.backends.adk.versions import HAS_GRAPHS, BaseNode
 from greenroom.backends.seams import original

@@ -14,8 +14,8 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from greenroom.backends.adk import MEMORY, AdkBackend
+from greenroom.backends.adk.run import PLACE, FrameworkRun
 from greenroom.backends.adk.sessions import Keeper, Sessions
-from greenroom.backends.adk.stage import PLACE, Stage
 from greenroom.backends.adk.state import pour, prefixed
 from greenroom.backends.adk.tripwire import Tripwire
 from greenroom.backends.adk.turns import is_last_word, message_for, played, record_state
@@ -80,7 +80,7 @@ class ServedBackend(AdkBackend, Generic[T]):
         self._serve = serve
         self._keeper = keeper
         self._events: list[Event] = []
-        self._staged: tuple[Stage, Tripwire] | None = None
+        self._staged: tuple[FrameworkRun, Tripwire] | None = None
         self._task: asyncio.Task[T] | None = None
         self._cut = False
 
@@ -126,14 +126,14 @@ class ServedBackend(AdkBackend, Generic[T]):
         said = next((event for event in reversed(words) if event.author != "user"), None)
         return played(stage, self._events, said, self.answers_with_data(said))
 
-    async def _set_stage(self, invocation: Invocation) -> Stage:
+    async def _set_stage(self, invocation: Invocation) -> FrameworkRun:
         """The stage of the run, ready for this invocation; the loop is begun with the first."""
         if self._staged is not None:
             stage, tripwire = self._staged
             stage.begin(invocation)
             tripwire.begin()
             return stage
-        stage = Stage(invocation)
+        stage = FrameworkRun(invocation)
         copier = self.copier(stage)
         self._staged = stage, copier.tripwire
         app = self.copied(copier)

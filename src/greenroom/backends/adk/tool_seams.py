@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from google.adk.tools.tool_context import ToolContext
 
-from greenroom.backends.adk.asking import Visitor
+from greenroom.backends.adk.callers import Visitor
 from greenroom.backends.adk.facts import is_delegation, is_steering, origin_of
 from greenroom.backends.adk.gates import Delegation, RunTool, ToolGate, name_of_tool
-from greenroom.backends.adk.passing import PASSED, has_passed, is_seam
+from greenroom.backends.adk.routed import PASSED, has_passed, is_seam
 from greenroom.backends.adk.versions import request_input
 from greenroom.world.presence import tool_host
 

@@ -9,9 +9,9 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.genai import types
 
-from greenroom.backends.adk.asking import Asker, Run
-from greenroom.backends.adk.passing import run_passed
-from greenroom.backends.adk.stage import Stage
+from greenroom.backends.adk.callers import Asker, Run
+from greenroom.backends.adk.routed import run_passed
+from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.foreign import jsonable
 from greenroom.errors import AgentFailed, BadCase, GreenroomError
 from greenroom.ledger.plain import Json
@@ -43,7 +43,7 @@ class ToolsetGate:
     __slots__ = ("_listed", "_stage", "_take", "toolset")
 
     def __init__(
-        self, stage: Stage, toolset: BaseToolset, take: Callable[[BaseTool], BaseTool]
+        self, stage: FrameworkRun, toolset: BaseToolset, take: Callable[[BaseTool], BaseTool]
     ) -> None:
         self._stage = stage
         self._take = take
@@ -59,7 +59,7 @@ class ToolsetGate:
     async def ask_server(self) -> None:
         """List a server's tools before the agent begins, if the case lets us or says what they are."""
         stage, name = self._stage, label_of(self.toolset)
-        n = sum(called.tool == name for called in stage.invocation.trail.issued)
+        n = sum(called.tool == name for called in stage.invocation.index.issued)
         call_id = stage.new_id(stage.invocation.root, name, n)
         listed = await ask_server(stage, self.toolset, lambda: self._really(None), call_id)
         self._listed = self._taken(listed)

@@ -19,11 +19,11 @@ from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
 
 from greenroom.backends.adk.facts import check_agent
 from greenroom.backends.adk.gates import ModelGate
-from greenroom.backends.adk.stage import Stage
+from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.foreign import jsonable
 from greenroom.errors import BadAgent, ToolRefused
 from greenroom.world.presence import model_host
-from greenroom.world.recording import begin_call, fail_call
+from greenroom.world.records import begin_call, fail_call
 from greenroom.world.world import ToolRequest
 
 # Made by the framework while it runs; they act on nothing but the framework.
@@ -33,7 +33,7 @@ _ITS_OWN = (TransferToAgentTool, SetModelResponseTool)
 class Tripwire(BasePlugin):
     """Stands above the gates and sees every tool that is about to run."""
 
-    def __init__(self, stage: Stage, made: Callable[[BaseTool], bool]) -> None:
+    def __init__(self, stage: FrameworkRun, made: Callable[[BaseTool], bool]) -> None:
         super().__init__(name="greenroom")
         self._stage = stage
         self._made = made

@@ -9,7 +9,7 @@ from google.genai import types
 from pydantic_core import from_json, to_json
 
 from greenroom.backends.adk.pauses import answer_to, pending_calls, wait_for
-from greenroom.backends.adk.stage import Stage
+from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.adk.state import place_of, state_changes
 from greenroom.backends.adk.versions import output_of
 from greenroom.backends.foreign import Invocation, Played, jsonable
@@ -28,7 +28,7 @@ def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
     return types.Content(role="user", parts=[answer_to(invocation, call) for call in waiting])
 
 
-def played(stage: Stage, events: list[Event], said: Event | None, is_data: bool) -> Played:
+def played(stage: FrameworkRun, events: list[Event], said: Event | None, is_data: bool) -> Played:
     """How far the framework came by these events; `said` are its last words."""
     # Through JSON: what it has no number for is None there, and nothing is shared with the events.
     told = to_json(
@@ -68,7 +68,7 @@ def _output(said: Event, is_data: bool) -> Json:
         return text
 
 
-def record_state(stage: Stage, event: Event, ignored: Collection[str] = ()) -> None:
+def record_state(stage: FrameworkRun, event: Event, ignored: Collection[str] = ()) -> None:
     """Write down what an event changes in the state; `ignored` keys are the framework's own."""
     delta = event.actions.state_delta
     if ignored:
@@ -88,9 +88,9 @@ def _settled(invocation: Invocation, delta: Mapping[str, Any]) -> dict[str, Any]
 
     The framework merges what each of them left behind; the ledger has applied them in their order.
     """
-    ledger, voice, trail = invocation.ledger, invocation.world.voice, invocation.trail
-    since = trail.replied[-1].seq if trail.replied else 0
-    if trail.changed_at < since:
+    ledger, voice, index = invocation.ledger, invocation.world.voice, invocation.index
+    since = index.replied[-1].seq if index.replied else 0
+    if index.changed_at < since:
         return {}
     ends = [e for e in ledger[since:] if isinstance(e, ToolReturned) and e.voice == voice]
     found: dict[str, Any] = {}

@@ -29,9 +29,14 @@ from greenroom.backends.backend import (
     ToolFacts,
 )
 from greenroom.backends.foreign import Invocation, Played, digest_of, jsonable
-from greenroom.backends.function.asking import Wants, agent_name, described_function, wants_of
 from greenroom.backends.function.context import FunctionContext
-from greenroom.backends.function.switchboard import Switchboard, Waits
+from greenroom.backends.function.router import CallRouter, Waits
+from greenroom.backends.function.signature import (
+    WantedParameters,
+    agent_name,
+    described_function,
+    wants_of,
+)
 from greenroom.errors import AgentFailed
 from greenroom.ledger.events import NodeEnded, NodeStarted
 from greenroom.ledger.ledger import Ledger
@@ -76,7 +81,7 @@ class FunctionBackend:
     ) -> None:
         self.fn = fn
         self.agent = name or agent_name(fn)
-        self._wants: Wants = wants_of(fn)
+        self._wants: WantedParameters = wants_of(fn)
         self._tools: tuple[Tool, ...] | None = None
         if tools is not None:
             self._tools = tuple(as_tool(given) for given in tools)
@@ -113,12 +118,12 @@ class FunctionBackend:
 
     async def _play(self, invocation: Invocation) -> Played:
         path = f"{invocation.root}/{self.agent}"
-        trail = invocation.trail
-        if path in trail.ended:
-            return Played([], trail.ended[path].output)
-        if path not in trail.started:
+        index = invocation.index
+        if path in index.ended:
+            return Played([], index.ended[path].output)
+        if path not in index.started:
             invocation.world.record(NodeStarted(path=path, node=self.agent, input=invocation.given))
-        board = Switchboard(invocation, path)
+        board = CallRouter(invocation, path)
         context = FunctionContext(board, self.agent, path)
         output = await self._output(board, context)
         if board.waits:
@@ -132,7 +137,7 @@ class FunctionBackend:
         )
         return Played([], output)
 
-    async def _output(self, board: Switchboard, context: FunctionContext) -> Json:
+    async def _output(self, board: CallRouter, context: FunctionContext) -> Json:
         """What the function answers; nothing if it waits for its user."""
         if (host := model_host()) is not None:
             host.begin(context.path)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from greenroom.agents.tool import as_tool
-from greenroom.backends.function.switchboard import Switchboard
+from greenroom.backends.function.router import CallRouter
 from greenroom.backends.native.history import as_text
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import Message, Role
@@ -20,7 +20,7 @@ class FunctionContext:
 
     __slots__ = ("_agent", "_board", "_inner", "_path")
 
-    def __init__(self, board: Switchboard, agent: str, path: str) -> None:
+    def __init__(self, board: CallRouter, agent: str, path: str) -> None:
         self._board = board
         self._agent = agent
         self._path = path
@@ -40,11 +40,11 @@ class FunctionContext:
     @property
     def messages(self) -> list[dict[str, str]]:
         """The conversation so far, the user's last message included."""
-        trail, found = self._board.invocation.trail, list[dict[str, str]]()
-        for path, begun in trail.invocations.items():
+        index, found = self._board.invocation.index, list[dict[str, str]]()
+        for path, begun in index.invocations.items():
             if begun.input not in (None, ""):
                 found.append({"role": "user", "content": as_text(begun.input)})
-            end = trail.invocations_ended.get(path)
+            end = index.invocations_ended.get(path)
             if end is not None and end.output is not None:
                 found.append({"role": "assistant", "content": as_text(end.output)})
         return found

@@ -13,7 +13,7 @@ def check_call(
     invocation: Invocation, path: str, call_id: str, tool: str, args: dict[str, Json]
 ) -> None:
     """Refuse a call that is not the one at this place before: its answer would be misplaced."""
-    known = invocation.trail.called.get(call_id)
+    known = invocation.index.called.get(call_id)
     if known is None or (known.tool == tool and same(dict(known.args), args)):
         return
     raise _refusal(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
 from greenroom.backends.foreign import Invocation, Played, digest_of
-from greenroom.backends.http.asking import Endpoint
+from greenroom.backends.http.request import Endpoint
 from greenroom.backends.http.templates import Template, answer_path, found_at
 from greenroom.backends.unseen import message_data, refuse_doubt
 from greenroom.errors import AgentFailed

@@ -25,8 +25,8 @@ from greenroom.backends.langgraph.answers import answer_in
 from greenroom.backends.langgraph.facts import check_agent, described_graph, name_of, tool_facts
 from greenroom.backends.langgraph.memory import THREAD, Memory
 from greenroom.backends.langgraph.pauses import Pause, checked_decision, resumption, waits_for
+from greenroom.backends.langgraph.run import STAGE, FrameworkRun
 from greenroom.backends.langgraph.seam import install
-from greenroom.backends.langgraph.stage import STAGE, Stage
 from greenroom.backends.langgraph.state import changed_state, known_state, state_given
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.ledger import Ledger
@@ -107,7 +107,7 @@ class LangGraphBackend:
         memory = Memory()
         history = invocation.history()
         kept = memory.load(history) if history else {}
-        stage = Stage(invocation, name_of(self.graph), dict(kept.get("places", {})))
+        stage = FrameworkRun(invocation, name_of(self.graph), dict(kept.get("places", {})))
         pauses = [Pause(**told) for told in kept.get("pauses", ())]
         given = self._given(invocation, memory, pauses)
         fold = invocation.ledger.fold(invocation.world.voice)
@@ -155,7 +155,7 @@ class LangGraphBackend:
         return {**state, "messages": [HumanMessage(said)] if said else []}
 
     async def _played(
-        self, stage: Stage, memory: Memory, state: Any, found: list[Interrupt[Any]]
+        self, stage: FrameworkRun, memory: Memory, state: Any, found: list[Interrupt[Any]]
     ) -> Played | dict[str, Any]:
         """How far the graph came; or the answers to its questions, if the World had them all."""
         invocation, world = stage.invocation, stage.invocation.world
@@ -201,9 +201,9 @@ async def _at_rest(
     return state, found
 
 
-def _nodes_of(memory: Memory, stage: Stage) -> dict[str, str]:
+def _nodes_of(memory: Memory, stage: FrameworkRun) -> dict[str, str]:
     """The node that each pending interrupt comes from."""
-    started = stage.invocation.trail.started
+    started = stage.invocation.index.started
     named = {key.rpartition(":")[2]: path for key, path in stage.places.items()}
     found: dict[str, str] = {}
     for writes in memory.pending.values():

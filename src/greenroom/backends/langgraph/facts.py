@@ -17,10 +17,10 @@ from langgraph.pregel import Pregel
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import jsonable
-from greenroom.backends.langchain.asking import origin_of
+from greenroom.backends.langchain.callers import origin_of
+from greenroom.backends.langgraph.closures import parts_of
 from greenroom.backends.langgraph.seam import overrides
 from greenroom.backends.langgraph.translation import model_name
-from greenroom.backends.langgraph.walking import parts_of
 from greenroom.backends.native.history import as_text
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity

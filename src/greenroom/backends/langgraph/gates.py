@@ -21,9 +21,10 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 
 from greenroom.backends.foreign import Kept, held, jsonable
-from greenroom.backends.langchain.asking import origin_of
+from greenroom.backends.langchain.callers import origin_of
 from greenroom.backends.langchain.marks import IN_MODEL, MARK
-from greenroom.backends.langgraph.stage import IN_TOOL_NODE, Stage
+from greenroom.backends.langgraph.inner_caller import Visitor
+from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun
 from greenroom.backends.langgraph.stand_ins import like, signed
 from greenroom.backends.langgraph.translation import (
     chunk_of,
@@ -34,16 +35,15 @@ from greenroom.backends.langgraph.translation import (
     reply_of,
     request_of,
 )
-from greenroom.backends.langgraph.visiting import Visitor
 from greenroom.errors import AgentFailed, ToolRefused
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
-from greenroom.world.recording import ToolError
+from greenroom.world.records import ToolError
 from greenroom.world.threads import Here
 from greenroom.world.world import Pending, ToolRequest
 
-Asker = Stage | Visitor
+Asker = FrameworkRun | Visitor
 Chunks = list[ChatGenerationChunk]
 
 _MANAGED: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()

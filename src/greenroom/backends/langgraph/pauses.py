@@ -96,7 +96,7 @@ class _Asker:
             self._add(Pause(wanted.id, one.id, "decision", tool, batched), wanted)
             return
         path = _path_of(invocation, call_id)
-        n = invocation.trail.call_number(tool, call_id, path)
+        n = invocation.index.call_number(tool, call_id, path)
         request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
         outcome = await invocation.routed(invocation.world.call_tool(request, _no_body))
         wanted = invocation.result_wanted(call_id, tool, args)
@@ -123,12 +123,12 @@ class _Asker:
     def _new_id(self, one: Interrupt[Any], *parts: str) -> str:
         # An interrupt is named after its node: the second one of the same node has the same name.
         invocation = self._invocation
-        asked = len(invocation.trail.yields) + len(self.yields)
+        asked = len(invocation.index.yields) + len(self.yields)
         return invocation.world.new_id(invocation.root, "interrupt", one.id, asked, *parts)
 
     def _call_of(self, tool: str, args: dict[str, Json]) -> str:
         """The call that an action stands for, which the framework does not tell."""
-        for reply in reversed(self._invocation.trail.replied):
+        for reply in reversed(self._invocation.index.replied):
             for call in reply.calls:
                 fits = call.tool == tool and dict(call.args) == args
                 if fits and call.id not in self._claimed:
@@ -142,8 +142,8 @@ def _no_body(_context: object) -> Json:
 
 
 def _said(invocation: Invocation, pause: Pause, given: dict[str, Json]) -> Any:
-    if pause.kind == "result" and pause.yield_id in invocation.trail.results:
-        end = invocation.trail.results[pause.yield_id]
+    if pause.kind == "result" and pause.yield_id in invocation.index.results:
+        end = invocation.index.results[pause.yield_id]
         value = plain(end.value) if isinstance(end, ToolReturned) else end.error
         return {"type": "respond", "message": as_text(value)}
     if pause.yield_id not in given:
@@ -170,7 +170,7 @@ def _decision(value: Json) -> dict[str, Json]:
 
 
 def _path_of(invocation: Invocation, call_id: str) -> str:
-    for path, steps in invocation.trail.steps.items():
+    for path, steps in invocation.index.steps.items():
         for step in steps:
             if isinstance(step, ModelReplied) and any(call.id == call_id for call in step.calls):
                 return path

@@ -22,10 +22,10 @@ from langgraph.pregel._executor import AsyncBackgroundExecutor
 
 from greenroom.backends.foreign import held
 from greenroom.backends.langchain import graphs, models, tools
-from greenroom.backends.langchain.watching import guard, is_own
+from greenroom.backends.langchain.subclasses import guard, is_own
 from greenroom.backends.langgraph.gates import Fault
 from greenroom.backends.langgraph.memory import remembered
-from greenroom.backends.langgraph.stage import IN_TOOL_NODE, STAGE, AtWork
+from greenroom.backends.langgraph.run import IN_TOOL_NODE, STAGE, AtWork
 from greenroom.backends.seams import original
 
 Call = Callable[..., Any]

@@ -23,7 +23,7 @@ class Bridge:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
-        self._open: set[_Errand[Any]] = set()
+        self._open: set[_LoopCall[Any]] = set()
         self._blocked = 0
 
     @property
@@ -40,7 +40,7 @@ class Bridge:
             return _elsewhere(work)
         if self._blocked:
             return asyncio.run(work())
-        errand = _Errand(self._loop, work)
+        errand = _LoopCall(self._loop, work)
         self._open.add(errand)
         try:
             return errand.result()
@@ -73,7 +73,7 @@ class Bridge:
             errand.cancel()
 
 
-class _Errand(Generic[T]):
+class _LoopCall(Generic[T]):
     """Work for the loop, taken back by its own thread if the loop does not begin it."""
 
     def __init__(

@@ -15,7 +15,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import ToolCall as Wanted
+from langchain_core.messages.tool import ToolCall as WantedValue
 from langchain_core.messages.tool import tool_call_chunk
 
 from greenroom.backends.foreign import Spec, jsonable
@@ -78,7 +78,7 @@ def message_of(reply: ModelReply | ModelReplied) -> AIMessage:
     used = reply.usage
     return AIMessage(
         content=reply.text,
-        tool_calls=[Wanted(name=c.tool, args=plain(c.args), id=c.id) for c in reply.calls],
+        tool_calls=[WantedValue(name=c.tool, args=plain(c.args), id=c.id) for c in reply.calls],
         usage_metadata=UsageMetadata(
             input_tokens=used.input, output_tokens=used.output, total_tokens=used.total
         )
@@ -148,7 +148,7 @@ def _message(message: BaseMessage) -> Message:
 
 def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:
     # Only some kinds have this field, and pydantic is slow to say that one is missing.
-    wanted: list[Wanted] = vars(message).get("tool_calls") or []
+    wanted: list[WantedValue] = vars(message).get("tool_calls") or []
     return tuple(
         [ToolCall(call["name"], jsonable(call["args"]), call["id"] or "") for call in wanted]
     )

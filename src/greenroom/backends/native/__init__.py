@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.agents.graph import compile_flow
-from greenroom.agents.recasting import recast
+from greenroom.agents.other_models import recast
 from greenroom.backends.backend import (
     Advance,
     Failed,
@@ -18,15 +18,15 @@ from greenroom.backends.backend import (
     Waiting,
 )
 from greenroom.backends.native.history import as_text
-from greenroom.backends.native.play import Done, Play
+from greenroom.backends.native.walk import Done, GraphWalk
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
 from greenroom.ledger.plain import Json
-from greenroom.ledger.trail import Trail
 from greenroom.models.model import Model
-from greenroom.world.recording import described
+from greenroom.world.records import described
 from greenroom.world.world import World
 
 
@@ -86,35 +86,35 @@ class NativeBackend:
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:
         """Go on with the open invocation, or begin the next one with what the user said last."""
-        trail = ledger.trails[world.voice]
-        invocation = trail.open_invocation
+        index = ledger.indexes[world.voice]
+        invocation = index.open_invocation
         if invocation is not None:
             return await self.invoke(ledger, world, invocation.path, invocation.input)
-        number = len(trail.invocations) + 1
-        given = trail.said[-1].text if trail.said else None
+        number = len(index.invocations) + 1
+        given = index.said[-1].text if index.said else None
         return await self.invoke(ledger, world, f"@{number}", given)
 
     async def invoke(self, ledger: Ledger, world: World, root: str, given: Json) -> Advance:
         """Run or continue the invocation at `root`; one that has ended gives its recorded end."""
-        trail = ledger.trails[world.voice]
-        if root in trail.invocations_ended:
-            return self._recorded(trail.invocations_ended[root])
-        begun = trail.invocations.get(root)
+        index = ledger.indexes[world.voice]
+        if root in index.invocations_ended:
+            return self._recorded(index.invocations_ended[root])
+        begun = index.invocations.get(root)
         if begun is None:
             begun = world.record(InvocationStarted(path=root, input=given))
         given = begun.input
         try:
-            walked = await Play(ledger, world, trail, root).walk(self.graph.root, root, given)
+            walked = await GraphWalk(ledger, world, index, root).walk(self.graph.root, root, given)
         except Refusal:
             raise
         except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash
             return self._failed(world, root, error)
         if isinstance(walked, Done):
-            return self._ended(trail, world, root, walked.output)
+            return self._ended(index, world, root, walked.output)
         return Waiting(walked.yields)
 
-    def _ended(self, trail: Trail, world: World, root: str, output: Json) -> Advance:
-        if output is not None and root not in trail.spoken:
+    def _ended(self, index: VoiceIndex, world: World, root: str, output: Json) -> Advance:
+        if output is not None and root not in index.spoken:
             world.record(AgentSaid(path=root, text=as_text(output)))
         over = self.graph.awaits_input
         outcome = "finished" if over else "turn_over"

@@ -7,10 +7,10 @@ from typing import Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
 from greenroom.ledger.events import Corrected, ModelReplied, ToolFailed, ToolReturned
+from greenroom.ledger.index import Step, VoiceIndex
 from greenroom.ledger.messages import Message
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
-from greenroom.ledger.trail import Step, Trail
 from greenroom.world.world import World
 
 # What comes from a ledger has no rings.
@@ -19,13 +19,13 @@ _REMEMBER_ALL = (history(),)
 
 
 def conversation(
-    agent: Agent, world: World, trail: Trail, node: str, path: str
+    agent: Agent, world: World, index: VoiceIndex, node: str, path: str
 ) -> tuple[Message, ...]:
     """All messages the agent's model is to see now: context rules first, the present last."""
-    present = _exchange(trail, path)
+    present = _exchange(index, path)
     # Most agents are asked once: then there is nothing to look for, and nothing to look through.
-    is_first = len(trail.invocations) == 1 and len(trail.runs[node]) == 1 and not trail.answers
-    earlier = [] if is_first else _earlier(trail, node, path)
+    is_first = len(index.invocations) == 1 and len(index.runs[node]) == 1 and not index.answers
+    earlier = [] if is_first else _earlier(index, node, path)
     if not earlier and agent.context == _REMEMBER_ALL:
         return present
     state = world.ledger.fold(world.voice, branch_of(path))
@@ -51,21 +51,21 @@ def _writing() -> Callable[[Json], str]:
 _encode = _writing()
 
 
-def _exchange(trail: Trail, path: str) -> tuple[Message, ...]:
+def _exchange(index: VoiceIndex, path: str) -> tuple[Message, ...]:
     """What one run of a node said and heard, beginning with its input.
 
     What was told once is kept: with each step only its own messages are added.
     """
-    steps = trail.steps.get(path, ())
-    messages, told = trail.told.get(path) or (_opening(trail.started[path].input), 0)
+    steps = index.steps.get(path, ())
+    messages, told = index.told.get(path) or (_opening(index.started[path].input), 0)
     is_over = True
     if told < len(steps):
         heard = list(messages)
         for step in steps[told:]:
-            is_over = _tell(heard, trail, step)
+            is_over = _tell(heard, index, step)
         messages = tuple(heard)
     if is_over:
-        trail.told[path] = messages, len(steps)
+        index.told[path] = messages, len(steps)
     return messages
 
 
@@ -73,7 +73,7 @@ def _opening(given: Json) -> tuple[Message, ...]:
     return () if given is None or given == "" else (Message("user", as_text(given)),)
 
 
-def _tell(heard: list[Message], trail: Trail, step: Step) -> bool:
+def _tell(heard: list[Message], index: VoiceIndex, step: Step) -> bool:
     """Add what a step said and heard; False if more is to come: a call under way has no result."""
     if not isinstance(step, ModelReplied):
         if isinstance(step, Corrected):
@@ -82,7 +82,7 @@ def _tell(heard: list[Message], trail: Trail, step: Step) -> bool:
     heard.append(Message("assistant", step.text, step.calls))
     is_over = True
     for call in step.calls:
-        end = trail.results.get(call.id)
+        end = index.results.get(call.id)
         if end is None:
             is_over = False
         else:
@@ -94,17 +94,17 @@ def _result(end: ToolReturned | ToolFailed) -> str:
     return as_text(end.value) if isinstance(end, ToolReturned) else f"Error: {end.error}"
 
 
-def _earlier(trail: Trail, node: str, path: str) -> list[Exchange]:
+def _earlier(index: VoiceIndex, node: str, path: str) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 
     A node remembers its own in full. Of exchanges it took no part in (another branch of a route
     answered, another user agent spoke) it knows what was heard: the question and the answer.
     """
-    own = [run for run in trail.earlier_runs(node, path) if run.path in trail.ended]
+    own = [run for run in index.earlier_runs(node, path) if run.path in index.ended]
     mine = [run.path for run in own]
-    found: list[tuple[int, Exchange]] = [(run.seq, _exchange(trail, run.path)) for run in own]
+    found: list[tuple[int, Exchange]] = [(run.seq, _exchange(index, run.path)) for run in own]
     found += [
-        (seq, pair) for seq, pair, place in _heard(trail, path) if not _took_part(mine, place)
+        (seq, pair) for seq, pair, place in _heard(index, path) if not _took_part(mine, place)
     ]
     return [exchange for _, exchange in sorted(found, key=lambda entry: entry[0])]
 
@@ -113,31 +113,31 @@ def _took_part(mine: list[str], place: str) -> bool:
     return any(path.startswith(f"{place}/") for path in mine)
 
 
-def _heard(trail: Trail, path: str) -> list[tuple[int, Exchange, str]]:
+def _heard(index: VoiceIndex, path: str) -> list[tuple[int, Exchange, str]]:
     """Whole exchanges between a user and this voice: ended invocations, and rounds of a loop."""
-    mine = trail.started[path]
+    mine = index.started[path]
     found: list[tuple[int, Exchange, str]] = []
-    for invocation in trail.invocations.values():
-        if not trail.is_over_before(invocation.path, path):
+    for invocation in index.invocations.values():
+        if not index.is_over_before(invocation.path, path):
             continue
-        end = trail.invocations_ended[invocation.path]
+        end = index.invocations_ended[invocation.path]
         if end.outcome != "failed":
             pair = _pair(invocation.input, end.output)
             found.append((invocation.seq, pair, invocation.path))
-    for place, spoken in trail.spoken.items():
-        if "#" in place and spoken.seq < mine.seq and not _ended_with(trail, place):
-            asked = _first_input(trail, place)
+    for place, spoken in index.spoken.items():
+        if "#" in place and spoken.seq < mine.seq and not _ended_with(index, place):
+            asked = _first_input(index, place)
             found.append((spoken.seq, _pair(asked, spoken.text), place))
     return found
 
 
-def _ended_with(trail: Trail, place: str) -> bool:
+def _ended_with(index: VoiceIndex, place: str) -> bool:
     """Whether a loop's round lies in an invocation that is already told as a whole."""
-    return root_of(place) in trail.invocations_ended
+    return root_of(place) in index.invocations_ended
 
 
-def _first_input(trail: Trail, place: str) -> Json:
-    inside = (s for p, s in trail.started.items() if p.startswith(f"{place}/"))
+def _first_input(index: VoiceIndex, place: str) -> Json:
+    inside = (s for p, s in index.started.items() if p.startswith(f"{place}/"))
     first = min(inside, key=lambda s: s.seq, default=None)
     return first.input if first else None
 

@@ -23,8 +23,8 @@ from agents import Agent, RunConfig, Runner, RunState
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
 from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
+from greenroom.backends.openai_agents.run import STAGE, FrameworkRun, Settled
 from greenroom.backends.openai_agents.seam import install
-from greenroom.backends.openai_agents.stage import STAGE, Settled, Stage
 from greenroom.backends.openai_agents.translation import args_of
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.changes import Change
@@ -106,7 +106,7 @@ class OpenAIAgentsBackend:
         return await invocation.play(lambda: self._run(invocation))
 
     async def _run(self, invocation: Invocation) -> Played:
-        stage = Stage(invocation, self._live, self._settled)
+        stage = FrameworkRun(invocation, self._live, self._settled)
         context = self._context_of(invocation)
         before: Any = None if context is None else jsonable(context)
         with held(STAGE, stage):
@@ -163,7 +163,7 @@ class OpenAIAgentsBackend:
             )
         return found
 
-    def _played(self, stage: Stage, result: Any) -> Played:
+    def _played(self, stage: FrameworkRun, result: Any) -> Played:
         invocation = stage.invocation
         if result.interruptions:
             waits = [_wait_for(invocation, item) for item in result.interruptions]
@@ -208,7 +208,7 @@ def _told(items: list[Any]) -> tuple[list[Json], bool]:
 
 def _wait_for(invocation: Invocation, item: ToolApprovalItem) -> Yield:
     call_id = item.call_id or ""
-    asked = sum(opened.call_id == call_id for opened in invocation.trail.yields.values())
+    asked = sum(opened.call_id == call_id for opened in invocation.index.yields.values())
     yield_id = invocation.world.new_id(invocation.root, "approval", call_id, asked)
     args = args_of(item.arguments or "{}")
     return invocation.approval_wanted(yield_id, call_id, item.name or "", args)

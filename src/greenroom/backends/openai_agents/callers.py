@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from greenroom.backends.foreign import Kept, call_tool, visit_tool
-from greenroom.backends.openai_agents.stage import STAGE, Stage
+from greenroom.backends.openai_agents.run import STAGE, FrameworkRun
 from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
@@ -63,7 +63,7 @@ class HandedOver:
 
     __slots__ = ("stage",)
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: FrameworkRun) -> None:
         self.stage = stage
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
@@ -85,7 +85,7 @@ class HandedOver:
     ) -> tuple[Returned, Kept]:
         """Ask at the place of the agent that is at work."""
         invocation, path = self.stage.invocation, self.stage.level.path
-        n = invocation.trail.call_number(request.tool, request.id, path)
+        n = invocation.index.call_number(request.tool, request.id, path)
         args: dict[str, Json] = dict(request.args)
         placed = ToolRequest(request.id, request.tool, args, path, origin=request.origin, n=n)
         outcome, kept = await call_tool(invocation, placed, run)

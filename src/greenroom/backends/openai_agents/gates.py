@@ -21,7 +21,7 @@ from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
 from greenroom.backends.foreign import Kept, Origin, held, jsonable
 from greenroom.backends.keys import keep_keys
 from greenroom.backends.openai_agents.callers import Caller, HandedOver
-from greenroom.backends.openai_agents.stage import LEVEL, STAGE, Level, Stage
+from greenroom.backends.openai_agents.run import LEVEL, STAGE, FrameworkRun, Level
 from greenroom.backends.openai_agents.translation import (
     args_of,
     completed,
@@ -34,7 +34,7 @@ from greenroom.backends.openai_agents.translation import (
 from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
-from greenroom.world.recording import ToolError
+from greenroom.world.records import ToolError
 from greenroom.world.world import ToolRequest
 
 Args = dict[str, Any]
@@ -163,7 +163,7 @@ def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
 class Delegation(_FailureHandlingFunctionToolInvoker):
     """Stands where an agent used as a tool is run: what that agent does is a level of its own."""
 
-    def __init__(self, stage: Stage, tool: FunctionTool) -> None:
+    def __init__(self, stage: FrameworkRun, tool: FunctionTool) -> None:
         self._real: Any = tool.on_invoke_tool
         self._stage = stage
 

@@ -27,7 +27,7 @@ from greenroom.backends.openai_agents.gates import (
     is_passed,
     origin_of,
 )
-from greenroom.backends.openai_agents.stage import STAGE
+from greenroom.backends.openai_agents.run import STAGE
 from greenroom.backends.seams import original
 from greenroom.errors import ToolRefused
 from greenroom.world.presence import model_host

@@ -15,6 +15,7 @@ from pydantic_ai.run import AgentRunResult
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
 from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
+from greenroom.backends.pydantic_ai.callers import STAGE, HandedOver
 from greenroom.backends.pydantic_ai.facts import (
     check_agent,
     check_model,
@@ -22,9 +23,8 @@ from greenroom.backends.pydantic_ai.facts import (
     name_of,
     tool_facts,
 )
-from greenroom.backends.pydantic_ai.gates import STAGE, HandedOver
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
-from greenroom.backends.pydantic_ai.pausing import pausing_output, twin_of
+from greenroom.backends.pydantic_ai.pauses import pausing_output, twin_of
 from greenroom.backends.pydantic_ai.seam import install
 from greenroom.errors import AgentFailed, InDoubt
 from greenroom.ledger.events import Answered, NodeEnded, NodeStarted, Remembered, ToolReturned
@@ -91,7 +91,7 @@ class PydanticAIBackend:
     async def _run(self, invocation: Invocation) -> Played:
         node = name_of(self.agent)
         path = f"{invocation.root}/{node}"
-        if path not in invocation.trail.started:
+        if path not in invocation.index.started:
             invocation.world.record(NodeStarted(path=path, node=node, input=invocation.given))
         messages = recalled(invocation.history())
         with placed(_place(invocation, path)):
@@ -153,7 +153,7 @@ def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
         return None
     results = _settled(invocation, messages)
     for answer in given:
-        call_id = invocation.trail.yields[answer.yield_id].call_id
+        call_id = invocation.index.yields[answer.yield_id].call_id
         if answer.yield_id == call_id:
             invocation.take_result(call_id, answer.value)
             results.calls[call_id] = answer.value
@@ -170,8 +170,8 @@ def _refuse_doubt(invocation: Invocation, call_id: str) -> None:
     """That a body runs again is not written down: after a cut nobody knows whether it did."""
     world, ledger = invocation.world, invocation.ledger
     answered = max(event.seq for event in ledger.of(Answered, voice=world.voice))
-    if answered < max(ledger.taken_up_at, invocation.trail.resumed_at):
-        called = invocation.trail.called[call_id]
+    if answered < max(ledger.taken_up_at, invocation.index.resumed_at):
+        called = invocation.index.called[call_id]
         raise InDoubt(
             f"tool {called.tool!r} was approved before the cut with {dict(called.args)!r} and its "
             f"return is not recorded, so nobody knows whether it acted. Look at the real system, "
@@ -181,7 +181,7 @@ def _refuse_doubt(invocation: Invocation, call_id: str) -> None:
 
 def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults:
     """What the World answered by itself to calls that would have waited for the user."""
-    results, known = DeferredToolResults(), invocation.trail.results
+    results, known = DeferredToolResults(), invocation.index.results
     for call in _unanswered(messages):
         end = known.get(call.tool_call_id)
         if isinstance(end, ToolReturned):
@@ -213,7 +213,7 @@ async def _waits(
 
 def _approval_wanted(invocation: Invocation, call: ToolCallPart) -> Yield:
     world, call_id = invocation.world, call.tool_call_id
-    asked = sum(opened.call_id == call_id for opened in invocation.trail.yields.values())
+    asked = sum(opened.call_id == call_id for opened in invocation.index.yields.values())
     yield_id = world.new_id(invocation.root, "approval", call_id, asked)
     return invocation.approval_wanted(yield_id, call_id, call.tool_name, _args(call))
 
@@ -221,9 +221,9 @@ def _approval_wanted(invocation: Invocation, call: ToolCallPart) -> Yield:
 async def _result_wanted(invocation: Invocation, path: str, call: ToolCallPart) -> Yield | None:
     """A call that runs elsewhere returns what the user answers, unless the World does."""
     tool, call_id, args = call.tool_name, call.tool_call_id, _args(call)
-    if call_id in invocation.trail.results:
+    if call_id in invocation.index.results:
         return invocation.result_wanted(call_id, tool, args)  # its own body left it to the user
-    n = invocation.trail.call_number(tool, call_id, path)
+    n = invocation.index.call_number(tool, call_id, path)
     request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
     outcome = await invocation.routed(invocation.world.call_tool(request, _nowhere))
     return invocation.result_wanted(call_id, tool, args) if isinstance(outcome, Pending) else None

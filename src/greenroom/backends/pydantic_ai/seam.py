@@ -29,9 +29,9 @@ from pydantic_ai.toolsets import (
 )
 
 from greenroom.backends.foreign import Kept, Origin, held, jsonable
-from greenroom.backends.pydantic_ai.asking import hold_models
+from greenroom.backends.pydantic_ai.callers import STAGE, HandedOver, Inside, Run, tool_gate
 from greenroom.backends.pydantic_ai.facts import action_name, name_of
-from greenroom.backends.pydantic_ai.gates import STAGE, HandedOver, Inside, Run, tool_gate
+from greenroom.backends.pydantic_ai.models import hold_models
 from greenroom.backends.seams import original
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json

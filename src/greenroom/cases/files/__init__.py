@@ -1,8 +1,8 @@
 """Eval sets kept in files: of our own shape or of one that others use, recognised by content."""
 
 from greenroom.cases.files.library import EvalSets
-from greenroom.cases.files.loading import problems, read_evalset
-from greenroom.cases.files.saving import write_evalset
+from greenroom.cases.files.load import problems, read_evalset
+from greenroom.cases.files.save import write_evalset
 from greenroom.cases.files.schema import evalset_schema
 from greenroom.cases.files.shapes import Shape, register_shape, shape_names
 

@@ -34,7 +34,7 @@ from greenroom.cases.files.own import evalset_data, trials_from
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
 from greenroom.cases.places import at, shown, wrong
-from greenroom.cases.reading import case_from, metrics_from
+from greenroom.cases.reader import case_from, metrics_from
 from greenroom.cases.scenarios import scenario_case
 from greenroom.cases.users import SimulatedUser
 from greenroom.ledger.plain import Json, is_array, is_object, plain

@@ -11,9 +11,9 @@ from greenroom.cases.files.adk_state import prefixed, put_back, scopes
 from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import Calls, calls_in, responses_text, with_extra
 from greenroom.cases.files.shapes import Shape
-from greenroom.cases.gathering import Gathering, refuse_silence
 from greenroom.cases.literals import unquoted
 from greenroom.cases.places import at, wrong
+from greenroom.cases.problem_list import ProblemList, refuse_silence
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
@@ -45,7 +45,7 @@ def _is_flat(data: Json) -> str | None:
 
 
 def _read_flat(data: Json, stem: str) -> EvalSet:
-    gathering = Gathering()
+    gathering = ProblemList()
     turns = gathering.each(data, "", _turn)
     gathering.settle()
     case = Case(stem, turns=turns)
@@ -70,7 +70,7 @@ def _is_named(data: Json) -> str | None:
 
 
 def _read_named(data: Json, stem: str) -> EvalSet:
-    gathering = Gathering()
+    gathering = ProblemList()
     cases = gathering.cases(data, "", _case, "name")
     gathering.settle()
     return EvalSet(stem, cases)

@@ -12,9 +12,9 @@ from greenroom.cases.files.yaml_text import parsed_yaml, yaml_lines
 from greenroom.cases.places import shown
 from greenroom.cases.problems import Problem
 from greenroom.errors import BadFile
-from greenroom.ledger.opening import text_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.ledger.start import text_of
 
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
 SUFFIXES = (".json", ".yaml", ".yml", *TABLES)

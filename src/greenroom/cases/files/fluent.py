@@ -17,7 +17,7 @@ from greenroom.cases.files.own import trials_from
 from greenroom.cases.files.queries import named, names
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.places import at, shown, wrong
-from greenroom.cases.reading import expect_of
+from greenroom.cases.reader import expect_of
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import JSON_TYPES, Json, is_array, is_object, plain
 

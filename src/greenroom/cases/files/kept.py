@@ -12,9 +12,9 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
-from greenroom.cases.gathering import Gathering
 from greenroom.cases.literals import literal
 from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.problem_list import ProblemList
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object
 
@@ -108,7 +108,7 @@ def said_in(message: Json, place: str) -> str:
 
 def responses_text(responses: Json, place: str) -> list[str]:
     """The texts of a list of messages."""
-    gathering = Gathering()
+    gathering = ProblemList()
     found = gathering.each(responses, place, _response_text)
     gathering.settle()
     return found
@@ -136,7 +136,7 @@ def calls_in(
     """
     if not is_array(uses):
         raise wrong(place, f"{shown(uses)} should be a list of calls")
-    gathering = Gathering()
+    gathering = ProblemList()
     found = gathering.each(uses, place, partial(_call, tool=tool, args=args, more=more))
     gathering.settle()
     return found
@@ -180,7 +180,7 @@ def steps_in(data: Json, place: str) -> tuple[Calls, list[str]]:
 
 
 def _steps_in_events(events: Json, place: str) -> tuple[Calls, list[str]]:
-    gathering = Gathering()
+    gathering = ProblemList()
     calls: list[ToolCall | str] = []
     texts: list[str] = []
     for parts in gathering.each(events, place, _parts_of_event):

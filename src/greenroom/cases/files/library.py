@@ -5,8 +5,8 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.loading import read_evalset
-from greenroom.cases.files.saving import write_evalset
+from greenroom.cases.files.load import read_evalset
+from greenroom.cases.files.save import write_evalset
 from greenroom.cases.files.shapes import OWN
 from greenroom.errors import BadInput, NotFound
 

@@ -8,10 +8,10 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.ids import checked_id
 from greenroom.cases.files.shapes import OWN, Shape
-from greenroom.cases.gathering import Gathering, refuse_silence, silence
 from greenroom.cases.liveness import is_code
 from greenroom.cases.places import at, shown, wrong
-from greenroom.cases.reading import case_from, extra_from, metrics_from
+from greenroom.cases.problem_list import ProblemList, refuse_silence, silence
+from greenroom.cases.reader import case_from, extra_from, metrics_from
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 VERSION = 1
@@ -69,7 +69,7 @@ def _read(data: Json, stem: str) -> EvalSet:
 
 def read_case(data: Json, place: str) -> Case:
     """One case, as `cases` lists them."""
-    gathering = Gathering()
+    gathering = ProblemList()
     given = data.get("id") if is_object(data) else None
     if isinstance(given, str) and given.strip():
         gathering.part(at(place, "id"), lambda: checked_id(given, at(place, "id")), "")

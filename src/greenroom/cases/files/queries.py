@@ -17,7 +17,7 @@ from greenroom.cases.files.ids import checked_id, id_trouble
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
 from greenroom.cases.places import at, shown, wrong
-from greenroom.cases.reading import expect_of
+from greenroom.cases.reader import expect_of
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 

@@ -7,8 +7,8 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.ids import checked_id
 from greenroom.cases.files.shapes import Shape
-from greenroom.cases.gathering import Gathering
 from greenroom.cases.places import at
+from greenroom.cases.problem_list import ProblemList
 from greenroom.cases.scenarios import SCENARIO_FIELDS, scenario_case
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -29,7 +29,7 @@ def _recognises(data: Json) -> str | None:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    gathering = Gathering()
+    gathering = ProblemList()
     place = "" if is_array(data) else "scenarios"
     cases = gathering.cases(_listed(data), place, _case, "scenario_id")
     gathering.settle()

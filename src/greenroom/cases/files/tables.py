@@ -18,10 +18,10 @@ from greenroom.cases.files.documents import Rows
 from greenroom.cases.files.json_text import parsed_json
 from greenroom.cases.files.own import read_case
 from greenroom.cases.files.shapes import TABLE, Shape
-from greenroom.cases.gathering import Gathering
 from greenroom.cases.names import near_name
 from greenroom.cases.places import at, keys_of, mapping_at, put, shown, wrong
-from greenroom.cases.reading import CASE_FIELDS, EXPECT_FIELDS
+from greenroom.cases.problem_list import ProblemList
+from greenroom.cases.reader import CASE_FIELDS, EXPECT_FIELDS
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json, is_array, is_object
 
@@ -76,7 +76,7 @@ def _recognises(data: Json) -> str | None:  # noqa: ARG001
 def _read(data: Json, stem: str, columns: Columns) -> EvalSet:
     if not is_array(data):
         raise wrong("", f"{shown(data)} should be a list of rows")
-    gathering = Gathering()
+    gathering = ProblemList()
     header, line = (data.columns, data.line) if isinstance(data, Rows) else ([], 0)
     names = list(
         dict.fromkeys([*header, *(name for row in data if is_object(row) for name in row)])
@@ -130,7 +130,7 @@ def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
 
 def _case(row: Json, place: str, paths: Mapping[str, str], header: Collection[str]) -> Case:
     data: dict[str, Json] = {}
-    gathering = Gathering()
+    gathering = ProblemList()
     for name, value in mapping_at(place, row).items():
         path = paths.get(name)
         if path is None:

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict, Question
     from greenroom.metrics.judges.breaker import Breaker
+    from greenroom.metrics.judges.claims import hallucinations_v1
     from greenroom.metrics.judges.correctness import factual_accuracy, response_evaluation_score
     from greenroom.metrics.judges.evidence import gathered
     from greenroom.metrics.judges.forms import (
@@ -18,15 +18,14 @@ if TYPE_CHECKING:
         Form,
         Grade,
         Labels,
-        Sheet,
         Verdict,
+        VerdictSheet,
     )
-    from greenroom.metrics.judges.grounding import hallucinations_v1
     from greenroom.metrics.judges.judged import Judged
     from greenroom.metrics.judges.juries import jury
-    from greenroom.metrics.judges.matching import final_response_match_v2
     from greenroom.metrics.judges.options import bench_from
-    from greenroom.metrics.judges.parsing import NotAnAnswer
+    from greenroom.metrics.judges.panel import JudgeSession, NoVerdict, Panel, Question
+    from greenroom.metrics.judges.parser import NotAnAnswer
     from greenroom.metrics.judges.poll import Item, Poll, Votes
     from greenroom.metrics.judges.prompted import judge, llm_judge
     from greenroom.metrics.judges.rubric import Rubric, rubric_template
@@ -35,13 +34,14 @@ if TYPE_CHECKING:
         rubric_based_tool_use_quality_v1,
     )
     from greenroom.metrics.judges.safety import Category, safety_v1
+    from greenroom.metrics.judges.same_answer import final_response_match_v2
 
 _FILES = {
-    "bench": ("Bench", "Hearing", "NoVerdict", "Question"),
+    "bench": ("Panel", "JudgeSession", "NoVerdict", "Question"),
     "breaker": ("Breaker",),
     "correctness": ("factual_accuracy", "response_evaluation_score"),
     "evidence": ("gathered",),
-    "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "Sheet", "Verdict"),
+    "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "VerdictSheet", "Verdict"),
     "grounding": ("hallucinations_v1",),
     "prompted": ("judge", "llm_judge"),
     "judged": ("Judged",),
@@ -57,7 +57,6 @@ _FILES = {
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 
 __all__ = [
-    "Bench",
     "Better",
     "Boolean",
     "Breaker",
@@ -65,17 +64,18 @@ __all__ = [
     "Claims",
     "Form",
     "Grade",
-    "Hearing",
     "Item",
+    "JudgeSession",
     "Judged",
     "Labels",
     "NoVerdict",
     "NotAnAnswer",
+    "Panel",
     "Poll",
     "Question",
     "Rubric",
-    "Sheet",
     "Verdict",
+    "VerdictSheet",
     "Votes",
     "bench_from",
     "factual_accuracy",

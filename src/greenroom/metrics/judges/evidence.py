@@ -11,7 +11,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 from greenroom.ledger.records import record
 from greenroom.metrics.facts import Missing, expected_calls, reference, seen_calls, spoken
-from greenroom.metrics.judges.sealing import written
+from greenroom.metrics.judges.seal import written
 
 Fields = dict[str, Json]
 Read = Callable[[Case, Ledger], Json]

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeVar
 
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.records import record
-from greenroom.metrics.judges.parsing import NotAnAnswer, one_object, text_at, with_keys
+from greenroom.metrics.judges.parser import NotAnAnswer, one_object, text_at, with_keys
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 Side = Literal["A", "B"]
@@ -200,7 +200,7 @@ class Claims:
 
 
 @record
-class Sheet:
+class VerdictSheet:
     """Verdicts on several items in one answer, told apart by their ids."""
 
     ids: tuple[str, ...]

@@ -18,8 +18,8 @@ from json import dumps
 from unicodedata import category, normalize
 
 from greenroom.ledger.plain import Json, is_array, is_object
-from greenroom.metrics.judges.parsing import NotAnAnswer, one_object
-from greenroom.metrics.judges.sealing import digest, written
+from greenroom.metrics.judges.parser import NotAnAnswer, one_object
+from greenroom.metrics.judges.seal import digest, written
 
 REASONING = "reasoning"
 LONGEST_QUOTE = 300

@@ -16,7 +16,7 @@ TIMEOUT: Final = 120.0
 RETRIES: Final = 4
 
 # The one door to pydantic-ai's model layer.
-_LAYER: Final = "greenroom.models.providers.asking"
+_LAYER: Final = "greenroom.models.providers.request"
 _loaded: Final[dict[str, Any]] = {}
 
 

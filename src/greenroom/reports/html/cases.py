@@ -7,9 +7,9 @@ from greenroom.errors import BadInput
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json
 from greenroom.reports.difference import differences
-from greenroom.reports.html.packing import Place
+from greenroom.reports.html.packed import Place
 from greenroom.reports.html.timeline import step_rows, timeline
-from greenroom.reports.html.trimming import Scissors
+from greenroom.reports.html.trim import Trimmer
 from greenroom.reports.words import shortened
 from greenroom.results.data import outcome_data, problem_data
 from greenroom.results.result import CaseResult
@@ -70,7 +70,7 @@ def _mark(outcome: Outcome) -> tuple[int, float | None]:
 
 def case_details(result: CaseResult, before: Sequence[CaseResult] = ()) -> dict[str, Json]:
     """Everything about one result that is worth opening it for; `before` is its baseline."""
-    scissors = Scissors()
+    scissors = Trimmer()
     blame = result.blame
     found: dict[str, Json] = {
         "ended": result.ended,
@@ -88,7 +88,7 @@ def case_details(result: CaseResult, before: Sequence[CaseResult] = ()) -> dict[
     return {**kept, "cuts": scissors.cuts} if scissors.cuts else kept
 
 
-def _scores(result: CaseResult, scissors: Scissors) -> list[Json]:
+def _scores(result: CaseResult, scissors: Trimmer) -> list[Json]:
     """Name and outcome of each metric, those that need a look first."""
     ranked = sorted(result.scores.items(), key=lambda named: _RANK[_mark(named[1])[0]])
     return [[name, _outcome(outcome, scissors)] for name, outcome in ranked]
@@ -97,7 +97,7 @@ def _scores(result: CaseResult, scissors: Scissors) -> list[Json]:
 _RANK = {_FAILED: 0, _UNMEASURED: 1, _PASSED: 2, _NOT_APPLICABLE: 3}
 
 
-def _outcome(outcome: Outcome, scissors: Scissors) -> Json:
+def _outcome(outcome: Outcome, scissors: Trimmer) -> Json:
     data = outcome_data(outcome)
     return scissors.json({key: value for key, value in data.items() if value not in _SILENT})
 
@@ -105,7 +105,7 @@ def _outcome(outcome: Outcome, scissors: Scissors) -> Json:
 _SILENT: tuple[Json, ...] = (None, "", [], {})
 
 
-def _differences(result: CaseResult, scissors: Scissors) -> list[Json]:
+def _differences(result: CaseResult, scissors: Trimmer) -> list[Json]:
     return [
         {
             "turn": one.turn,
@@ -117,7 +117,7 @@ def _differences(result: CaseResult, scissors: Scissors) -> list[Json]:
     ]
 
 
-def _before(earlier: CaseResult, scissors: Scissors) -> Json:
+def _before(earlier: CaseResult, scissors: Trimmer) -> Json:
     """A trial of the baseline: its verdicts, without its run."""
     scores = {name: _mark(outcome) for name, outcome in earlier.scores.items()}
     return {
@@ -128,7 +128,7 @@ def _before(earlier: CaseResult, scissors: Scissors) -> Json:
     }
 
 
-def _spent(result: CaseResult, scissors: Scissors) -> dict[str, Json]:
+def _spent(result: CaseResult, scissors: Trimmer) -> dict[str, Json]:
     if result.ended is None:
         return {}
     return {
@@ -148,14 +148,14 @@ def _tokens(usage: Usage | None) -> list[int] | None:
     return None if usage is None else [usage.input, usage.output]
 
 
-def _run(result: CaseResult, scissors: Scissors) -> dict[str, Json]:
+def _run(result: CaseResult, scissors: Trimmer) -> dict[str, Json]:
     if (ledger := result.ledger) is not None:
         return {"timeline": timeline(ledger, scissors)}
     rows = step_rows(result.steps, scissors)
     return {"timeline": rows, "brief": True} if rows else {}
 
 
-def _case(result: CaseResult, scissors: Scissors) -> Json:
+def _case(result: CaseResult, scissors: Trimmer) -> Json:
     try:
         return scissors.json(result.case)
     except BadInput:

@@ -16,7 +16,7 @@ from greenroom.reports.html.overview import (
     tag_charts,
     without_script,
 )
-from greenroom.reports.html.packing import Packs, Place, data_block
+from greenroom.reports.html.packed import PackedValues, Place, data_block
 from greenroom.results.comparison import Comparison
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
@@ -170,7 +170,7 @@ def _cases(
     """The rows of the list, and the packed runs; those that fell short are packed first."""
     earlier = {} if changes is None else changes.baseline.by_case()
     verdicts = {} if changes is None else {case.case_id: case.verdict for case in changes.cases}
-    packs = Packs(_ROOM)
+    packs = PackedValues(_ROOM)
     places: dict[int, Place | None] = {}
     for result in sorted(report.results, key=lambda result: not result.fell_short):
         before = earlier.get(result.case_id, ())

@@ -45,18 +45,18 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
-from greenroom.reports.html.trimming import Scissors
+from greenroom.reports.html.trim import Trimmer
 from greenroom.reports.transcript import ENDS
 
 Row = dict[str, Json]
 _FIRST, _LAST = 150, 350
 
 
-def timeline(ledger: Ledger, scissors: Scissors) -> list[Row]:
+def timeline(ledger: Ledger, scissors: Trimmer) -> list[Row]:
     """The rows of a run, oldest first; of a very long one its beginning and its end."""
     if not len(ledger):
         return []
-    teller = _Teller(ledger, scissors)
+    teller = _EventRenderer(ledger, scissors)
     told = [event for event in ledger if type(event) in _ROWS]
     left_out = len(told) - _FIRST - _LAST
     if left_out < 2:
@@ -68,7 +68,7 @@ def timeline(ledger: Ledger, scissors: Scissors) -> list[Row]:
     return [*before, gap, *after]
 
 
-def step_rows(steps: Iterable[Step], scissors: Scissors) -> list[Row]:
+def step_rows(steps: Iterable[Step], scissors: Trimmer) -> list[Row]:
     """The rows of a run of which only the trajectory was kept."""
     kept = list(steps)
     begin = min((step.at for step in kept), default=0.0)
@@ -82,7 +82,7 @@ def step_rows(steps: Iterable[Step], scissors: Scissors) -> list[Row]:
     return rows
 
 
-def _step(step: Step, scissors: Scissors) -> Row:
+def _step(step: Step, scissors: Trimmer) -> Row:
     match step.type:
         case "message":
             kind = "user" if step.name == "user" else "agent"
@@ -107,13 +107,13 @@ def _clock(ledger: Ledger) -> list[float]:
     return found
 
 
-class _Teller:
+class _EventRenderer:
     """Tells the events of one ledger, each with what belongs to it elsewhere in there."""
 
-    def __init__(self, ledger: Ledger, scissors: Scissors) -> None:
+    def __init__(self, ledger: Ledger, scissors: Trimmer) -> None:
         self.scissors = scissors
         self.clock = _clock(ledger)
-        self.trails = {voice: ledger.trail(voice) for voice in ledger.voices}
+        self.indexes = {voice: ledger.index_of(voice) for voice in ledger.voices}
         self.leaves: dict[int, list[questions.StateStep]] = {}
         for voice in ledger.voices:
             for leaf in questions.state_changes(ledger, voice):
@@ -141,8 +141,8 @@ class _Teller:
     # Tools and models
 
     def tool_called(self, event: ToolCalled) -> Iterator[Row]:
-        trail = self.trails[event.voice]
-        end, waits = trail.end_of(event), trail.is_waiting(event)
+        index = self.indexes[event.voice]
+        end, waits = index.end_of(event), index.is_waiting(event)
         row: Row = {"kind": "tool", "who": event.tool}
         row["value"] = {"args": self.scissors.json(event.args)}
         match end:
@@ -205,7 +205,7 @@ class _Teller:
     # Nodes, decisions and state
 
     def node_started(self, event: NodeStarted) -> Iterator[Row]:
-        end = self.trails[event.voice].ended.get(event.path)
+        end = self.indexes[event.voice].ended.get(event.path)
         row: Row = {"kind": "node", "who": event.node}
         if end is not None:
             row |= self.changed(end)
@@ -270,23 +270,23 @@ def _lasting(row: Row, seconds: float) -> Row:
     return row
 
 
-_ROWS: Mapping[type[Event], Callable[[_Teller, Any], Iterator[Row]]] = {
-    UserSaid: _Teller.user_said,
-    AgentSaid: _Teller.agent_said,
-    Corrected: _Teller.corrected,
-    ToolCalled: _Teller.tool_called,
-    ToolBlocked: _Teller.tool_blocked,
-    ModelReplied: _Teller.model_replied,
-    ModelFailed: _Teller.model_failed,
-    YieldOpened: _Teller.yield_opened,
-    Answered: _Teller.answered,
-    NodeStarted: _Teller.node_started,
-    NodeFailed: _Teller.node_failed,
-    BranchCancelled: _Teller.cancelled,
-    Decided: _Teller.decided,
-    StateChanged: _Teller.state_changed,
-    StateConflicted: _Teller.conflicted,
-    Noted: _Teller.noted,
-    RunResumed: _Teller.resumed,
-    RunEnded: _Teller.run_ended,
+_ROWS: Mapping[type[Event], Callable[[_EventRenderer, Any], Iterator[Row]]] = {
+    UserSaid: _EventRenderer.user_said,
+    AgentSaid: _EventRenderer.agent_said,
+    Corrected: _EventRenderer.corrected,
+    ToolCalled: _EventRenderer.tool_called,
+    ToolBlocked: _EventRenderer.tool_blocked,
+    ModelReplied: _EventRenderer.model_replied,
+    ModelFailed: _EventRenderer.model_failed,
+    YieldOpened: _EventRenderer.yield_opened,
+    Answered: _EventRenderer.answered,
+    NodeStarted: _EventRenderer.node_started,
+    NodeFailed: _EventRenderer.node_failed,
+    BranchCancelled: _EventRenderer.cancelled,
+    Decided: _EventRenderer.decided,
+    StateChanged: _EventRenderer.state_changed,
+    StateConflicted: _EventRenderer.conflicted,
+    Noted: _EventRenderer.noted,
+    RunResumed: _EventRenderer.resumed,
+    RunEnded: _EventRenderer.run_ended,
 }

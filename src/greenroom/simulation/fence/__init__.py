@@ -8,7 +8,7 @@ Who is refused, and who answers for it:
 
 - Work inside an `enclose(...)`: refused. It is a breach of that enclosure, recorded before the
   exception is raised, because libraries swallow exceptions and try again.
-- Work in a `passage(...)`: let through, to anybody or to the hosts named; processes only if asked.
+- Work in a `opening_for(...)`: let through, to anybody or to the hosts named; processes only if asked.
 - Work of no case (an older thread, an emptied context), while any rehearsal is open: refused, and
   noted among the `strays()`, unless it runs in the very task that opened an enclosure. It may reach
   a host and port that an unlimited passage in flight has reached, and nothing else.
@@ -37,35 +37,35 @@ What it cannot hold. It stands inside the process it guards and stops accidents,
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from greenroom.simulation.fence.executor import EnclosedExecutor, enclosed_executor, lent_executor
-from greenroom.simulation.fence.footing import blind_spots, not_held, put_up
-from greenroom.simulation.fence.standing import (
-    Apart,
+from greenroom.simulation.fence.executor import FencedExecutor, fenced_executor, lent_executor
+from greenroom.simulation.fence.installation import blind_spots, not_held, put_up
+from greenroom.simulation.fence.scope import (
     Breach,
-    Enclosure,
-    LastingPassage,
-    LimitedPassage,
-    Passage,
+    FencedScope,
+    LastingOpening,
+    LimitedOpening,
+    Opening,
+    RunScope,
     answerable,
     fenced,
     strays,
 )
 
 __all__ = [
-    "Apart",
     "Breach",
-    "EnclosedExecutor",
-    "Enclosure",
-    "LastingPassage",
-    "Passage",
+    "FencedExecutor",
+    "FencedScope",
+    "LastingOpening",
+    "Opening",
+    "RunScope",
     "answerable",
     "blind_spots",
     "enclose",
-    "enclosed_executor",
     "fenced",
+    "fenced_executor",
     "lent_executor",
     "not_held",
-    "passage",
+    "opening_for",
     "put_up",
     "strays",
 ]
@@ -73,13 +73,13 @@ __all__ = [
 
 def enclose(
     name: str, on_breach: Callable[[Breach], None] | None = None
-) -> AbstractContextManager[Enclosure]:
+) -> AbstractContextManager[FencedScope]:
     """Rehearse what runs inside: nothing in this context, or born in it, reaches the outside."""
     put_up()
-    return Enclosure(name, on_breach)
+    return FencedScope(name, on_breach)
 
 
-def passage(
+def opening_for(
     hosts: Iterable[str] | None = None, *, processes: bool = False
 ) -> AbstractContextManager[None]:
     """Open the fence for this context: to everybody, or only to the hosts named.
@@ -87,4 +87,4 @@ def passage(
     For work that is ours (a model call, the store, an exporter) or that the author named (a live
     tool). The innermost passage decides. Do not leave one open across a `yield`.
     """
-    return Passage() if hosts is None and not processes else LimitedPassage(hosts, processes)
+    return Opening() if hosts is None and not processes else LimitedOpening(hosts, processes)

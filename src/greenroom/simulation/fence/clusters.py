@@ -14,7 +14,7 @@ from typing import Any
 
 from greenroom.backends.seams import original
 from greenroom.simulation.fence.routes import starting
-from greenroom.simulation.fence.standing import fenced
+from greenroom.simulation.fence.scope import fenced
 
 Call = Callable[..., Any]
 _installed: list[bool] = []

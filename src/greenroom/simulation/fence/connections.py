@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 
 from greenroom.simulation.fence.probes import is_debugger
 from greenroom.simulation.fence.refusal import may_reach, place, refuse, shown
-from greenroom.simulation.fence.standing import Passage, current, fenced, plain_host, standing
+from greenroom.simulation.fence.scope import Opening, current, fenced, plain_host, standing
 
 Call = Callable[..., Any]
 Wrap = Callable[[Call], Call]
@@ -38,7 +38,7 @@ _opened_in_passage: Final[_Known] = WeakValueDictionary()
 def check_sending(sock: socket.socket, route: str) -> None:
     """Refuse to send on this socket unless the rule above allows it."""
     mark = current()
-    if isinstance(mark, Passage) and mark.hosts is None and mark.known:
+    if isinstance(mark, Opening) and mark.hosts is None and mark.known:
         return
     peer = _peer(sock)
     if peer is None or _is_free_to_use(sock):
@@ -50,7 +50,7 @@ def check_sending(sock: socket.socket, route: str) -> None:
 
 def note_connection(sock: object) -> None:
     """Remember a socket that connects with our leave."""
-    if isinstance(sock, socket.socket) and isinstance(current(), Passage):
+    if isinstance(sock, socket.socket) and isinstance(current(), Opening):
         _opened_in_passage[sock.fileno()] = sock
 
 
@@ -100,7 +100,7 @@ def remembering_lookups(real: Call) -> Call:
     def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
         found = real(host, *args, **kwargs)
         mark = current()
-        if isinstance(mark, Passage):
+        if isinstance(mark, Opening):
             for address, port in (place(entry[4]) for entry in found):
                 # A passage to one port of a name does not lead to its others.
                 if mark.admits(plain_host(host), port):
@@ -125,7 +125,7 @@ def _is_free_to_use(sock: socket.socket) -> bool:
     if mark is None and _came_in(sock):
         _accepted[descriptor] = sock
         return True
-    is_past_passage = isinstance(mark, Passage) and not mark.open
+    is_past_passage = isinstance(mark, Opening) and not mark.open
     return is_past_passage and _holds(_opened_in_passage, descriptor)
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 _PATIENCE: Final = 1.0
 
 
-class EnclosedExecutor(ThreadPoolExecutor):
+class FencedExecutor(ThreadPoolExecutor):
     """Runs each job in the whole context of its submitter, in daemon threads.
 
     A job that hangs is left behind: shutting down waits a second at most, and the interpreter
@@ -93,9 +93,9 @@ class _Job(Generic[T]):
             self.future.set_result(result)
 
 
-def enclosed_executor(max_workers: int | None = None) -> EnclosedExecutor:
+def fenced_executor(max_workers: int | None = None) -> FencedExecutor:
     """An executor for `loop.set_default_executor`, fit for work that may hang."""
-    return EnclosedExecutor(max_workers)
+    return FencedExecutor(max_workers)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def lent_executor() -> Generator[None]:
     if getattr(loop, "_default_executor", loop) is not None:
         yield
         return
-    lent = enclosed_executor()
+    lent = fenced_executor()
     loop.set_default_executor(lent)
     try:
         yield

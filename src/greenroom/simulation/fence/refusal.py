@@ -6,10 +6,10 @@ from typing import Any, Final, NoReturn, cast
 
 from greenroom.errors import FenceBreach
 from greenroom.simulation.fence.probes import is_exporter, is_probe, where
-from greenroom.simulation.fence.standing import (
+from greenroom.simulation.fence.scope import (
     Breach,
-    Enclosure,
-    Passage,
+    FencedScope,
+    Opening,
     answerable,
     current,
     followed,
@@ -27,7 +27,7 @@ _STRAY_REMEDY: Final = (
 def may_reach(host: str, port: object = None) -> bool:
     """Whether the running work may talk to this place; a passage remembers where it led."""
     mark = current()
-    if isinstance(mark, Passage):
+    if isinstance(mark, Opening):
         admitted = mark.admits(host, port)
         if admitted:
             mark.note(host, port)
@@ -38,7 +38,7 @@ def may_reach(host: str, port: object = None) -> bool:
 def may_start_processes() -> bool:
     """Whether a passage for processes is open here."""
     mark = current()
-    return isinstance(mark, Passage) and mark.processes
+    return isinstance(mark, Opening) and mark.processes
 
 
 def refuse(route: str, target: str) -> NoReturn:
@@ -74,7 +74,7 @@ def shown(host: str, port: object) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _told(breach: Breach, enclosure: Enclosure | None) -> str:
+def _told(breach: Breach, enclosure: FencedScope | None) -> str:
     if enclosure is None:
         told = f"another task of this process tried {breach} while a rehearsal was open"
         return f"{told}; it was refused. {_STRAY_REMEDY}"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from greenroom.ledger.given import keep_sent
-from greenroom.simulation.fence.standing import fenced
+from greenroom.simulation.fence.scope import fenced
 
 Call = Callable[..., Any]
 Look = Callable[..., None]

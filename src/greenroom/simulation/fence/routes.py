@@ -21,8 +21,8 @@ from greenroom.simulation.fence.refusal import (
     refuse_quietly,
     shown,
 )
-from greenroom.simulation.fence.standing import (
-    Enclosure,
+from greenroom.simulation.fence.scope import (
+    FencedScope,
     current,
     fenced,
     mark_here,
@@ -76,7 +76,7 @@ def starting(event: str, args: Args) -> None:
 
 def logging_to_the_system(event: str, _: Args) -> None:
     """The C library's syslog: closed to cases, and no reason to end one."""
-    if isinstance(current(), Enclosure):
+    if isinstance(current(), FencedScope):
         refuse_quietly(event, "syslog")
 
 

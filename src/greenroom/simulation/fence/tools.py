@@ -10,7 +10,7 @@
 
 from greenroom.errors import ToolRefused
 from greenroom.simulation.fence.probes import where
-from greenroom.simulation.fence.standing import Breach, answerable, fenced, stray
+from greenroom.simulation.fence.scope import Breach, answerable, fenced, stray
 from greenroom.world.bodies import watch_everywhere
 from greenroom.world.presence import Host, find_hosts_by
 

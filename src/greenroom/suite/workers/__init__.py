@@ -6,6 +6,6 @@ trials one way, and events and verdicts the other. Nothing is pickled.
 """
 
 from greenroom.suite.workers.pool import Pool
-from greenroom.suite.workers.referring import Workers
+from greenroom.suite.workers.references import Workers
 
 __all__ = ["Pool", "Workers"]

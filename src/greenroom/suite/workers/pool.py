@@ -9,13 +9,13 @@ from greenroom.backends.backend import Backend
 from greenroom.errors import BadInput, GreenroomError, InDoubt, MetricsHung, WorkerDied
 from greenroom.ledger.events import RunEnded
 from greenroom.results.result import CaseResult
-from greenroom.suite.overseeing import Blockers
-from greenroom.suite.playing import Settings
-from greenroom.suite.plays import Take
-from greenroom.suite.resuming import taken_up
-from greenroom.suite.workers.errand import Cut, Died, Done, Errand
+from greenroom.suite.blockers import Blockers
+from greenroom.suite.resume import taken_up
+from greenroom.suite.trial import Settings
+from greenroom.suite.trial_state import TrialState
 from greenroom.suite.workers.identity import difference
 from greenroom.suite.workers.process import Worker
+from greenroom.suite.workers.trial import Cut, Died, Done, WorkerTrial
 
 _LOOK: Final = 0.1
 
@@ -95,9 +95,9 @@ class Pool:
         for worker in self._known:
             worker.kill()
 
-    async def play(self, take: Take) -> CaseResult:
+    async def play(self, take: TrialState) -> CaseResult:
         """One trial, played and measured by as many workers as it takes."""
-        errand = Errand(take, self._settings)
+        errand = WorkerTrial(take, self._settings)
         while True:
             try:
                 worker = await self._worker_for(errand)
@@ -116,13 +116,13 @@ class Pool:
             if error is not None:
                 return errand.broke(error)
 
-    def _concluded(self, errand: Errand, ending: Done) -> CaseResult:
+    def _concluded(self, errand: WorkerTrial, ending: Done) -> CaseResult:
         try:
             return errand.concluded(ending.told)
         except BadInput as error:
             return errand.broke(error)
 
-    def _missing(self, errand: Errand, ending: Died | Cut) -> GreenroomError | None:
+    def _missing(self, errand: WorkerTrial, ending: Died | Cut) -> GreenroomError | None:
         """Make ready to go on after the loss of a worker; why not, if that is no use."""
         if isinstance(ending, Died):
             errand.deaths += 1
@@ -137,7 +137,7 @@ class Pool:
         elif ending.overdue == "playing" and not errand.is_played:
             errand.end(RunEnded(reason="max_seconds"))
             return None
-        take = Take(errand.take.play)
+        take = TrialState(errand.take.play)
         note = taken_up(take, errand, self._agent, unbegun=errand.waiting)
         if note:
             errand.notes.append(note)
@@ -148,7 +148,7 @@ class Pool:
 
     # Workers
 
-    async def _worker_for(self, errand: Errand) -> Worker:
+    async def _worker_for(self, errand: WorkerTrial) -> Worker:
         if errand.deaths:
             # Nobody knows whose fault it was; alone it can be told.
             return await self._hired()

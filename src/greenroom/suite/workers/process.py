@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from greenroom.errors import BadInput, GreenroomError, WorkerDied
 from greenroom.ledger.given import keep_secret
-from greenroom.simulation.fence import passage
-from greenroom.suite.workers.errand import Cut, Died, Done, Ending, Errand
+from greenroom.simulation.fence import opening_for
+from greenroom.suite.workers.trial import Cut, Died, Done, Ending, WorkerTrial
 from greenroom.suite.workers.wire import (
     AGENT,
     BEGUN,
@@ -46,12 +46,12 @@ class Worker:
 
     def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
         self._note = note
-        self.errands: dict[int, Errand] = {}
+        self.errands: dict[int, WorkerTrial] = {}
         self.is_gone = False
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._process, self._to, self._from = _started()
-        self._cut: dict[Errand, Cut] = {}
+        self._cut: dict[WorkerTrial, Cut] = {}
         """What each trial is told when the parent ends this worker because one was overdue."""
         self._died: str = ""
         self._dead_since: float | None = None
@@ -83,7 +83,7 @@ class Worker:
         self._outbox, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, self._to)
         self._reading = asyncio.create_task(self._read(reader))
 
-    async def play(self, errand: Errand) -> Ending:
+    async def play(self, errand: WorkerTrial) -> Ending:
         """Let the worker play a trial, or go on with it."""
         position = errand.take.play.position
         self.errands[position] = errand
@@ -128,7 +128,7 @@ class Worker:
             assert mark in (AGENT, JUDGE)
             errand.hear(text, judging=mark == JUDGE)
 
-    def _make_safe(self, errand: Errand, told: dict[str, Any]) -> None:
+    def _make_safe(self, errand: WorkerTrial, told: dict[str, Any]) -> None:
         """Let a real tool act once its call is on disk; if it cannot be, the run stops."""
         call_id: str = told["call"]
 
@@ -261,7 +261,7 @@ def _started() -> tuple["subprocess.Popen[bytes]", Any, Any]:
     from_, outbox = os.pipe()
     try:
         # Nobody's case: the fence of another run in this process is not meant for it.
-        with passage(processes=True):
+        with opening_for(processes=True):
             process = subprocess.Popen(
                 [*_python(), "-c", _BEGINNING, json.dumps(sys.path), str(inbox), str(outbox)],
                 stdin=subprocess.DEVNULL,

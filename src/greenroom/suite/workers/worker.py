@@ -24,21 +24,21 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.checks import check_fence
-from greenroom.simulation.fence import enclosed_executor, strays
+from greenroom.simulation.fence import fenced_executor, strays
 from greenroom.simulation.stalls import Stall
-from greenroom.simulation.watchdog import vigil
-from greenroom.suite.collecting import Collecting
-from greenroom.suite.equipping import all_metrics, as_config, equipped
-from greenroom.suite.fencing import refused, unheld
-from greenroom.suite.gathering import gather, gather_beside, load_mocks, load_model
-from greenroom.suite.importing import allow_import_network
-from greenroom.suite.measuring import Measuring
-from greenroom.suite.overseeing import blocked
-from greenroom.suite.playing import Settings, play_case
-from greenroom.suite.plays import Play, Take
+from greenroom.simulation.watchdog import keep_watching
+from greenroom.suite.blockers import blocked
+from greenroom.suite.defaults import all_metrics, as_config, equipped
+from greenroom.suite.fence_notes import refused, unheld
+from greenroom.suite.garbage import RareCollection
+from greenroom.suite.imports import allow_import_network
+from greenroom.suite.measurement import Measurement
 from greenroom.suite.references import as_evalset, load_agent, load_value
-from greenroom.suite.workers.finding import load_as
+from greenroom.suite.sources import gather, gather_beside, load_mocks, load_model
+from greenroom.suite.trial import Settings, run_trial
+from greenroom.suite.trial_state import Trial, TrialState
 from greenroom.suite.workers.identity import identity_of
+from greenroom.suite.workers.location import load_as
 from greenroom.suite.workers.wire import (
     AGENT,
     BEGUN,
@@ -66,11 +66,11 @@ def main(inbox: int, outbox: int) -> None:
 
 
 async def _serve(inbox: int, outbox: Outbox) -> None:
-    asyncio.get_running_loop().set_default_executor(enclosed_executor())
+    asyncio.get_running_loop().set_default_executor(fenced_executor())
     orders = _listening(inbox, outbox)
     bench = await _begun(await orders.get(), outbox)
     under_way: set[asyncio.Task[None]] = set()
-    with Collecting(), vigil(on_stall=partial(_tell_stall, outbox)):
+    with RareCollection(), keep_watching(on_stall=partial(_tell_stall, outbox)):
         while bench is not None and (order := await orders.get()) is not None:
             task = asyncio.create_task(bench.play(order, outbox))
             under_way.add(task)
@@ -79,7 +79,7 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
 
 def _tell_stall(outbox: Outbox, stall: Stall) -> None:
     """Tell the parent, who has clocks of its own, that the trials beside this one stand still."""
-    position = stall.party if isinstance(stall.party, int) else None
+    position = stall.owner if isinstance(stall.owner, int) else None
     note = blocked(stall) if stall.is_news else ""
     outbox.tell(STALLED, position, {"seconds": stall.seconds, "note": note})
 
@@ -105,7 +105,7 @@ def _listening(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
     return orders
 
 
-async def _begun(briefing: Briefing, outbox: Outbox) -> "Bench | None":
+async def _begun(briefing: Briefing, outbox: Outbox) -> "WorkerSetup | None":
     try:
         bench = await _bench(briefing)
         found = identity_of(bench.backend, bench.cases.values(), bench.settings.measuring.metrics)
@@ -117,7 +117,7 @@ async def _begun(briefing: Briefing, outbox: Outbox) -> "Bench | None":
     return bench
 
 
-class Bench:
+class WorkerSetup:
     """All that a worker needs to play any trial of the run."""
 
     def __init__(self, backend: Backend | None, cases: dict[str, Case], settings: Settings) -> None:
@@ -131,22 +131,22 @@ class Bench:
         position, case = order["position"], self.cases[order["case_id"]]
         outbox.send(BEGUN, position, b"")
         try:
-            with vigil(position):
-                result = await self._played(Play(position, case, order["trial"]), order, outbox)
+            with keep_watching(position):
+                result = await self._played(Trial(position, case, order["trial"]), order, outbox)
             outbox.tell(DONE, position, _done(result, self.notes()))
         except (Exception, asyncio.CancelledError, Expired) as error:  # noqa: BLE001 - the trial's error
             names = self.settings.measuring.names(case)
             outbox.tell(DONE, position, _done(broken(case, error, metrics=names), []))
 
-    async def _played(self, play: Play, order: dict[str, Any], outbox: Outbox) -> CaseResult:
+    async def _played(self, play: Trial, order: dict[str, Any], outbox: Outbox) -> CaseResult:
         position = play.position
         ledger, judging = _ledger(order["ledger"]), _ledger(order["judging"])
         told = _telling(ledger, outbox, AGENT, position), _telling(judging, outbox, JUDGE, position)
-        take = Take(play, ledger, judging, *told, on_restart=_left_to_the_parent)
+        take = TrialState(play, ledger, judging, *told, on_restart=_left_to_the_parent)
         if order.get("is_recorded"):
             take.before_live = partial(outbox.ask, position)
         try:
-            return await play_case(self.backend, take, self.settings)
+            return await run_trial(self.backend, take, self.settings)
         finally:
             for tell in told:
                 tell(None)
@@ -205,7 +205,7 @@ def _telling(
 # From the briefing
 
 
-async def _bench(briefing: Briefing) -> Bench:
+async def _bench(briefing: Briefing) -> WorkerSetup:
     if briefing["allow_import"]:
         allow_import_network()
     if not briefing["allow_unfenced"]:
@@ -216,7 +216,7 @@ async def _bench(briefing: Briefing) -> Bench:
     evalset = equipped(_cases(briefing["cases"]), _mocks(briefing["mocks"]), config)
     metrics = [_metric(metric) for metric in briefing["metrics"]]
     settings = Settings(
-        measuring=Measuring(
+        measuring=Measurement(
             metrics=all_metrics(metrics, evalset),
             seconds_per_metric=briefing["seconds_per_metric"],
             cache=AnswerCache.of(briefing["cache"]),
@@ -226,7 +226,7 @@ async def _bench(briefing: Briefing) -> Bench:
     )
     wanted = set(briefing["ids"])
     cases = {case.id: case for case in evalset if case.id in wanted}
-    return Bench(await _backend(briefing), cases, settings)
+    return WorkerSetup(await _backend(briefing), cases, settings)
 
 
 async def _backend(briefing: Briefing) -> Backend | None:

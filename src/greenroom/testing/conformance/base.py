@@ -20,7 +20,7 @@ from greenroom.results.result import CaseResult
 from greenroom.suite import rehearse
 from greenroom.testing.blueprints import Blueprint, Desk, Harness, Line, ToolPlan
 from greenroom.world.live import LiveWorld
-from greenroom.world.recording import ToolError, answer_tool
+from greenroom.world.records import ToolError, answer_tool
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -128,7 +128,7 @@ WEATHER = ToolCall("weather", {"city": "Oslo"}, "call-weather")
 PAY = ToolCall("pay", {"amount": 5}, "call-pay")
 
 
-class Overheard(LiveWorld):
+class RecordingWorld(LiveWorld):
     """A world that answers tools from a table and keeps every question to a model."""
 
     def __init__(self, answers: dict[str, Json] | None = None, says: str = "hello") -> None:
@@ -168,7 +168,7 @@ __all__ = [
     "PAY",
     "WEATHER",
     "Conformance",
-    "Overheard",
+    "RecordingWorld",
     "ToolError",
     "case",
     "ledger_of",

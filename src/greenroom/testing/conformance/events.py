@@ -28,7 +28,7 @@ from greenroom.testing.conformance.base import (
     PAY,
     WEATHER,
     Conformance,
-    Overheard,
+    RecordingWorld,
     case,
     ledger_of,
     needs,
@@ -169,7 +169,7 @@ class Events(Conformance):
     @needs("parallel_calls", tools=True, models=True)
     def test_the_model_hears_every_result(self, desk: Desk) -> None:
         backend = self.backend([WEATHER, PAY], "done", tools=[desk.weather, desk.pay])
-        world = Overheard({"weather": "sunny", "pay": "paid in full"})
+        world = RecordingWorld({"weather": "sunny", "pay": "paid in full"})
         asyncio.run(backend.advance(world.ledger, world))
         results = {m.call_id: m.text for m in world.asked[-1].messages if m.role == "tool"}
         called = {event.tool: event.call_id for event in world.ledger.of(ToolCalled)}

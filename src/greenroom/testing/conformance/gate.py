@@ -16,7 +16,7 @@ from greenroom.testing.conformance.base import (
     PAY,
     WEATHER,
     Conformance,
-    Overheard,
+    RecordingWorld,
     case,
     ledger_of,
     needs,
@@ -25,7 +25,7 @@ from greenroom.testing.conformance.base import (
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
 
-class Closed(Overheard):
+class Closed(RecordingWorld):
     """A world that refuses every tool."""
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:  # noqa: ARG002

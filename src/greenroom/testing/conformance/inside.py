@@ -47,7 +47,7 @@ class Scene:
     hook: Any = None
 
 
-Door = Callable[["Inside", Run], Scene]
+CommandGroup = Callable[["Inside", Run], Scene]
 
 
 def in_function(_: "Inside", run: Run) -> Scene:
@@ -143,13 +143,13 @@ def in_hook(_: "Inside", run: Run) -> Scene:
     return Scene(_answer, hook=hook)
 
 
-ANSWERED: tuple[Door, ...] = (
+ANSWERED: tuple[CommandGroup, ...] = (
     *(in_function, in_sync_function, in_thread_pool, in_bare_thread, in_step, in_mock, in_user),
     *(in_named_tool, in_named_tool_of_the_framework),
 )
 """Here the World of the case answers: mock, named body or refusal."""
 
-REFUSED: tuple[Door, ...] = (in_fresh_context, in_metric, in_hook)
+REFUSED: tuple[CommandGroup, ...] = (in_fresh_context, in_metric, in_hook)
 """Here no tool may be called, mocked or not."""
 
 
@@ -210,7 +210,7 @@ class Inside(Conformance):
     @pytest.mark.parametrize("times", [1, 8])
     @pytest.mark.parametrize("door", ANSWERED)
     def test_a_tool_without_a_mock_never_runs_by_another_door(
-        self, door: Door, times: int, desk: Desk
+        self, door: CommandGroup, times: int, desk: Desk
     ) -> None:
         for result in self.play(door(self, self.inner(desk)), times):
             assert result.status == "error", told(result)
@@ -222,7 +222,9 @@ class Inside(Conformance):
 
     @pytest.mark.parametrize("times", [1, 8])
     @pytest.mark.parametrize("door", ANSWERED)
-    def test_a_mock_answers_by_another_door(self, door: Door, times: int, desk: Desk) -> None:
+    def test_a_mock_answers_by_another_door(
+        self, door: CommandGroup, times: int, desk: Desk
+    ) -> None:
         metrics = [contains("done"), *([called("weather")] if door is not in_user else [])]
         scene = door(self, self.inner(desk))
         for result in self.play(scene, times, mocks={"weather": "fine"}, metrics=metrics):
@@ -233,13 +235,15 @@ class Inside(Conformance):
         assert desk.marks == []
 
     @pytest.mark.parametrize("door", ANSWERED)
-    def test_a_named_tool_runs_by_another_door(self, door: Door, desk: Desk) -> None:
+    def test_a_named_tool_runs_by_another_door(self, door: CommandGroup, desk: Desk) -> None:
         scene = door(self, self.inner(desk))
         self.play(scene, allow_tools=["weather"])
         assert desk.marks == ["weather Oslo 1"]
 
     @pytest.mark.parametrize("door", REFUSED)
-    def test_a_tool_never_runs_where_none_may_be_called(self, door: Door, desk: Desk) -> None:
+    def test_a_tool_never_runs_where_none_may_be_called(
+        self, door: CommandGroup, desk: Desk
+    ) -> None:
         allowances: list[dict[str, Any]] = [
             {},
             {"mocks": {"weather": "fine"}},

@@ -10,7 +10,7 @@ from greenroom.testing.blueprints import Desk, Hang
 from greenroom.testing.conformance.base import (
     WEATHER,
     Conformance,
-    Overheard,
+    RecordingWorld,
     case,
     ledger_of,
     needs,
@@ -21,7 +21,7 @@ from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 _SOON = Stop(max_seconds=0.3)
 
 
-class Stuck(Overheard):
+class Stuck(RecordingWorld):
     """A world whose tools never answer, and which says when it is asked."""
 
     def __init__(self) -> None:

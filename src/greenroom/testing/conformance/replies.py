@@ -23,7 +23,7 @@ from greenroom.testing.blueprints import Desk, Structured, Verdict
 from greenroom.testing.conformance.base import (
     WEATHER,
     Conformance,
-    Overheard,
+    RecordingWorld,
     ToolError,
     case,
     ledger_of,
@@ -49,7 +49,7 @@ class Replies(Conformance):
 
     @needs("turns", models=True)
     def test_a_later_turn_knows_the_earlier_ones(self) -> None:
-        backend, world = self.backend("cold", "done"), Overheard()
+        backend, world = self.backend("cold", "done"), RecordingWorld()
         asyncio.run(self._two_turns(backend, world))
         texts = [message.text for message in world.asked[-1].messages]
         assert [text for text in texts if text in ("hello", "cold", "and tomorrow?")] == [
@@ -58,7 +58,7 @@ class Replies(Conformance):
             "and tomorrow?",
         ]
 
-    async def _two_turns(self, backend: Backend, world: Overheard) -> None:
+    async def _two_turns(self, backend: Backend, world: RecordingWorld) -> None:
         await backend.advance(world.ledger, world)
         world.record(UserSaid(text="and tomorrow?"))
         await backend.advance(world.ledger, world)
@@ -114,7 +114,7 @@ class Replies(Conformance):
     @needs(tools=True, models=True)
     def test_a_tools_failure_is_told_to_the_model(self, desk: Desk) -> None:
         backend = self.backend(WEATHER, "done", tools=[desk.weather])
-        world = Overheard({"weather": ToolError("station is down")})  # pyright: ignore[reportArgumentType]
+        world = RecordingWorld({"weather": ToolError("station is down")})  # pyright: ignore[reportArgumentType]
         asyncio.run(backend.advance(world.ledger, world))
         assert "station is down" in world.heard()
 

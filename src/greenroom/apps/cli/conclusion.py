@@ -1,0 +1,134 @@
+"""After a run: its files, what is shown of all reports together, and what the gate says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from greenroom.apps.cli import report_files
+from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out_json
+from greenroom.apps.cli.request import Chosen, Order
+from greenroom.errors import BadInput, StoreFailed
+from greenroom.reports.terminal import Terminal
+from greenroom.reports.variants import variants_table
+from greenroom.results import Report, failed_cases
+from greenroom.results.gate import Decision, Missed
+from greenroom.results.text import number_of
+from greenroom.suite.adaptive import spending
+
+Reports = Mapping[str, Report]
+"""The report of each agent."""
+Decisions = Mapping[str, Decision]
+"""What the gate says of each agent's report; of a run that was cut it says nothing."""
+
+
+def left_behind(
+    order: Order,
+    cases: Chosen,
+    reports: Reports,
+    plan: report_files.Plan,
+    baseline: Report | None,
+    decisions: Decisions,
+) -> list[str]:
+    """Write every file that was asked for, and say which could not be: no run is lost by one."""
+    steps: list[Callable[[], object]] = []
+    if order.leave_report:
+        steps.append(lambda: reports[order.agent].save(order.leave_report))
+    for number, (agent, report) in enumerate(reports.items(), start=1):
+        own = report_files.for_variant(plan, number) if len(reports) > 1 else plan
+        said = decisions.get(agent)
+        steps.append(partial(report_files.write, report, own, baseline, said, order.aside))
+    if order.save_failures:
+        steps.append(lambda: _save_failures(order, cases, reports))
+    return [why for step in steps if (why := _unwritten(step))]
+
+
+def _unwritten(step: Callable[[], object]) -> str:
+    try:
+        step()
+    except (BadInput, StoreFailed) as error:
+        return str(error)
+    return ""
+
+
+def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:
+    failures = failed_cases(reports[order.agent], cases.evalset)
+    failures.save(order.save_failures)
+    count = number_of(len(failures), "case")
+    order.aside(f"saved {count} that did not pass to {order.save_failures}")
+
+
+def show_together(
+    order: Order, reports: Reports, baseline: Report | None, decisions: Decisions
+) -> None:
+    """Print what belongs to all reports together."""
+    if order.as_json:
+        put_out_json(_json(order, reports, decisions))
+        return
+    terminal = Terminal()
+    if len(reports) > 1 and not order.quiet:
+        terminal.print()
+        terminal.print(variants_table(reports))
+    if baseline is not None:
+        said = decisions.get(order.agent)
+        seen = said.comparison if said is not None else None
+        terminal.print()
+        terminal.say(str(seen or order.compared(baseline, reports[order.agent])))
+
+
+def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
+    """One report as it stands in a file; those of several agents by agent."""
+    from greenroom.ledger.redaction import redactor
+    from greenroom.results.atomic_files import json_text
+    from greenroom.results.data import report_data
+    from greenroom.results.files import report_text
+
+    if len(reports) == 1:
+        return report_text(reports[order.agent], decision=decisions.get(order.agent))
+    data: dict[str, Any] = {
+        agent: report_data(report, decision=decisions.get(agent))
+        for agent, report in reports.items()
+    }
+    return json_text(redactor().value(data)) + "\n"
+
+
+def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | None) -> Decisions:
+    """What the gate says of each report: exit code, terminal and files all have it from here."""
+    gate = order.gate
+    found: dict[str, Decision] = {}
+    for agent, report in reports.items():
+        if baseline is None:
+            decision = gate.decide(report)
+        elif agent == order.agent:
+            decision = gate.decide(report, baseline)
+        else:
+            # Beside a baseline a minimum is asked of nobody unless it was given.
+            decision = replace(gate, min_pass_rate=order.min_pass_rate or 0.0).decide(report)
+        found[agent] = _with_doubt(decision, order, cases, report)
+    return found
+
+
+def end(decisions: Decisions, unwritten: list[str]) -> None:
+    """Raise if anything keeps the run from having passed; the gravest is the exit code."""
+    told = list(unwritten)
+    code = BAD_INPUT if unwritten else PASSED
+    for agent, decision in decisions.items():
+        whose = f"{agent}: " if len(decisions) > 1 else ""
+        told += [f"{whose}{missed.why}" for missed in decision.missed]
+        code = max(code, decision.exit_code)
+    if told:
+        raise Stopped("\n".join(told), code)
+
+
+def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report) -> Decision:
+    """The same, and that a run which was to play until it is sure did not become sure.
+
+    Where the pass rate is too low as it is, or nothing was proved, that is said already.
+    """
+    if order.trials != "auto" or {"errors", "pass_rate"} & {m.kind for m in decision.missed}:
+        return decision
+    found = spending(cases.evalset.cases, order.minimum, report)
+    if found.verdict == "passes":
+        return decision
+    doubt = Missed("pass_rate", f"--trials auto did not show that the minimum is reached: {found}")
+    return Decision((doubt, *decision.missed), decision.comparison)

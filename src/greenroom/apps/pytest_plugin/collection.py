@@ -1,0 +1,260 @@
+"""Eval-set files as pytest sees them: each is a file of tests, and each of its cases is a test."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from greenroom.apps.pytest_plugin.settings import KEY, is_usual, place_of_runs
+from greenroom.apps.pytest_plugin.tally import hear, tally_of
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.documents import parsed
+from greenroom.cases.files.load import read_evalset
+from greenroom.cases.files.shapes import CASE_LISTS, recognised
+from greenroom.cases.places import at
+from greenroom.cases.problems import Problem
+from greenroom.errors import BadFile, BadInput, GreenroomError
+from greenroom.ledger.plain import is_array, is_object
+from greenroom.ledger.redaction import without_secrets
+from greenroom.ledger.shown import on_one_line
+from greenroom.reports.failure import failure_text
+from greenroom.reports.words import printable
+from greenroom.results.redaction import redacted
+from greenroom.results.report import Report
+
+_ADK_CONFIG = "test_config.json"
+_TAGS = pytest.StashKey[set[str]]()
+_MEANS_SOMETHING_ELSE = ("filterwarnings", "parametrize", "skipif", "usefixtures")
+"""Marks that pytest reads arguments from, which a tag has none of."""
+
+
+def eval_file(
+    path: Path, parent: pytest.Collector, *, listed: bool, named: bool
+) -> "EvalFile | None":
+    """The eval set in a file that the project lists, the command line names, or that is called so.
+
+    None if it is none, because it may be somebody else's.
+    """
+    try:
+        document = parsed(path)
+    except BadFile:
+        known = listed or named or _agent_of(path, None, parent.config)
+        return EvalFile.of(parent, path, asked=True) if known else None
+    try:
+        recognised(document.data, path)
+    except BadFile:
+        if not listed and not (named and is_usual(path)):
+            return None
+    return EvalFile.of(parent, path, asked=listed or named)
+
+
+def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str | None:
+    """The agent that plays a file: told on the command line, by the set, the project, or beside it."""
+    from greenroom.suite.agent_lookup import agent_beside, anchored
+
+    if told := config.getoption("greenroom_agent", None):
+        return anchored(told, config.invocation_params.dir, config.rootpath)
+    if evalset is not None and (own := evalset.metadata.get("agent")) is not None:
+        return _own_agent(str(own), path, config.rootpath)
+    if agent := config.stash[KEY].agent:
+        return anchored(agent, config.rootpath)
+    return agent_beside(path, config.rootpath)
+
+
+def _own_agent(reference: str, path: Path, root: Path) -> str:
+    """A file of data may name a Python file of its project, and no other code."""
+    from greenroom.suite.agent_lookup import anchored
+    from greenroom.suite.references import split_reference
+
+    found = anchored(reference, path.parent, root)
+    where = Path(split_reference(found)[0]).resolve()
+    if not where.exists() or not where.is_relative_to(root.resolve()):
+        raise BadFile(
+            f"{path} has metadata.agent {reference!r}, which is no Python file or folder of this "
+            f"project. Give its path from the eval set's folder or from {root}."
+        )
+    return found
+
+
+def _lines(path: Path, count: int) -> list[int]:
+    """On which line of its file each case begins, for whoever wants to open it there."""
+    document = parsed(path)
+    data: Any = document.data
+    name = next((name for name in CASE_LISTS if is_object(data) and name in data), "")
+    listed: Any = data[name] if name else data
+    if not is_array(listed) or len(listed) != count:
+        return [1] * count
+    places = document.located(Problem(at(name, index), "") for index in range(count))
+    return [place.line or 1 for place in places]
+
+
+class EvalFile(pytest.File):
+    """A file of cases, and the agent that plays them."""
+
+    asked: bool = False
+
+    @classmethod
+    def of(cls, parent: pytest.Collector, path: Path, *, asked: bool) -> Self:
+        """The collector of a file; `asked` if somebody said that it is to be played."""
+        file: Self = cls.from_parent(parent, path=path)  # pyright: ignore[reportUnknownMemberType]
+        file.asked = asked
+        return file
+
+    def collect(self) -> Iterator["CaseItem"]:
+        """A test for each case; no agent is loaded for that."""
+        try:
+            evalset = read_evalset(self.path)
+            agent = _agent_of(self.path, evalset, self.config)
+        except BadInput as error:
+            raise self.CollectError(printable(str(error))) from error
+        cases = [self._dressed(case) for case in evalset]
+        if agent is None and not all(case.agent for case in cases):
+            self._without_agent()
+            return
+        for case, line in zip(cases, _lines(self.path, len(cases)), strict=True):
+            yield CaseItem.of(self, case, evalset, agent, line)
+
+    def _dressed(self, case: Case) -> Case:
+        found = self.ihook.pytest_greenroom_case(case=case, path=self.path)
+        if found is None:
+            return case
+        if not isinstance(found, Case):
+            told = f"pytest_greenroom_case returned {found!r}, which is no Case."
+            raise self.CollectError(printable(told))
+        return replace(found, id=case.id)
+
+    def _without_agent(self) -> None:
+        if not self.asked:
+            tally_of(self.config).unplayed.append(self.nodeid)
+            return
+        raise self.CollectError(
+            f"no agent is known for {self.nodeid}. Say which one plays it: --greenroom-agent "
+            f'my_agent.py, agent = "my_agent.py" under [tool.greenroom.pytest] in pyproject.toml, '
+            f"`agent` in the set's metadata, or an agent.py beside the file."
+        )
+
+    @property
+    def criteria(self) -> Path | None:
+        """The config by which the cases are judged: the project's, or the one beside them."""
+        settings = self.config.stash[KEY]
+        if settings.config:
+            return self.config.rootpath / settings.config
+        beside = self.path.with_name(_ADK_CONFIG)
+        return beside if beside.is_file() else None
+
+
+class NotPassed(Exception):
+    """A case was played and did not pass."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
+class CaseItem(pytest.Item):
+    """One case as a test; its tags are marks."""
+
+    parent: EvalFile
+
+    case: Case
+    evalset: EvalSet
+    agent: str | None
+    line: int
+
+    @classmethod
+    def of(cls, file: EvalFile, case: Case, evalset: EvalSet, agent: str | None, line: int) -> Self:
+        """The test of a case in a file."""
+        # Names and marks are printed and kept by pytest and others, which know of no secrets.
+        item: Self = cls.from_parent(file, name=on_one_line(without_secrets(case.id)))  # pyright: ignore[reportUnknownMemberType]
+        item.case, item.evalset, item.agent, item.line = case, evalset, agent, line
+        item.add_marker("greenroom")
+        words = [without_secrets(str(word)) for word in (*case.tags, case.name or case.id)]
+        for tag in words[:-1]:
+            item._mark(tag)
+        item.extra_keyword_matches.update(words)
+        return item
+
+    def _mark(self, tag: str) -> None:
+        name = re.sub(r"[^\w.+-]", "_", tag).lstrip("_")
+        if not name or name in _MEANS_SOMETHING_ELSE:
+            return
+        known = self.config.stash.setdefault(_TAGS, set())
+        if name not in known:
+            # A tag is data: it needs no entry in the project's list of marks.
+            self.config.addinivalue_line("markers", f"{name}: cases tagged {name}")
+            known.add(name)
+        self.add_marker(name)
+
+    def runtest(self) -> None:
+        """Play the case, as often as asked; every trial has to pass."""
+        from greenroom.suite.evaluation import rehearse
+
+        settings = self.config.stash[KEY]
+        report = rehearse(
+            self.agent,
+            replace(self.evalset, cases=[self.case]),
+            trials=settings.trials,
+            allow_tools=settings.allow_tools,
+            config=self.parent.criteria,
+            store=place_of_runs(self.config),
+        )
+        hear(report)
+        self.user_properties += properties(report)
+        if all(result.status == "skipped" for result in report):
+            pytest.skip(printable("; ".join(note for result in report for note in result.notes)))
+        if not report.passed:
+            raise NotPassed(report)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Why it did not pass, what was expected, what was said, and how to play it again."""
+        match excinfo.value:
+            case NotPassed(report=report):
+                where = os.path.relpath(self.path, self.config.invocation_params.dir)
+                again = shlex.join(["pytest", f"{where}::{self.name}"])
+                return told(report, self.config, again)
+            case GreenroomError() as error:
+                return printable(f"{type(error).__name__}: {error}")
+            case _:
+                return _without_secrets(super().repr_failure(excinfo, style))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the case stands, and what the headline of a failure says."""
+        return self.path, self.line - 1, f"{self.path.name}: {printable(self.case.title)}"
+
+
+def _without_secrets(shown: Any) -> Any:
+    """A traceback as pytest shows it, or its bare text if a secret stands in it."""
+    text = str(shown)
+    return shown if (clean := without_secrets(text)) == text else clean
+
+
+def told(report: Report, config: pytest.Config, again: str = "") -> str:
+    """Every result of a report that did not pass, and its notes."""
+    whole = config.get_verbosity() > 1
+    texts = [
+        failure_text(result, again=again, whole=whole)
+        for result in report
+        if result.status != "passed"
+    ]
+    return "\n".join([*texts, *(printable(f"note: {note}") for note in report.notes)])
+
+
+def properties(report: Report) -> list[tuple[str, object]]:
+    """What a JUnit file says about a case."""
+    report = redacted(report)
+    [*results] = report
+    found: list[tuple[str, object]] = [("greenroom.case", printable(results[0].case_id))]
+    found.append(("greenroom.status", " ".join(result.status for result in results)))
+    for result in results:
+        for name, score in result.measured.items():
+            found.append((f"greenroom.score.{printable(name)}", f"{score.value:.4f}"))
+    cost = "unknown" if report.cost is None else f"{report.cost:.6f}"
+    found.append(("greenroom.cost_usd", cost))
+    found.append(("greenroom.models", printable(", ".join(report.models))))
+    return found

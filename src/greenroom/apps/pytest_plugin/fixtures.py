@@ -1,0 +1,90 @@
+"""The fixtures: an agent rehearsed inside a test, with what its mark and its project say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom.apps.pytest_plugin.settings import KEY, place_of_runs
+from greenroom.apps.pytest_plugin.tally import hear
+from greenroom.errors import BadInput
+from greenroom.results.gate import Gate
+from greenroom.results.report import Report
+from greenroom.suite import evaluation
+from greenroom.suite.agent_lookup import anchored
+from greenroom.suite.options import KNOWN
+
+
+class Rehearsal:
+    """Rehearses in one test. What it is not told it takes from the test's mark, then the project."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._config = request.config
+        self._folders = (request.path.parent, request.config.rootpath)
+        self._marked = _marked(request.node)
+
+    def __call__(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
+        """Rehearse `agent` on `cases` and report what came of it; options are `evaluate`'s.
+
+        A path is looked for beside the test, then in the project's folder. With `min_pass_rate` the
+        test fails at once when fewer pass or something broke; with `baseline` when something got
+        significantly worse.
+        """
+        agent, cases, minimum, options = self._told(agent, cases, options)
+        report = evaluation.rehearse(agent, cases, **options)
+        return self._judged(report, minimum, options.get("baseline"))
+
+    async def evaluate(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
+        """The same, awaited."""
+        agent, cases, minimum, options = self._told(agent, cases, options)
+        report = await evaluation.evaluate(agent, cases, **options)
+        return self._judged(report, minimum, options.get("baseline"))
+
+    def _told(self, agent: Any, cases: Any, options: dict[str, Any]) -> Any:
+        settings = self._config.stash[KEY]
+        usual = {"agent": settings.agent or None, "cases": None, "min_pass_rate": None}
+        usual |= {"trials": settings.trials, "allow_tools": settings.allow_tools}
+        usual |= {"store": place_of_runs(self._config)}
+        given = {**usual, **self._marked, **options}
+        marked = given.pop("agent"), given.pop("cases")
+        agent = marked[0] if agent is None else agent
+        cases = marked[1] if cases is None else cases
+        if cases is None:
+            raise BadInput(
+                "there is nothing to rehearse; say rehearse(agent, cases), or mark the test: "
+                '@pytest.mark.greenroom(agent="agent.py", cases="refund.yaml").'
+            )
+        minimum = given["min_pass_rate"]
+        if minimum is None:
+            del given["min_pass_rate"]
+        return self._found(agent), self._found(cases), minimum, given
+
+    def _found(self, given: Any) -> Any:
+        return anchored(str(given), *self._folders) if isinstance(given, str | Path) else given
+
+    def _judged(self, report: Report, minimum: float | None, baseline: Any) -> Report:
+        hear(report)
+        if minimum is None and baseline is None:
+            return report
+        decision = Gate(min_pass_rate=minimum).decide(report, baseline)
+        if not decision.passed:
+            pytest.fail(str(decision), pytrace=False)
+        return report
+
+
+_OPTIONS = KNOWN | {"agent", "cases"}
+
+
+def _marked(node: pytest.Item) -> dict[str, Any]:
+    """What the marks of a test say, the nearest first."""
+    found: dict[str, Any] = {}
+    for mark in node.iter_markers("greenroom"):
+        unknown = set(mark.kwargs) - _OPTIONS
+        if mark.args or unknown:
+            wrong = repr(mark.args[0] if mark.args else min(unknown))
+            raise BadInput(
+                f"@pytest.mark.greenroom(...) was given {wrong}; it takes, by name: "
+                f"{', '.join(sorted(_OPTIONS))}."
+            )
+        found = {**mark.kwargs, **found}
+    return found

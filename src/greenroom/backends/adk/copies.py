@@ -1,0 +1,192 @@
+"""A copy of an agent tree in which every model and every tool goes through the gate."""
+
+import copy
+from itertools import compress
+from typing import Any
+
+from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
+
+from greenroom.backends.adk.facts import (
+    as_tool,
+    check_agent,
+    check_tool,
+    given_tools,
+    is_control,
+    is_delegation,
+    origin_of,
+)
+from greenroom.backends.adk.gates import Delegation, ModelGate, NoLine, ToolGate, twin_of
+from greenroom.backends.adk.nodes import (
+    check_node,
+    copied_graph,
+    gated_function,
+    noted,
+)
+from greenroom.backends.adk.run import FrameworkRun
+from greenroom.backends.adk.toolsets import ToolsetGate, is_remote, label_of
+from greenroom.backends.adk.tripwire import Tripwire
+from greenroom.backends.adk.versions import (
+    START,
+    BaseNode,
+    FunctionNode,
+    ParallelWorker,
+    ToolNode,
+    Workflow,
+)
+
+_SIMPLE = frozenset((str, int, bool, type(None)))
+
+
+class Wrapped:
+    """The tools the framework makes of an author's functions, made once for all copies."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Any, BaseTool]] = {}
+
+    def tool(self, given: Any) -> BaseTool:
+        """The tool for what stands among an agent's tools; it is copied, never used itself."""
+        known = self._made.get(id(given))
+        if known is not None and known[0] is given:
+            return known[1]
+        if isinstance(given, BaseTool):
+            return given
+        self._made[id(given)] = known = given, as_tool(given)
+        return known[1]
+
+
+class Copier:
+    """Copies agents for one advance; an agent met twice is copied once.
+
+    An agent that runs without the app's plug-ins carries the tripwire itself.
+    """
+
+    __slots__ = ("_done", "_has_plugins", "_made", "_stage", "_toolsets", "_wrapped", "tripwire")
+
+    def __init__(
+        self, stage: FrameworkRun, has_plugins: bool = False, wrapped: Wrapped | None = None
+    ) -> None:
+        self._stage = stage
+        self._wrapped = Wrapped() if wrapped is None else wrapped
+        self._has_plugins = has_plugins
+        self._done: dict[tuple[int, bool], BaseAgent] = {}
+        self._made: dict[int, BaseTool] = {}
+        self._toolsets: list[ToolsetGate] = []
+        self.tripwire = Tripwire(stage, self.made)
+
+    def agent(self, original: BaseAgent, plugged: bool = True) -> BaseAgent:
+        """The gated copy of an agent and of all below it."""
+        key = (id(original), plugged)
+        if key not in self._done:
+            check_agent(original)
+            changes: dict[str, Any] = {
+                "sub_agents": [self.agent(child, plugged) for child in original.sub_agents]
+            }
+            if isinstance(original, LlmAgent):
+                changes["model"] = self._model(original)
+                changes["tools"] = [self._given(tool, plugged) for tool in given_tools(original)]
+            if not plugged:
+                changes |= self.tripwire.callbacks_of(original)
+            self._done[key] = _cloned(original, changes)
+        return self._done[key]
+
+    def node(self, original: BaseNode) -> BaseNode:
+        """The gated copy of an agent, a workflow or a node of one."""
+        if isinstance(original, BaseAgent):
+            return self.agent(original)
+        if check_node(original) is START:
+            return original
+        if isinstance(original, FunctionNode):
+            return noted(gated_function(original, self._stage), self._stage)
+        if isinstance(original, ToolNode):
+            tool = self._tool(original.tool, plugged=True, in_graph=True)
+            return noted(original.model_copy(update={"tool": tool}), self._stage)
+        if isinstance(original, Workflow) and original.graph is not None:
+            graph = copied_graph(original.graph, self.node)
+            return noted(original.model_copy(update={"graph": graph}), self._stage)
+        twin: Any = original.model_copy()
+        if isinstance(original, ParallelWorker):
+            twin._node = self.node(twin._node)
+        return twin
+
+    async def ask_servers(self) -> None:
+        """List the tools of servers before anything runs, where the case allows it."""
+        for gate in self._toolsets:
+            if is_remote(gate.toolset):
+                await gate.ask_server()
+
+    def made(self, tool: BaseTool) -> bool:
+        """Whether this very tool object came out of the copying."""
+        return self._made.get(id(tool)) is tool
+
+    def _model(self, agent: LlmAgent) -> Any:
+        model = agent.canonical_model
+        twin = model.model_copy()
+        # Pydantic refuses attributes that are no fields, yet the twin must stay of the model's own
+        # type: the framework asks for it.
+        gate = ModelGate(self._stage, agent.name, model)
+        object.__setattr__(twin, "generate_content_async", gate)
+        object.__setattr__(twin, "connect", NoLine(self._stage, agent.name))
+        return twin
+
+    def _given(self, given: Any, plugged: bool) -> Any:
+        """The twin of what an author put into the agent's tools."""
+        if not isinstance(given, BaseToolset):
+            return self._tool(given, plugged)
+        twin: Any = copy.copy(given)
+
+        def take(tool: BaseTool) -> BaseTool:
+            return self._tool(check_tool(tool, f"toolset {label_of(given)}"), plugged)
+
+        twin.get_tools_with_prefix = gate = ToolsetGate(self._stage, given, take)
+        self._toolsets.append(gate)
+        return twin
+
+    def _tool(self, given: Any, plugged: bool, in_graph: bool = False) -> BaseTool:
+        tool = self._wrapped.tool(given)
+        if not is_control(tool):
+            twin = twin_of(tool)
+            if is_delegation(tool):
+                assert isinstance(twin, AgentTool)
+                twin = self._delegation(twin, plugged)
+            else:
+                twin.run_async = ToolGate(self._stage, tool, origin_of(given), in_graph)
+            tool = twin
+        self._made[id(tool)] = tool
+        return tool
+
+    def _delegation(self, tool: AgentTool, plugged: bool) -> AgentTool:
+        if type(tool).run_async is AgentTool.run_async:
+            # It runs apart. Without plug-ins of the app there is only the tripwire to inherit, and
+            # the copy carries that itself.
+            plugged = plugged and tool.include_plugins and self._has_plugins
+            tool.include_plugins = plugged
+        tool.agent = self.agent(tool.agent, plugged)
+        # A task is driven by the framework itself; its tool is only the sign to begin.
+        if not getattr(tool, "_defers_response", False):
+            inner = copy.copy(tool)
+            tool.run_async = Delegation(self._stage, inner)
+        return tool
+
+
+def _cloned(original: BaseAgent, changes: dict[str, Any]) -> BaseAgent:
+    """The clone that the framework makes with these changes.
+
+    It looks long at every field that it is not told, so it is told all that could not be otherwise.
+    """
+    if type(original).clone is not BaseAgent.clone:
+        return original.clone(update=changes)
+    known = vars(original)
+    are_simple = map(_SIMPLE.__contains__, map(type, known.values()))
+    same: dict[str, Any] = dict(compress(known.items(), are_simple))
+    same.pop("parent_agent", None)
+    if not same.keys() <= type(original).model_fields.keys():
+        same = {}  # there is more to it than fields
+    twin = original.clone(update=same | changes)
+    # What was not set before is not set in the clone either.
+    twin.model_fields_set.intersection_update(original.model_fields_set | changes.keys())
+    return twin

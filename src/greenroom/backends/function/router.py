@@ -1,0 +1,214 @@
+"""Where a function's calls go: to the World, from whatever thread or loop they are made.
+
+A call is known by its place: the n-th call of a turn is the n-th call of that turn when the
+function is begun anew, and is then answered from the ledger.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import replace
+from itertools import count
+from threading import Thread, get_ident
+from typing import Any, TypeVar, cast
+
+from greenroom import errors
+from greenroom.agents.tool import Tool
+from greenroom.backends.backend import Yield
+from greenroom.backends.foreign import Invocation, jsonable
+from greenroom.backends.function.drift import check_call, check_question, digest_of
+from greenroom.ledger.events import ModelFailed, ModelReplied, ToolReturned
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import record
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.world.bodies import answered_by
+from greenroom.world.records import RecordedFailure, ToolError, described, raised_before
+from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
+
+T = TypeVar("T")
+
+
+class Waits(BaseException):
+    """The function waits for its user. No `Exception`, so that it does not catch it by habit."""
+
+
+@record
+class _Call:
+    """One call of a tool: its place in the turn, and its arguments by name."""
+
+    tool: Tool
+    index: int
+    given: dict[str, Any]
+
+
+class CallRouter:
+    """The calls of one turn of one function."""
+
+    def __init__(self, invocation: Invocation, path: str) -> None:
+        self.invocation = invocation
+        self.path = path
+        self.waits: list[Yield] = []
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._numbers = count()
+        self._asked = count()
+        self._before = sum(
+            replies for place, replies in invocation.index.replies.items() if place != path
+        )
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._afar: set[Future[Any]] = set()
+
+    def __call__(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a tool called directly returns: something to await if the tool is async."""
+        call = _Call(tool, next(self._numbers), tool.bound(args, kwargs))
+        if inspect.iscoroutinefunction(tool.fn):
+            return self._later(lambda: self._answer(call))
+        return self._now(lambda: self._answer(call))
+
+    def ask(self, request: ModelRequest, body: ModelBody) -> Any:
+        """A model's reply, to be awaited where a loop runs."""
+        index = next(self._asked)
+        if _has_loop():
+            return self._later(lambda: self._reply(request, body, index))
+        return self._now(lambda: self._reply(request, body, index))
+
+    async def settle(self) -> None:
+        """Let calls that were begun come to their end, and those of left threads to nothing."""
+        if self.waits:
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+        for task in self._under_way:
+            task.cancel()
+        for future in tuple(self._afar):
+            future.cancel()
+
+    async def _later(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if asyncio.get_running_loop() is self._loop:
+            return await self._started(work)
+        return await asyncio.wrap_future(self._sent(work))
+
+    def _now(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if get_ident() != self._thread:
+            return self._sent(work).result()
+        return _beside(work)
+
+    def _sent(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        future = asyncio.run_coroutine_threadsafe(self._started(work), self._loop)
+        self._afar.add(future)
+        future.add_done_callback(self._afar.discard)
+        return future
+
+    async def _started(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        task = asyncio.ensure_future(work())
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await task
+
+    async def _answer(self, call: _Call) -> Json:
+        """The World's answer, the recorded one, or word that the user must give it."""
+        index, world = self.invocation.index, self.invocation.world
+        call_id = world.new_id(self.path, "call", call.index)
+        tool = call.tool
+        args = cast("dict[str, Json]", plain(jsonable(call.given), f"arguments of {tool.name!r}"))
+        check_call(self.invocation, self.path, call_id, tool.name, args)
+        if call_id in index.answers:
+            self.invocation.take_result(call_id, index.answers[call_id].value)
+        end = index.results.get(call_id)
+        if end is not None:
+            if isinstance(end, ToolReturned):
+                return plain(end.value)
+            raise ToolError(end.error)
+        n = index.call_number(tool.name, call_id, self.path)
+        request = ToolRequest(
+            call_id, tool.name, args, self.path, tool.yields, tool.read_only, tool, n
+        )
+        return await self._ask_world(request, call)
+
+    async def _ask_world(self, request: ToolRequest, call: _Call) -> Json:
+        async def body(context: Context) -> Json:
+            return jsonable(await call.tool.run(call.given, context))
+
+        # What answers is no part of the function: a mock that calls its tool must not end here.
+        with answered_by(None):
+            asked = self.invocation.world.call_tool(request, SealedBody(body))
+            outcome = await self.invocation.routed(asked)
+        if isinstance(outcome, Pending):
+            self.waits.append(
+                self.invocation.result_wanted(request.id, request.tool, dict(request.args))
+            )
+            raise Waits
+        if outcome.error:
+            # The same as when the function is begun anew: a ledger keeps an error's words only.
+            raise ToolError(outcome.error)
+        return plain(outcome.value)
+
+    async def _reply(self, request: ModelRequest, body: ModelBody, index: int) -> ModelReply:
+        number = self._before + index
+        match self._asked_before(number):
+            case ModelReplied() as known:
+                check_question(self.invocation, self.path, request, number)
+                return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
+            case ModelFailed() as failure:
+                raise self._failed_before(failure)
+            case _:
+                asked = replace(request, n=number, digest=digest_of(request))
+                return await self._ask_model(asked, body)
+
+    async def _ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        try:
+            with answered_by(None):
+                asked: Awaitable[ModelReply] = self.invocation.world.call_model(request, body)
+                return await self.invocation.routed(asked)
+        except errors.GreenroomError:
+            raise
+        except Exception as error:
+            # The same as when the function is begun anew.
+            raise RecordedFailure(**described(error)) from error
+
+    def _asked_before(self, number: int) -> ModelReplied | ModelFailed | None:
+        """How a question of this turn ended the last time, whichever of them ended first."""
+        steps = self.invocation.index.steps.get(self.path, ())
+        ends = (s for s in reversed(steps) if isinstance(s, ModelReplied | ModelFailed))
+        return next((end for end in ends if end.n == number), None)
+
+    def _failed_before(self, failure: ModelFailed) -> Exception:
+        """A failure as it was raised before: one of ours ends the turn, whoever catches it."""
+        before = raised_before(failure.error, failure.error_type)
+        return self.invocation.keep(before) if isinstance(before, errors.GreenroomError) else before
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _beside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run `work` on a loop of its own while this one stands still, as a blocking call would."""
+    box: list[T | BaseException] = []
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work(), context=copy_context())
+
+    def run() -> None:
+        try:
+            box.append(loop.run_until_complete(task))
+        except BaseException as error:  # noqa: BLE001 - raised again where it was called
+            box.append(error)
+        finally:
+            loop.close()
+
+    thread = Thread(target=run, name="greenroom-function", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    finally:
+        # Broken off from outside: what was under way must not go on behind the run's back.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(task.cancel)
+    if isinstance(box[0], BaseException):
+        raise box[0]
+    return box[0]

@@ -1,0 +1,202 @@
+"""An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
+
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.signature import output_adapter
+from greenroom.agents.tool import Tool
+from greenroom.backends.backend import Yield
+from greenroom.backends.native.history import conversation
+from greenroom.backends.together import together
+from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
+from greenroom.ledger.events import (
+    Corrected,
+    ModelFailed,
+    ModelReplied,
+    ToolReturned,
+    YieldOpened,
+)
+from greenroom.ledger.index import VoiceIndex
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.paths import root_of
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+from greenroom.models.model import Model, ModelRequest, model_name
+from greenroom.world.records import (
+    RecordedFailure,
+    begin_call,
+    described,
+    fail_call,
+    raised_before,
+)
+from greenroom.world.world import Pending, Returned, SealedBody, ToolRequest, World
+
+_CORRECTIONS = 2
+
+Waits = tuple[Yield, ...]
+
+
+@record(frozen=False, eq=False)
+class AgentRun:
+    """One run of an agent node, taken up from its last recorded reply."""
+
+    agent: Agent
+    node: str
+    path: str
+    world: World
+    index: VoiceIndex
+    output: Json = None
+    """What the agent answered, as its output type wants it."""
+
+    async def run(self) -> Waits:
+        """Go on until the agent has answered, or give what it waits for."""
+        agent, path, index, world = self.agent, self.path, self.index, self.world
+        while True:
+            steps = index.steps.get(path)
+            if steps:
+                last = steps[-1]
+                if isinstance(last, ModelReplied):
+                    if not last.calls:
+                        if self._has_answered(last.text):
+                            return ()
+                    elif waits := await self._settle(last.calls):
+                        return waits
+                elif isinstance(last, ModelFailed):
+                    raise raised_before(last.error, last.error_type)
+            asked = index.replies.get(path, 0)
+            if asked >= agent.max_steps:
+                raise self._goes_round(asked)
+            # An agent that was given a model's name has found the model when it was made.
+            model: Model = agent.model  # pyright: ignore[reportAssignmentType]
+            try:
+                await world.call_model(self._request(asked), model.respond)
+            except GreenroomError:
+                raise
+            except Exception as error:
+                # The same as when the run is taken up behind it.
+                raise RecordedFailure(**described(error)) from error
+
+    def _goes_round(self, asked: int) -> LoopLimit:
+        return LoopLimit(
+            f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
+            f"done. Raise max_steps, or look why it goes round in circles."
+        )
+
+    def _request(self, asked: int) -> ModelRequest:
+        agent, index, node, path = self.agent, self.index, self.node, self.path
+        is_only_run = len(index.runs.get(node, ())) < 2
+        adapter = output_adapter(agent.output) if agent.output is not None else None
+        # In their order, not by name: every question is made here, and names take half the time.
+        return ModelRequest(
+            agent.name,
+            conversation(agent, self.world, index, node, path),
+            agent.instructions,
+            agent.tools,
+            adapter.json_schema() if adapter else None,
+            model_name(agent.model),
+            path,
+            node,
+            asked if is_only_run else index.reply_number(node, path),
+        )
+
+    def _has_answered(self, text: str) -> bool:
+        """Take the model's answer, or tell the model what is wrong with it."""
+        if not text.strip():
+            raise AgentFailed(
+                f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
+            )
+        if self.agent.output is None:
+            self.output = text
+            return True
+        adapter = output_adapter(self.agent.output)
+        try:
+            self.output = adapter.dump_python(adapter.validate_json(text), mode="json")
+        except ValueError as error:
+            self._correct(error)
+            return False
+        return True
+
+    def _correct(self, error: ValueError) -> None:
+        told = sum(isinstance(step, Corrected) for step in self.index.steps[self.path])
+        if told >= _CORRECTIONS:
+            raise AgentFailed(
+                f"agent {self.agent.name!r} did not answer in its output schema after being told "
+                f"{told} times: {error}"
+            )
+        self.world.record(
+            Corrected(path=self.path, text=f"Your answer does not fit the output schema: {error}")
+        )
+
+    def _settle(self, calls: tuple[ToolCall, ...]) -> Awaitable[Waits]:
+        """Bring every call of a reply to its end; what waits for the user is returned."""
+        index = self.index
+        if index.answers:
+            for call in calls:
+                if call.id in index.answers and call.id not in index.results:
+                    self._take_answer(call, index.answers[call.id].value)
+        due = [call for call in calls if call.id not in index.results] if index.results else calls
+        return self._call(due[0]) if len(due) == 1 else self._call_all(due)
+
+    async def _call_all(self, calls: Sequence[ToolCall]) -> Waits:
+        found = await together([self._call(call) for call in calls]) if calls else []
+        return tuple(wait for waits in found for wait in waits)
+
+    def _take_answer(self, call: ToolCall, value: Json) -> None:
+        self.world.record(
+            ToolReturned(
+                path=self.path, call_id=call.id, tool=call.tool, value=value, source="user"
+            )
+        )
+
+    async def _call(self, call: ToolCall) -> Waits:
+        tool = self.agent.tool(call.tool)
+        if tool is None:
+            known = ", ".join(t.name for t in self.agent.tools) or "none"
+            return self._reject(call, f"there is no tool {call.tool!r}; the tools are: {known}")
+        try:
+            args = tool.checked(call.args)
+        except ValueError as error:
+            return self._reject(call, f"wrong arguments: {error}")
+        n = self.index.call_number(call.tool, call.id, self.path)
+        request = ToolRequest(
+            call.id, call.tool, call.args, self.path, tool.yields, tool.read_only, tool, n
+        )
+        body = SealedBody(lambda context: tool.run(args, context))
+        outcome = await self.world.call_tool(request, body)
+        # In this order, because to find out that a record is no other record takes longest.
+        is_over = type(outcome) is Returned or not isinstance(outcome, Pending)
+        return () if is_over else (self._opened(request, tool),)
+
+    def _reject(self, call: ToolCall, why: str) -> Waits:
+        """A call that cannot reach any body; the model is told why."""
+        request = ToolRequest(call.id, call.tool, call.args, self.path)
+        begin_call(self.world, request)
+        fail_call(self.world, request, ValueError(why), "refused")
+        return ()
+
+    def _opened(self, request: ToolRequest, tool: Tool) -> Yield:
+        def check(value: Json, strict: bool) -> Any:
+            return tool.checked_answer(value, strict=strict)
+
+        root = root_of(self.path)
+        args = dict(request.args)
+        wait = Yield(request.id, "tool", request.tool, request.id, args, "", root, check)
+        open_yield(self.world, wait, self.path)
+        return wait
+
+
+def open_yield(world: World, wait: Yield, path: str) -> None:
+    """Write down that the agent waits; once, however often the run is taken up again."""
+    if wait.id not in world.ledger.index_of(world.voice).yields:
+        world.record(
+            YieldOpened(
+                path=path,
+                yield_id=wait.id,
+                type=wait.type,
+                tool=wait.tool,
+                call_id=wait.call_id,
+                args=wait.args,
+                prompt=wait.prompt,
+            )
+        )

@@ -1,0 +1,181 @@
+"""The framework's models, asked through whoever answers for the work that asks them.
+
+Every class of models has its own `request`, so each is wrapped, those defined later too. Of models
+that ask each other the outermost is answered for.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import update_wrapper
+from typing import Any, Final, cast
+
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import (
+    CompletedStreamedResponse,
+    Model,
+    ModelRequestParameters,
+    StreamedResponse,
+)
+
+from greenroom.backends.foreign import Kept, held
+from greenroom.backends.keys import keep_keys
+from greenroom.backends.pydantic_ai.callers import STAGE, Gate, model_gate, refused
+from greenroom.backends.pydantic_ai.facts import native_kinds
+from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+
+# What else goes to a provider. A version that does not know it has no use for it either.
+_PAST_THE_WORLD: Final = (
+    *("batch_create", "batch_status", "batch_results", "batch_cancel"),
+    *("compact_messages", "count_tokens", "cancel_suspended_response"),
+)
+
+_HELD: Final[set[object]] = set()
+"""What stands in the place of models' own methods."""
+
+
+def hold_models() -> None:
+    """Wrap every class of models, those that are yet to be defined too."""
+    defined: Any = vars(Model).get("__init_subclass__")
+
+    def __init_subclass__(cls: type[Model], **options: Any) -> None:  # noqa: N807
+        if defined is None:  # as in older versions
+            super(Model, cls).__init_subclass__(**options)
+        else:
+            defined.__get__(None, cls)(**options)
+        _hold(cls)
+
+    Model.__init_subclass__ = classmethod(__init_subclass__)  # pyright: ignore[reportAttributeAccessIssue]
+    kinds: list[type[Model]] = [Model]
+    while kinds:
+        kind = kinds.pop()
+        _hold(kind)
+        kinds += kind.__subclasses__()
+
+
+def _hold(kind: type[Model]) -> None:
+    """Wrap what a class itself defines; a class made anew of another's parts has it wrapped."""
+    for name, wrap in _WRAPS.items():
+        real = vars(kind).get(name)
+        if callable(real) and real not in _HELD and not getattr(real, "__isabstractmethod__", 0):
+            wrapper: Any = update_wrapper(wrap(real, name), real)
+            _HELD.add(wrapper)
+            setattr(kind, name, wrapper)
+
+
+def _asking(real: Callable[..., Awaitable[ModelResponse]], _: str) -> Any:
+    async def request(self: Model, *given: Any, **named: Any) -> ModelResponse:
+        gate = model_gate()
+        if gate is None:
+            return await real(self, *given, **named)
+        return await _answer(gate, self, _Question(*given, **named), real)
+
+    return request
+
+
+def _streaming(real: Callable[..., Any], _: str) -> Any:
+    async def whole(self: Model, *question: Any) -> ModelResponse:
+        async with real(self, *question) as stream:
+            async for _event in cast("StreamedResponse", stream):
+                pass
+            return stream.get()
+
+    @asynccontextmanager
+    async def told(gate: Gate, self: Model, question: "_Question") -> AsyncGenerator[Any]:
+        response = await _answer(gate, self, question, whole)
+        yield CompletedStreamedResponse(
+            response, model_request_parameters=question.parameters, replay_events=True
+        )
+
+    def request_stream(self: Model, *given: Any, **named: Any) -> Any:
+        """The whole reply, told once more as a stream to whoever listens."""
+        gate = model_gate()
+        if gate is None:
+            return real(self, *given, **named)
+        return told(gate, self, _Question(*given, **named))
+
+    return request_stream
+
+
+def _refusing(real: Callable[..., Any], name: str) -> Any:
+    async def refuse(self: Model, *given: Any, **named: Any) -> Any:
+        gate = model_gate()
+        if gate is None:
+            return await real(self, *given, **named)
+        raise refused(
+            gate,
+            f"has its model do {name!r}, which goes to the provider past the World. Rehearse without "
+            f"what asks for it.",
+        )
+
+    return refuse
+
+
+_WRAPS: Final[dict[str, Callable[[Any, str], Any]]] = {
+    "request": _asking,
+    "request_stream": _streaming,
+    **dict.fromkeys(_PAST_THE_WORLD, _refusing),
+}
+
+
+class _Question:
+    """What a model is asked, by whatever names it was given."""
+
+    __slots__ = ("messages", "more", "parameters", "settings")
+
+    def __init__(
+        self,
+        messages: list[ModelMessage],
+        model_settings: Any,
+        model_request_parameters: ModelRequestParameters,
+        *more: Any,
+        run_context: Any = None,
+    ) -> None:
+        self.messages = messages
+        self.settings = model_settings
+        self.parameters = model_request_parameters
+        self.more = more or ((run_context,) if run_context is not None else ())
+
+
+async def _answer(
+    gate: Gate,
+    model: Model,
+    question: _Question,
+    real: Callable[..., Awaitable[ModelResponse]],
+) -> ModelResponse:
+    """The World's reply; the real model's own response wherever that is what was replied."""
+    kept = Kept()
+    keep_keys(model)
+    _refuse_native(gate, model, question)
+
+    async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
+        with held(STAGE, None):
+            response = await real(
+                model, question.messages, question.settings, question.parameters, *question.more
+            )
+        return kept.tell(response, reply_of(response))
+
+    request = request_of(
+        question.messages,
+        question.parameters,
+        agent=gate.agent,
+        node=gate.agent,
+        model=model.model_name,
+    )
+    reply = await gate.call_model(request, body)
+    return kept.real if kept.matches(reply) else response_of(reply)
+
+
+def _refuse_native(gate: Gate, model: Model, question: _Question) -> None:
+    """Refuse what would act at the provider, wherever the agent has it from."""
+    kinds = native_kinds(question.parameters.native_tools)
+    for settings in (question.settings, model.settings):
+        for name, given in dict(settings or {}).items():
+            if given and name.endswith(("_native_tools", "_builtin_tools")):
+                kinds.append(f"the setting {name}")
+    if kinds:
+        raise refused(
+            gate,
+            f"gives its model {', '.join(kinds)}, which would run at the model's provider, where no "
+            f"gate can hold it. Rehearse with a function tool.",
+        )

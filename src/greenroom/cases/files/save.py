@@ -1,0 +1,184 @@
+"""Eval sets written to files: whole or not at all, and nothing lost without a word."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from greenroom.cases.case import MAX_SECONDS, MAX_TURNS, Case
+from greenroom.cases.data import live_parts, metric_data, written_data
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.files.documents import SUFFIXES, Document, parsed_text
+from greenroom.cases.files.kept import settled
+from greenroom.cases.files.own import evalset_data
+from greenroom.cases.files.shapes import OWN, TABLE, Shape, shape_named
+from greenroom.cases.files.tables import as_rows
+from greenroom.cases.files.yaml_output import yaml_text
+from greenroom.cases.liveness import is_code
+from greenroom.cases.merged import measured_by
+from greenroom.cases.places import Key, at
+from greenroom.errors import BadFile, BadInput
+from greenroom.ledger.plain import Json, is_array, is_object, plain
+
+_SHOWN = 20
+
+
+def write_evalset(
+    evalset: EvalSet, path: str | Path, *, shape: str | None = None, lossy: bool = False
+) -> None:
+    """Write an eval set in our own shape, or in the one that is named.
+
+    What the shape cannot hold, and what is code, is refused with a list; `lossy` leaves it out.
+    """
+    target = Path(path)
+    chosen = _chosen(target, shape)
+    kept = settled(_judged_alike(evalset, chosen))
+    text = _text(plain(chosen.write(kept), str(target)), target)
+    if not lossy:
+        _refuse_loss(kept, chosen, text, target)
+    save_text(text, target)
+
+
+def _judged_alike(evalset: EvalSet, shape: Shape) -> EvalSet:
+    """The set with its usual criteria written out, where the shape has none of its own."""
+    if shape.usual is not None or not evalset.usual:
+        return evalset
+    if shape.name == TABLE:  # which has no place for what is said of all rows
+        cases = [measured_by(case, evalset.usual) for case in evalset]
+        return replace(evalset, cases=cases, usual=None)
+    return replace(evalset, metrics=[*evalset.metrics, *evalset.usual], usual=None)
+
+
+def _chosen(target: Path, shape: str | None) -> Shape:
+    if target.suffix not in SUFFIXES:
+        raise BadFile(f"{target} is none of {', '.join(SUFFIXES)}; eval sets are kept in these.")
+    is_table = Document(target, None, lambda _: {}).is_table
+    if shape is not None and (shape == TABLE) != is_table:
+        raise BadFile(f"{target} cannot be written as {shape!r}: tables end in .csv or .jsonl.")
+    return shape_named(shape or (TABLE if is_table else OWN))
+
+
+def save_text(text: str, target: Path) -> None:
+    """Put a text into a file, so that whoever reads it sees the old or the new one."""
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8", newline="")
+        part.replace(target)
+    except (OSError, UnicodeEncodeError) as error:
+        raise BadFile(f"cannot write {target}: {error}.") from error
+    finally:
+        with suppress(OSError):  # what could not be written need not be there
+            part.unlink()
+
+
+# What would be lost
+
+
+def _refuse_loss(evalset: EvalSet, shape: Shape, text: str, target: Path) -> None:
+    code = [place for case in evalset for place in live_parts(case)]
+    metrics = [metric_data(metric) for metric in evalset.metrics]
+    code += [f"metrics.{metric['name']}" for metric in metrics if is_code(metric)]
+    more = list(_missing(evalset, shape, text, target))
+    told = [f"what is code: {_some(code)}"] if code else []
+    told += [f"what has no place in the shape {shape.name}: {_some(more)}"] if more else []
+    if told:
+        raise BadFile(
+            f"{target} would lose {', and '.join(told)}. Keep that in Python or in another shape, "
+            f"or write with lossy=True."
+        )
+
+
+def _some(places: list[str]) -> str:
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return f"{', '.join(places[:_SHOWN])}{more}"
+
+
+def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterator[str]:
+    """The places that do not come back when the written text is read."""
+    if "\0" in text:
+        yield "a text with a zero character"
+        return
+    try:
+        document = parsed_text(target, text)
+        again = shape.read(document.data, document.stem)
+    except BadInput as error:
+        yield str(error).rstrip(".")
+    else:
+        yield from _differences(_compared(evalset, shape), _compared(again, shape))
+
+
+def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
+    """The set as data in which one turn is a turn, however it is written, and cases go by id."""
+    data = evalset_data(replace(evalset, cases=()))
+    cases = [written_data(_unfolded(case)) for case in evalset]
+    for case in cases:
+        if case.get("stop") == _USUAL_STOP:
+            del case["stop"]
+        if shape.usual is not None:
+            # How such files are judged is their tool's affair, whatever a case says.
+            case.pop("implied", None)
+    return {
+        **data,
+        "cases": {case["id"]: case for case in cases},
+        "order": [c["id"] for c in cases],
+    }
+
+
+_USUAL_STOP: Json = {"max_turns": MAX_TURNS, "max_seconds": MAX_SECONDS}
+
+
+def _unfolded(case: Case) -> Case:
+    return replace(case, says="", expect=None, turns=case.script)
+
+
+def _differences(one: Json, other: Json, place: str = "") -> Iterator[str]:
+    if is_object(one) and is_object(other):
+        pairs = [(key, one.get(key), other.get(key)) for key in {**one, **other}]
+    elif is_array(one) and is_array(other):
+        pairs = [(i, a, b) for i, (a, b) in enumerate(zip_longest(one, other))]
+    else:
+        if one != other or type(one) is not type(other):
+            yield place.removeprefix("cases.")
+        return
+    for key, a, b in pairs:
+        yield from _differences(a, b, at(place, _key(key)))
+
+
+def _key(key: Any) -> Key:
+    return key
+
+
+# Text
+
+
+def _text(data: Json, target: Path) -> str:
+    match target.suffix:
+        case ".jsonl" | ".ndjson":
+            return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in data)
+        case ".csv" | ".tsv":
+            return _csv_text(as_rows(data), "\t" if target.suffix == ".tsv" else ",")
+        case _:
+            return json_or_yaml(data, target)
+
+
+def json_or_yaml(data: Json, target: Path) -> str:
+    """The data as the text of a file that ends like this."""
+    if target.suffix in (".yaml", ".yml"):
+        return yaml_text(data)
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _csv_text(rows: list[Mapping[str, str]], delimiter: str) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row)) or ["id"]
+    written = io.StringIO()
+    writer = csv.writer(written, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([row.get(name, "") for name in names] for row in rows)
+    return written.getvalue()

@@ -1,0 +1,227 @@
+"""A recorded session made into a case: what the user said, what tools answered, what came of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from greenroom.cases.case import Case, Expect, Turn
+from greenroom.cases.data import case_from
+from greenroom.cases.literals import literal
+from greenroom.cases.mocks import by_args, fault, in_turn
+from greenroom.cases.users import Lines
+from greenroom.errors import BadCase
+from greenroom.ledger.changes import WithStateChange
+from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturned, UserSaid
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.paths import branch_of
+from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.questions import ended, started
+from greenroom.ledger.records import record
+
+_CUT = ("error", "max_turns", "max_seconds")
+
+
+def harvest(
+    ledger: Ledger,
+    id: str,
+    *,
+    name: str = "",
+    tags: Sequence[str] = ("harvested",),
+    expect: bool = True,
+    user_agents: Callable[..., Any] | None = None,
+) -> Case:
+    """The case that plays a recorded session again.
+
+    The user's messages become turns, the recorded answers of tools their mocks. Each turn expects
+    the calls that were made in it, with the agent's last words as its reference; `expect=False`
+    leaves that to the author, and takes broken sessions too. Answers to tools that waited for the
+    user need `user_agents=UserAgents`. What no case can say is refused.
+    """
+    _check(ledger, id, expect)
+    first = started(ledger)
+    recorded = case_from(first.case, live=True) if first is not None and first.case else Case(id)
+    return Case(
+        id,
+        turns=list(_turns(ledger, expect)),
+        user=_user(ledger, id, user_agents),
+        mocks=_mocks(ledger, id),
+        state=plain(first.state or {}) if first is not None else {},
+        stop=replace(recorded.stop, max_turns=max(recorded.stop.max_turns, _rounds(ledger))),
+        name=name,
+        tags=tuple(tags),
+        metadata={
+            "harvested_from": first.run_id if first is not None else "",
+            "original_case_id": recorded.id if first is not None and first.case else "",
+            "agent_digest": first.digest if first is not None else "",
+        },
+        now=recorded.now,
+        target=recorded.target,
+    )
+
+
+def _check(ledger: Ledger, id: str, expect: bool) -> None:
+    end, index = ended(ledger), ledger.index_of()
+    if not index.rounds and not index.invocations:
+        raise BadCase(f"case {id!r} cannot be harvested: nobody says anything in {ledger!r}.")
+    cut = end.reason in _CUT if end is not None else index.open_invocation is not None
+    if expect and cut:
+        why = end.reason if end is not None else "no end"
+        raise BadCase(
+            f"case {id!r} cannot be harvested from a session that was cut short ({why}): what came "
+            f"of it is nothing to expect. harvest(..., expect=False) takes the rest."
+        )
+    if end is not None and end.reason == "completed" and index.pending:
+        raise BadCase(
+            f"case {id!r} cannot be harvested: the user left while the agent waited for them, which "
+            f"scripted turns cannot do. Write this user yourself, as code."
+        )
+    if any(event.changes for event in index.rounds):
+        raise BadCase(
+            f"case {id!r} cannot be harvested: the user's answers changed the agent's state, which "
+            f"scripted turns cannot do. Write this user yourself, with with_state_change(...)."
+        )
+
+
+def _rounds(ledger: Ledger) -> int:
+    return len(ledger.index_of().rounds)
+
+
+# What the user said
+
+
+def _turns(ledger: Ledger, expect: bool) -> Iterator[Turn]:
+    """A turn for each message of the user, and one for an agent that spoke before any of them."""
+    said = [(event.seq, texts) for event in ledger.index_of().rounds if (texts := _messages(event))]
+    begun = [event.seq for event in ledger.index_of().invocations.values()]
+    if begun and (not said or begun[0] < said[0][0]):
+        said.insert(0, (0, [""]))
+    ends = [*(seq for seq, _ in said[1:]), len(ledger)]
+    for (begin, texts), end in zip(said, ends, strict=True):
+        for index, text in enumerate(texts):
+            # Of messages given at once only the first begins something.
+            yield Turn(text, _happened(ledger, begin, end) if expect and not index else None)
+
+
+def _messages(event: UserSaid | Answered) -> list[str]:
+    if isinstance(event, UserSaid):
+        return [event.text]
+    return [str(answer.value) for answer in event.answers if not answer.tool]
+
+
+def _happened(ledger: Ledger, begin: int, end: int) -> Expect:
+    """What the agent did between two messages, as an expectation."""
+    calls = [call for call in ledger.index_of().issued if begin <= call.seq < end]
+    words = [e.text for e in ledger.of(AgentSaid) if begin <= e.seq < end and e.text.strip()]
+    return Expect(
+        tools=[ToolCall(call.tool, literal(call.args)) for call in calls],
+        reference=words[-1] if words else None,
+    )
+
+
+def _user(ledger: Ledger, id: str, user_agents: Callable[..., Any] | None) -> Any:
+    """Who answers the tools that waited for the user, or None."""
+    answers: dict[str, list[Json]] = {}
+    for event in ledger.of(Answered):
+        for answer in event.answers:
+            if answer.tool:
+                answers.setdefault(answer.tool, []).append(plain(answer.value))
+    if not answers:
+        return None
+    if user_agents is None:
+        raise BadCase(
+            f"case {id!r} cannot be harvested: the tools {sorted(answers)} waited for the user. Say "
+            f"who answers them: harvest(..., user_agents=UserAgents)."
+        )
+    return user_agents(tools={tool: _role(tool, given, id) for tool, given in answers.items()})
+
+
+def _role(tool: str, given: list[Json], id: str) -> Any:
+    if all(value is None for value in given):
+        return None
+    if any(value is None for value in given):
+        raise BadCase(
+            f"case {id!r} cannot be harvested: the user answered tool {tool!r} with {given!r}, and "
+            f"a line that is None says nothing. Write this user yourself, as code."
+        )
+    return Lines(*given)
+
+
+# What the tools answered
+
+
+@record
+class _Answer:
+    """What a tool answered, to which arguments, and as which call of that tool."""
+
+    args: Mapping[str, Json]
+    n: int
+    end: ToolReturned | ToolFailed
+    path: str
+
+    @property
+    def fact(self) -> Json:
+        """All that another answer must share to be the same."""
+        if isinstance(self.end, ToolFailed):
+            return {"error": self.end.error}
+        return {"value": self.end.value, "changes": plain(self.end.changes)}
+
+    @property
+    def mock(self) -> Any:
+        """The mock that gives this answer."""
+        if isinstance(self.end, ToolFailed):
+            return fault(self.end.error or "the tool failed")
+        value = plain(self.end.value)
+        return WithStateChange(value, self.end.changes) if self.end.changes else value
+
+
+def _mocks(ledger: Ledger, id: str) -> dict[str, Any]:
+    index = ledger.index_of()
+    by_tool: dict[str, list[_Answer]] = {}
+    for call in index.issued:
+        end = index.end_of(call)
+        # What the user answered is theirs to say; what was refused reached no tool.
+        if end is not None and end.source not in ("user", "refused"):
+            answer = _Answer(plain(call.args), call.n, end, call.path)
+            by_tool.setdefault(call.tool, []).append(answer)
+    return {tool: _mock(tool, answers, id) for tool, answers in by_tool.items()}
+
+
+def _mock(tool: str, answers: list[_Answer], id: str) -> Any:
+    """Answers chosen by arguments; several to the same arguments in turn."""
+    groups: list[list[_Answer]] = []
+    for answer in _numbered(answers):
+        group = next((g for g in groups if same(g[0].args, answer.args)), None)
+        if group is None:
+            groups.append([answer])
+        else:
+            group.append(answer)
+    # Fewer arguments fit more calls, so they are looked at last.
+    groups.sort(key=lambda group: -len(group[0].args))
+    pairs = [(group[0].args, _one_mock(tool, group, id)) for group in groups]
+    return pairs[0][1] if len(pairs) == 1 and not pairs[0][0] else by_args(*pairs)
+
+
+def _numbered(answers: list[_Answer]) -> list[_Answer]:
+    """The answers, counted here if whoever wrote the ledger did not count the calls."""
+    numbers = {answer.n for answer in answers}
+    if len(numbers) == len(answers) or any(branch_of(answer.path) for answer in answers):
+        return answers
+    return [_Answer(a.args, n, a.end, a.path) for n, a in enumerate(answers)]
+
+
+def _one_mock(tool: str, group: list[_Answer], id: str) -> Any:
+    first = group[0]
+    if all(same(answer.fact, first.fact) for answer in group):
+        return first.mock
+    by_number: dict[int, _Answer] = {}
+    for answer in group:
+        held = by_number.setdefault(answer.n, answer)
+        if not same(held.fact, answer.fact):
+            raise BadCase(
+                f"case {id!r} cannot be harvested: tool {tool!r} was called with "
+                f"{dict(answer.args)!r} in two branches at once and answered differently. Mock it "
+                f"yourself."
+            )
+    # Calls with other arguments count too; their places are filled, and never asked for.
+    return in_turn(*(by_number.get(n, first).mock for n in range(max(by_number) + 1)))

@@ -1,0 +1,322 @@
+"""Cases read from data: a ledger's first event, or one entry of a file.
+
+Every complaint says its place, and all of a case are raised at once. A field that nobody knows is
+refused; what other tools keep beside a case stands under `extra`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields as fields_of
+from functools import partial
+from typing import Any, cast, get_args
+
+from greenroom.cases.case import USUAL_STOP, Case, Expect, Stop, Turn
+from greenroom.cases.criteria import Criterion, criterion_from
+from greenroom.cases.fields import Fields
+from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
+from greenroom.cases.mocks import by_args, fault, in_turn
+from greenroom.cases.names import is_expectation, unknown_field
+from greenroom.cases.places import at, keys_of, mapping_at, shown, wrong
+from greenroom.cases.problem_list import ProblemList
+from greenroom.cases.users import user_from
+from greenroom.errors import BadCase, BadMetric, BadQuery, BadValue
+from greenroom.ledger.changes import Change, Operation, WithStateChange
+from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import Json, is_array
+
+Extra = dict[str, Json]
+
+CASE_FIELDS = tuple(part.name for part in fields_of(Case) if part.init)
+EXPECT_FIELDS = tuple(part.name for part in fields_of(Expect))
+TURN_FIELDS = tuple(part.name for part in fields_of(Turn))
+STOP_FIELDS = tuple(part.name for part in fields_of(Stop))
+CALL_FIELDS = ("tool", "args")
+MOCK_FIELDS = ("value", "changes", "in_turn", "by_args", "otherwise", "fault")
+FAULT_FIELDS = ("error", "timeout", "slow", "value", "malformed")
+ORIGINALS = (
+    "user_content",
+    "final_response",
+    "expected_final_response",
+    "intermediate_data",
+    "expected_intermediate_responses",
+    "expected_intermediate_agent_responses",
+)
+"""What is kept under `extra` as another file wrote it, because it says more than the case needs."""
+
+
+_REFUSALS = (BadCase, BadMetric, BadQuery, BadValue)
+# How what other shapes say is written here, in a case or a turn, and inside `expect`.
+_EXPECTED = ("tools", "reference", "response", "contains", "intermediate", "state")
+_MEANS = {
+    "says": "says",
+    "args": "expect.tools",
+    "expect": "expect",
+    **{name: f"expect.{name}" for name in _EXPECTED},
+}
+_MEANS_INSIDE = {"args": "tools", **{name: name for name in _EXPECTED}}
+
+
+def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = False) -> Case:
+    """The case written down in `data`.
+
+    With `live=True` parts that were code are left out instead of refused, as when a ledger is
+    scored again: what happened needs no mocks.
+    """
+    fields = Fields(data, where, CASE_FIELDS, _MEANS, camel=False)
+    if not live:
+        fields.part(lambda: _refuse_code(data, where), None)
+    for name in LIVE_FIELDS:
+        if name != "user":
+            fields.take(name)
+    case_id = fields.named("id", lambda name, _: name, "unnamed")
+    says = fields.read("says", _said, "")
+    said: dict[str, Any] = {
+        "expect": fields.read("expect", _expect_from, None),
+        "turns": fields.each("turns", _turn_from) or (),
+        "mocks": fields.read("mocks", _no_mocks if live else _mocks_from, {}),
+        "allow_tools": fields.read("allow_tools", partial(_names_from, live=live), []) or (),
+        "state": fields.mapping("state"),
+        "stop": fields.read("stop", _stop_from, USUAL_STOP),
+        "metrics": fields.read("metrics", partial(_metrics_from, live=live), []) or (),
+        "user": fields.read("user", _user_from, None),
+        "name": fields.text("name"),
+        "description": fields.text("description"),
+        "tags": fields.texts("tags") or (),
+        "metadata": fields.mapping("metadata"),
+        "now": fields.read("now", _number, None),
+        "target": fields.text("target"),
+        "implied": fields.take("implied", True),
+        "extra": fields.read("extra", extra_from, {}) or None,
+    }
+    made = fields.part(lambda: Case(case_id, says, **said), None)
+    fields.settle()
+    assert made is not None  # else there was something to raise
+    return made
+
+
+def _refuse_code(data: Mapping[str, Any], where: str) -> None:
+    """A part left out in silence would make it another case."""
+    for name in LIVE_FIELDS:
+        if name in data and (name != "user" or is_live(data[name])):
+            raise wrong(
+                where,
+                f"it has `{name}`, which is code; a file holds data only",
+                f"Keep this case in a Python module, or leave `{name}` out",
+            )
+    for place in queries_with_code(data):
+        raise wrong(
+            f"{where}.{place}",
+            "it has `$live`, which stands for a function; a file holds data only",
+            "Keep this case in a Python module, or say it with operators",
+        )
+
+
+# Fields
+
+
+def extra_from(data: Json, where: str) -> Extra:
+    """What another tool's file said beside a case; an expectation there would never be looked at."""
+    given = mapping_at(where, data)
+    for key in given:
+        name = str((keys_of(key) or [key])[0])
+        if name not in ORIGINALS and is_expectation(name):
+            raise unknown_field(where, key, ("metadata",), _MEANS)
+    return dict(given)
+
+
+def _only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
+    """A mapping that is one of few forms: with a field beyond them it is none of them."""
+    fields = Fields(data, where, known, camel=False)
+    fields.rest()
+    fields.settle()
+    return cast("Mapping[str, Any]", data)
+
+
+def _said(data: Json, where: str) -> str:
+    if not isinstance(data, str):
+        raise wrong(where, f"{shown(data)} should be a text")
+    if data and not data.strip():
+        told = f"the user says {shown(data)}, which is nothing"
+        raise wrong(where, told, "Write what they say, or leave it out")
+    return data
+
+
+def _number(value: Json, where: str) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    raise wrong(where, f"{shown(value)} should be a number")
+
+
+# Turns
+
+
+def _turn_from(data: Json, where: str) -> Turn:
+    fields = Fields(data, where, TURN_FIELDS, _MEANS, camel=False)
+    says = fields.read("says", _said, "")
+    expect = fields.read("expect", _expect_from, None)
+    extra = fields.read("extra", extra_from, {})
+    fields.settle()
+    return _placed(where, Turn, says, expect, extra or None)
+
+
+def _expect_from(data: Json, where: str) -> Expect:
+    fields = Fields(data, where, EXPECT_FIELDS, _MEANS_INSIDE, camel=False)
+    extra = fields.read("extra", extra_from, {}) or None
+    tools = fields.each("tools", _call_from) if fields.has("tools") else None
+    said = {name: fields.take(name) for name in EXPECT_FIELDS if name not in ("tools", "extra")}
+    named = {name: name for name in said}
+    found = expect_of(fields, named, tools=tools, extra=extra, **said)
+    fields.settle()
+    if tools is None and extra is None and all(value is None for value in said.values()):
+        raise wrong(where, "the expectation is empty", "Say what is expected, or leave it out")
+    return found or Expect()
+
+
+def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect | None:
+    """What a turn should bring; None if a part of it is refused, and that is remembered.
+
+    `named` tells the field in which each part stands.
+    """
+    try:
+        return Expect(**said)
+    except _REFUSALS as error:
+        before = len(fields.gathering.problems)
+        for name, field in named.items():
+            place = fields.at(field)
+            fields.gathering.part(
+                place, partial(_placed, place, Expect, **{name: said[name]}), None
+            )
+        if len(fields.gathering.problems) == before:  # it is about something else
+            fields.gathering.add(error, fields.place)
+        return None
+
+
+def _call_from(data: Json, where: str) -> ToolCall | str:
+    if isinstance(data, str):
+        return data
+    fields = Fields(data, where, CALL_FIELDS, {"tools": "tool", "args": "args"}, camel=False)
+    tool, args = fields.text("tool"), fields.mapping("args")
+    fields.settle()
+    if not tool.strip():
+        told = f"{shown(data)} names no tool"
+        raise wrong(where, told, "Give `tool`, and `args` if they matter")
+    return ToolCall(tool, args)
+
+
+def _stop_from(data: Json, where: str) -> Stop:
+    fields = Fields(data, where, STOP_FIELDS, camel=False)
+    given = {name: fields.take(name) for name in STOP_FIELDS if fields.has(name)}
+    for limit in ("max_turns", "max_seconds"):
+        if limit in given:
+            fields.gathering.part(
+                at(where, limit), partial(_number, given[limit], at(where, limit)), None
+            )
+    fields.settle()
+    return _placed(where, Stop, **given)
+
+
+def _placed(where: str, make: Callable[..., Any], *args: Any, **fields: Any) -> Any:
+    """What `make` makes of these parts; if it refuses them, that happened here."""
+    try:
+        return make(*args, **fields)
+    except _REFUSALS as error:
+        raise wrong(where, str(error).removeprefix(f"{where} ").rstrip(".")) from error
+
+
+# Users, metrics, tools
+
+
+def _names_from(tools: Json, where: str, live: bool) -> list[str]:
+    if not is_array(tools):
+        raise wrong(where, f"{shown(tools)} should be a list")
+    for i, tool in enumerate(tools):
+        if not live and not isinstance(tool, str):
+            raise wrong(at(where, i), f"{shown(tool)} is no name of a tool")
+    return [tool for tool in tools if isinstance(tool, str)]
+
+
+def _user_from(data: Any, where: str) -> Any:
+    if is_live(data):
+        data = data.get("person")
+    return None if data is None else _placed(where, user_from, data, where)
+
+
+def _metrics_from(data: Json, where: str, live: bool) -> list[Criterion]:
+    """Metrics by name; those that were code are left out or, unless `live`, refused."""
+    kept = [item for item in data if not (live and is_code(item))] if is_array(data) else data
+    return metrics_from(kept, where)
+
+
+def metrics_from(data: Json, where: str) -> list[Criterion]:
+    """The metrics that a list names."""
+    gathering = ProblemList()
+    found = gathering.each(data, where, _metric_from)
+    gathering.settle()
+    return found
+
+
+def _metric_from(data: Json, where: str) -> Criterion:
+    found: Criterion = _placed(where, criterion_from, data, where)
+    threshold = cast(object, found.threshold)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | None):
+        raise wrong(at(where, "threshold"), f"{shown(threshold)} should be a number")
+    return found
+
+
+# Mocks
+
+
+def _no_mocks(_data: Json, _where: str) -> dict[str, Any]:
+    return {}
+
+
+def _mocks_from(data: Json, where: str) -> dict[str, Any]:
+    given, gathering = mapping_at(where, data), ProblemList()
+    read = {
+        tool: gathering.part(at(where, tool), partial(_mock_from, mock, at(where, tool)), None)
+        for tool, mock in given.items()
+    }
+    gathering.settle()
+    return read
+
+
+def _mock_from(data: Any, where: str) -> Any:
+    match dict(_only(data, MOCK_FIELDS, where)):
+        case {"value": value, "changes": [*changes], **rest} if not rest:
+            return WithStateChange(value, tuple(_change_from(c, where) for c in changes))
+        case {"value": value, **rest} if not rest:
+            return value
+        case {"in_turn": [*answers], **rest} if not rest:
+            return _placed(where, in_turn, *(_mock_from(answer, where) for answer in answers))
+        case {"by_args": [*pairs], **rest} if not rest.keys() - {"otherwise"}:
+            others = {key: _mock_from(answer, where) for key, answer in rest.items()}
+            return by_args(*(_pair_from(pair, where) for pair in pairs), **others)
+        case {"fault": {**given}, **rest} if not rest:
+            return _placed(where, fault, **_only(given, FAULT_FIELDS, where))
+        case other:
+            raise wrong(
+                where, f"{shown(other)} is no mock", "Give value, in_turn, by_args or fault"
+            )
+
+
+def _change_from(data: Any, where: str) -> Change:
+    match data:
+        case {"scope": str(scope), "path": [str(), *_] as path, **rest} if rest.keys() <= _CHANGE:
+            op = rest.get("op", "set")
+            if all(isinstance(key, str) for key in path) and op in get_args(Operation):
+                return Change(scope, tuple(path), op, rest.get("value"))
+        case _:
+            pass
+    raise wrong(
+        at(where, "changes"), f"it holds {shown(data)}", "Give scope, path (a list), op and value"
+    )
+
+
+_CHANGE = frozenset(("op", "value"))
+
+
+def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, Any], Any]:
+    match pair:
+        case [{**args}, answer]:
+            return cast("Mapping[str, Any]", args), _mock_from(answer, where)
+        case _:
+            raise wrong(at(where, "by_args"), f"it holds {shown(pair)}", "Give [arguments, mock]")

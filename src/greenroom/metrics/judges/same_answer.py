@@ -1,0 +1,154 @@
+"""Does a response mean the same as the reference? Judged for each turn that has one."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Unpack
+
+from greenroom.cases.case import Case
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.ledger.questions import messages
+from greenroom.ledger.records import record
+from greenroom.metrics.facts import reference, reference_of
+from greenroom.metrics.judges.forms import Boolean, Verdict, VerdictSheet
+from greenroom.metrics.judges.judged import Judged, item_details, titled, verdict_score
+from greenroom.metrics.judges.options import (
+    JUDGE,
+    VOTES,
+    Options,
+    bench_from,
+    checked_threshold,
+    takes_options,
+)
+from greenroom.metrics.judges.panel import JudgeSession, Question
+from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
+from greenroom.metrics.judges.templates import checked_template
+from greenroom.metrics.turns import PlayedTurn, played_turns
+
+_WORDS = """\
+You compare the response of an AI agent with a reference that is known to be right.
+
+Say true if the response tells the user the same facts as the reference:
+- Only facts count. Wording, order, style and length do not.
+- More information than in the reference is fine, as long as it is right.
+- Say false if a fact of the reference is missing or different, or if the response contradicts \
+itself or the reference anywhere."""
+_SEVERAL = "There are several turns, told apart by their ids. Compare each of them by itself."
+
+
+@record(kw_only=True, repr=False)
+class Matching(Judged):
+    """Holds the last response of each turn against that turn's reference."""
+
+    words: str
+    covers: ClassVar[tuple[str, ...]] = ("reference",)
+
+    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+        """The mean over the turns of the share of votes; a turn never reached counts as 0."""
+        every = self.bench.every_turn
+        turns = [t for t in played_turns(case, ledger) if every or reference_of(t.expect)]
+        if not turns:
+            none = reference(case)
+            return none if isinstance(none, NotApplicable) else NotApplicable("no reference given")
+        reached = [turn for turn in turns if turn.reached]
+        for turn in reached:
+            if not every and not turn.response.strip():
+                return Unmeasured(f"the agent's response is empty in turn {turn.number}")
+        if not reached:
+            return Unmeasured("the run came to none of the turns that have a reference")
+        votes = await self._poll(reached, len(turns)).held(hearing)
+        if len(turns) == 1:
+            return verdict_score(self, votes.items[0], votes, hearing)
+        return self._score(turns, votes, hearing)
+
+    async def hear_turns(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+        """Every turn is judged, as in google-adk, if any of them has a reference."""
+        none = reference(case)
+        if isinstance(none, NotApplicable):
+            return none
+        return await Judged.hear_turns(self, case, ledger, hearing)
+
+    def _poll(self, reached: Sequence[PlayedTurn], expected: int) -> Poll:
+        def question(item: Item, _: int) -> Question[Verdict]:
+            return Question(self.words, item.evidence, form)
+
+        def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
+            shown = {item.id: item.evidence for item in items}
+            return Question(f"{self.words}\n\n{_SEVERAL}", shown, VerdictSheet(tuple(shown), form))
+
+        form = Boolean("is_correct")
+        items = [Item(_id(turn), evidence=_shown(turn), bar=self.threshold) for turn in reached]
+        return Poll(
+            items=items,
+            question=question,
+            decide=lambda values: reaches(_mean(values, expected), self.threshold),
+            sheet=sheet,
+        )
+
+    def _score(self, turns: Sequence[PlayedTurn], votes: Votes, hearing: JudgeSession) -> Score:
+        values = votes.values()
+        value = _mean(values, len(turns))
+        told = item_details(votes.items, votes)
+        missed = [turn for turn in turns if not reaches(values.get(_id(turn), 0.0), self.threshold)]
+        passed = reaches(value, self.threshold)
+        return Score(
+            votes.concluded(value, passed),
+            passed,
+            threshold=self.threshold,
+            name=self.name,
+            reason=". ".join(_why(turn, told) for turn in missed) or "every turn is as expected",
+            details={
+                "turns": [
+                    {"turn": turn.number, "reached": turn.reached, **told.get(_id(turn), {})}
+                    for turn in turns
+                ],
+                **votes.details(),
+                **hearing.spent(),
+            },
+            measured=len(turns) - len(missed),
+        )
+
+
+@takes_options
+def final_response_match_v2(
+    *,
+    threshold: float | None = None,
+    template: str | None = None,
+    name: str | None = None,
+    **options: Unpack[Options],
+) -> Matching:
+    """Does each turn's last response mean the same as its reference? The share of votes for it.
+
+    The reference is `Expect(reference=...)`, else `Expect(response=...)`.
+    """
+    where = "final_response_match_v2(...)"
+    bench = bench_from(options, where, samples=VOTES, adk="votes")
+    return Matching(
+        words=_WORDS if template is None else checked_template(template, (), where).format(),
+        bench=bench,
+        threshold=checked_threshold(threshold, JUDGE, where),
+        **titled("final_response_match_v2", name, bench, threshold=threshold),
+    )
+
+
+def _id(turn: PlayedTurn) -> str:
+    return f"turn_{turn.number}"
+
+
+def _shown(turn: PlayedTurn) -> Mapping[str, Json]:
+    """What the judge sees of a turn: all the user had said by then, and the two texts."""
+    so_far = messages(Ledger(turn.ledger[: turn.end]))
+    return {
+        "user_messages": [message.text for message in so_far if message.role == "user"],
+        "response": turn.response,
+        "reference": reference_of(turn.expect) or "",
+    }
+
+
+def _mean(values: Values, expected: int) -> float:
+    return sum(values.values()) / expected
+
+
+def _why(turn: PlayedTurn, told: Mapping[str, Json]) -> str:
+    reason = told[_id(turn)]["reasoning"] if turn.reached else "never reached"
+    return f"turn {turn.number}: {reason}"

@@ -1,0 +1,203 @@
+"""What a metric may ask for, by the names of its parameters: the one table.
+
+    case                  the Case that was played
+    ledger                the Ledger of the run
+    world                 where a model can be asked (`await world.call_model(...)`)
+    response              the agent's last words; also actual_response, final_response, output
+    responses             everything the agent said to the user, in order
+    messages              the conversation; also conversation, history
+    tool_calls            the tool calls in order, each with its end (CallRecord);
+                          also trajectory, tool_trajectory, because that is what `expected` is
+                          compared with
+    steps                 nodes, tools, messages and decisions in order (Step)
+    events                the events of the agent's voice
+    expected_tool_calls   the calls the case expects, as it wrote them;
+                          also expected, expected_trajectory
+    reference             the response the case expects; also expected_response
+    context               the case's metadata; also metadata
+    state                 the final state by scope
+    usage                 the tokens of the agent's models
+    cost                  what they cost in USD
+    seconds               how long the run took; also duration
+    turns                 how many rounds the user had
+    result                all of the above as attributes (`result.cost`), None where it is missing;
+                          also ctx
+
+A parameter without a default is bound; a name outside this table is refused when the metric is
+defined. What the case lacks (reference, expected_tool_calls) makes the metric not applicable; what
+the run lacks (response, usage, cost) leaves it unmeasured; unless the parameter is annotated
+`X | None`, which asks for None instead.
+
+A parameter with a default is an option of the author's own and left alone, even if its name stands
+in the table (`seconds=3.0`), with one exception: a name of the table whose default is None or whose
+annotation allows None is bound, and the default stands in for what is missing.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import lru_cache, partial
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from greenroom.cases.case import Case
+from greenroom.errors import BadMetric
+from greenroom.ledger import questions
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import plain
+from greenroom.ledger.records import record
+from greenroom.metrics.facts import (
+    Missing,
+    expected_calls,
+    known_cost,
+    known_usage,
+    or_none,
+    reference,
+    seen_calls,
+    spoken,
+)
+
+
+@record
+class Run:
+    """One finished run as a metric sees it; every name of the table is an attribute."""
+
+    case: Case
+    ledger: Ledger
+    world: Any
+
+    def __getattr__(self, name: str) -> Any:
+        read = KNOWN.get(name)
+        if read is None:
+            raise AttributeError(f"a run has no {name!r}; it has {_nearest(name)}")
+        return or_none(read(self))
+
+
+Read = Callable[[Run], Any]
+
+_FACTS: dict[str, Read] = {
+    "case": lambda run: run.case,
+    "ledger": lambda run: run.ledger,
+    "world": lambda run: run.world,
+    "response": lambda run: spoken(run.ledger),
+    "responses": lambda run: questions.responses(run.ledger),
+    "messages": lambda run: questions.messages(run.ledger),
+    "tool_calls": lambda run: seen_calls(run.ledger),
+    "steps": lambda run: questions.trajectory(run.ledger),
+    "events": lambda run: [event for event in run.ledger if event.voice == "agent"],
+    "expected_tool_calls": lambda run: expected_calls(run.case),
+    "reference": lambda run: reference(run.case),
+    "context": lambda run: plain(run.case.metadata),
+    "state": lambda run: questions.state(run.ledger),
+    "usage": lambda run: known_usage(run.ledger),
+    "cost": lambda run: known_cost(run.ledger),
+    "seconds": lambda run: questions.seconds(run.ledger),
+    "turns": lambda run: questions.turns(run.ledger),
+    "result": lambda run: run,
+}
+
+_ALIASES = {
+    "actual_response": "response",
+    "final_response": "response",
+    "output": "response",
+    "conversation": "messages",
+    "history": "messages",
+    "trajectory": "tool_calls",
+    "tool_trajectory": "tool_calls",
+    "expected": "expected_tool_calls",
+    "expected_trajectory": "expected_tool_calls",
+    "expected_response": "reference",
+    "metadata": "context",
+    "duration": "seconds",
+    "ctx": "result",
+}
+
+KNOWN: dict[str, Read] = {
+    **_FACTS,
+    **{alias: _FACTS[name] for alias, name in _ALIASES.items()},
+}
+
+
+@record
+class WantedValue:
+    """One parameter to be filled from the table."""
+
+    name: str
+    read: Read
+    optional: bool
+    default: Any = None
+
+
+WantedParameters = tuple[WantedValue, ...]
+
+
+def filled(wants: WantedParameters, run: Run) -> dict[str, Any] | Missing:
+    """The arguments for one run, or the outcome that says which of them is missing and why."""
+    given: dict[str, Any] = {}
+    for want in wants:
+        value = want.read(run)
+        if isinstance(value, Missing):
+            if not want.optional:
+                return value
+            value = want.default
+        given[want.name] = value
+    return given
+
+
+# Reading a signature costs more than measuring, and a plain function may be given for every case.
+@lru_cache(maxsize=512)
+def wants_of(function: Callable[..., Any], what: str) -> WantedParameters:
+    """The parameters of `function` that the table fills; BadMetric for one that nobody can."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError) as error:
+        raise BadMetric(f"metric {what!r} has no readable signature: {error}.") from error
+    hints = _hints(function)
+    wants = (_wanted(p, hints.get(p.name, p.annotation), what) for p in parameters.values())
+    return tuple(want for want in wants if want is not None)
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    inner = function.func if isinstance(function, partial) else function
+    target = inspect.unwrap(inner)
+    try:
+        return get_type_hints(target)
+    except Exception:  # noqa: BLE001 - annotations are the author's and may name what is not there
+        return {}
+
+
+def _wanted(parameter: inspect.Parameter, hint: Any, what: str) -> WantedValue | None:
+    name, default = parameter.name, parameter.default
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        raise BadMetric(
+            f"metric {what!r} takes {parameter}, which nobody can fill by name. "
+            f"Name what it needs: {_nearest('')}."
+        )
+    optional = _allows_none(hint) or default is None
+    if default is not parameter.empty and not (optional and name in KNOWN):
+        return None
+    if name not in KNOWN:
+        raise BadMetric(
+            f"metric {what!r} asks for {name!r}, which is not known. Known are {_nearest(name)}. "
+            f"Rename it, or give it a default to make it an option."
+        )
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise BadMetric(f"metric {what!r} takes {name!r} by position only; remove the `/`.")
+    stand_in = None if default is parameter.empty else default
+    return WantedValue(name, KNOWN[name], optional, stand_in)
+
+
+def _allows_none(hint: Any) -> bool:
+    if isinstance(hint, str):
+        # An annotation that could not be evaluated is still readable.
+        return re.search(r"\bNone\b|\bOptional\[", hint) is not None
+    if get_origin(hint) in (Union, UnionType):
+        return NoneType in get_args(hint)
+    return hint is NoneType
+
+
+def _nearest(name: str) -> str:
+    near = get_close_matches(name, KNOWN, n=3, cutoff=0.6)
+    rest = sorted(known for known in KNOWN if known not in near)
+    return ", ".join([*near, *rest])

@@ -1,0 +1,125 @@
+"""How a mock answers a call."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any
+
+from greenroom.cases.mocks import ByArgs, Fault, InTurn
+from greenroom.errors import GreenroomError, MockBroke
+from greenroom.ledger.origin import told, words_of
+from greenroom.ledger.plain import JSON_TYPES
+from greenroom.world.records import ToolError
+from greenroom.world.world import Context, ToolRequest
+
+_CONTEXT_NAMES = ("ctx", "context")
+
+
+def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
+    """The mock's answer to this call, or something to await for it."""
+    if type(mock) in JSON_TYPES:
+        return mock
+    match mock:
+        case Fault():
+            return _fail(mock, request)
+        case InTurn():
+            return mocked(_next(mock, request), request, context)
+        case ByArgs():
+            return mocked(_chosen(mock, request), request, context)
+        case _ if hasattr(mock, "execute"):
+            return _run(lambda: mock.execute(deepcopy(dict(request.args)), context), request)
+        case _ if callable(mock):
+            return _run(lambda: _called(mock, request, context), request)
+        case _:
+            return mock
+
+
+def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) -> Any:
+    args = deepcopy(dict(request.args))
+    for name in _context_names(mock):
+        args[name] = context
+    return mock(**args)
+
+
+def _context_names(mock: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return _wants_context(mock)
+    except TypeError:  # a mock that cannot be hashed, such as a dataclass
+        return _wants_context.__wrapped__(mock)
+
+
+@lru_cache(maxsize=4096)
+def _wants_context(mock: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        parameters = inspect.signature(mock).parameters
+    except (TypeError, ValueError):
+        return ()
+    return tuple(name for name in _CONTEXT_NAMES if name in parameters)
+
+
+def _run(work: Callable[[], Any], request: ToolRequest) -> Any:
+    try:
+        value = work()
+    except Exception as error:  # noqa: BLE001 - sorted into faults, ours and theirs
+        return _sorted(error, request)
+    if inspect.isawaitable(value):
+        return _awaited(value, request)
+    return _fail(value, request) if isinstance(value, Fault) else value
+
+
+async def _awaited(value: Any, request: ToolRequest) -> Any:
+    try:
+        value = await value
+    except Exception as error:  # noqa: BLE001 - sorted into faults, ours and theirs
+        return _sorted(error, request)
+    if isinstance(value, Fault):
+        value = _fail(value, request)
+        return await value if inspect.isawaitable(value) else value
+    return value
+
+
+def _sorted(error: Exception, request: ToolRequest) -> Any:
+    if isinstance(error, Fault):
+        return _fail(error, request)
+    if isinstance(error, GreenroomError | ToolError):
+        raise error
+    raise MockBroke(
+        f"the mock of tool {request.tool!r} raised {told(error)} for "
+        f"{dict(request.args)!r}. Mend it; if the tool should fail, use fault({words_of(error)!r})."
+    ) from error
+
+
+def _next(mock: InTurn, request: ToolRequest) -> Any:
+    if request.n < len(mock.answers):
+        return mock.answers[request.n]
+    raise MockBroke(
+        f"the mock of tool {request.tool!r} has {len(mock.answers)} answers, but this is call "
+        f"number {request.n + 1}, with {dict(request.args)!r}. Add an answer to in_turn(...)."
+    )
+
+
+def _chosen(mock: ByArgs, request: ToolRequest) -> Any:
+    try:
+        return mock.pick(request.args)
+    except KeyError:
+        raise MockBroke(
+            f"the mock of tool {request.tool!r} has no answer for {dict(request.args)!r}. "
+            f"Add a pair for these arguments to by_args(...), or otherwise=."
+        ) from None
+
+
+def _fail(fault: Fault, request: ToolRequest) -> Any:
+    if fault.slow is not None:
+        return _late(fault.slow, fault.value)
+    if fault.malformed is not None:
+        return fault.malformed
+    if fault.timeout is not None:
+        raise ToolError(f"{request.tool} timed out after {fault.timeout:g} s")
+    raise ToolError(fault.error)
+
+
+async def _late(seconds: float, value: Any) -> Any:
+    await asyncio.sleep(seconds)
+    return value

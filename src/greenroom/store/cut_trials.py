@@ -1,0 +1,161 @@
+"""What a process that ended had under way, read from its journal.
+
+A last line without its end is the mark of the cut: what it would have said had not begun. Any other
+line that cannot be read is damage, and hides what had: such a trial is in doubt.
+"""
+
+import json
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from greenroom.errors import GreenroomError
+from greenroom.ledger.ledger import Ledger
+from greenroom.store.runs import Key
+from greenroom.store.slots import ALONE, SLOT, SLOTS
+
+# What a line begins with: whose trial it is, an event of the run, one of what the metrics asked.
+TRIAL = b"T"
+AGENT = b"A"
+JUDGE = b"J"
+
+
+class CutTrial:
+    """A trial that was under way when its process ended."""
+
+    __slots__ = ("_stretch", "damage", "digest", "judging", "key", "ledger", "neighbours", "path")
+
+    def __init__(
+        self,
+        path: Path,
+        stretch: range,
+        key: Key,
+        digest: str,
+        ledger: Ledger,
+        judging: Ledger,
+        damage: str = "",
+    ) -> None:
+        self.neighbours: set[CutTrial] = set()
+        """Those that stand in the same file."""
+        self.path = path
+        self.key = key
+        self.digest = digest
+        self.ledger = ledger
+        self.judging = judging
+        self.damage = damage
+        """Why not all of it can be read, so that nobody knows what it did."""
+        self._stretch = stretch
+
+    def discard(self) -> None:
+        """Leave nothing of it in its file, and no file without anything in it."""
+        self.neighbours.discard(self)
+        if not self.neighbours:
+            self.path.unlink(missing_ok=True)
+            return
+        with suppress(OSError), self.path.open("r+b") as file:
+            file.seek(self._stretch.start)
+            file.write(bytes(len(self._stretch)))
+
+
+class CutTrials:
+    """All that earlier processes had under way when they ended."""
+
+    def __init__(self) -> None:
+        self.trials: list[CutTrial] = []
+        self.nameless: list[str] = []
+        """Where something stands of which cannot even be read whose trial it was."""
+
+    def take(self, path: Path, begin: int, data: bytes) -> CutTrial | None:
+        """Read a slot or a file; whose it is, if that can be read."""
+        written = data.rstrip(b"\0")
+        try:
+            one = _left_over(path, begin, written)
+        except _Damaged as damaged:
+            self.nameless.append(f"{path}, byte {begin}: {damaged}")
+            return None
+        if one is not None:
+            self.trials.append(one)
+        return one
+
+
+def left_over(folder: Path, under_way: Path | None = None) -> CutTrials:
+    """What earlier processes had under way when they ended.
+
+    `under_way` is the shared file of this process, which stays even if it is empty.
+    """
+    found = CutTrials()
+    for path in sorted(folder.glob(f"*{ALONE}")):
+        found.take(path, 0, path.read_bytes())
+    for path in sorted(folder.glob(f"*{SLOTS}")):
+        nameless = len(found.nameless)
+        inside = _in_slots(path, found)
+        if not inside and len(found.nameless) == nameless and path != under_way:
+            path.unlink(missing_ok=True)
+    return found
+
+
+def _in_slots(path: Path, found: CutTrials) -> list[CutTrial]:
+    with path.open("rb") as file:
+        pieces = enumerate(iter(partial(file.read, SLOT), b""))
+        read = [found.take(path, number * SLOT, data) for number, data in pieces]
+    inside = [one for one in read if one is not None]
+    neighbours = set(inside)
+    for one in inside:
+        one.neighbours = neighbours
+    return inside
+
+
+class _Damaged(Exception):
+    """A place in which something stands that cannot be read."""
+
+
+def _left_over(path: Path, begin: int, data: bytes) -> CutTrial | None:
+    """The last trial in a slot or a file, up to the line at which it was cut."""
+    told, _, rest = data.partition(b"\0")
+    *lines, torn = told.split(b"\n")
+    whole = _whole_part(torn)
+    if whole:
+        lines.append(whole)
+    damage = "something was written over" if rest or (whole and whole != torn) else ""
+    stretch, end = range(begin, begin + len(data)), len(lines)
+    for begun in (at for at in reversed(range(end)) if lines[at][:1] == TRIAL):
+        try:
+            about = json.loads(lines[begun][1:])
+            key, digest = Key(str(about["case_id"]), int(about["trial"])), str(about["digest"])
+            expected = int(about.get("lines", 0))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            damage, end = damage or f"line {begun + 1} cannot be read", begun
+            continue
+        try:
+            ledgers = _ledgers(lines[begun + 1 : end], path)
+        except (ValueError, GreenroomError) as error:
+            ledgers, damage = (Ledger(), Ledger()), damage or str(error)
+        if not damage and end - begun - 1 < expected:
+            end = begun  # cut while it was written down again: what stands before it counts
+            continue
+        return CutTrial(path, stretch, key, digest, *ledgers, damage)
+    if damage or (lines and end):
+        raise _Damaged(damage or "it does not say whose trial it is")
+    return None
+
+
+def _whole_part(torn: bytes) -> bytes:
+    """What is whole of a line whose end is not there, if it says all that it had to say."""
+    text = torn[1:].decode(errors="replace")
+    try:
+        told, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return b""
+    return torn[:1] + text[:end].encode() if isinstance(told, dict) else b""
+
+
+def _ledgers(lines: list[bytes], path: Path) -> tuple[Ledger, Ledger]:
+    for line in lines:
+        if line[:1] not in (AGENT, JUDGE):
+            raise ValueError(f"{line[:40]!r} is no line of a journal")
+    return _events(lines, AGENT, path), _events(lines, JUDGE, path)
+
+
+def _events(lines: list[bytes], mark: bytes, path: Path) -> Ledger:
+    own = (line[1:].decode() for line in lines if line[:1] == mark)
+    return Ledger.loads("".join(f"{line}\n" for line in own), str(path))

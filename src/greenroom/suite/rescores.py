@@ -1,0 +1,251 @@
+"""A finished run, measured anew: other metrics on the same ledgers, and nobody is asked to act.
+
+What is code on a case cannot come back from a ledger. Unless the cases are given, the outcomes of
+such metrics stay as they were recorded; all others are measured now or are gone, and the notes of
+the report say which.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any, cast
+
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.liveness import is_code
+from greenroom.cases.parts import MetricLike
+from greenroom.cases.scores import Outcome, Score
+from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
+from greenroom.ledger.codec import encoded_lines
+from greenroom.ledger.events import Event
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import started
+from greenroom.ledger.records import record
+from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
+from greenroom.metrics.scores import recorded_case
+from greenroom.results.breakage import breakage
+from greenroom.results.report import Report, new_report_id
+from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
+from greenroom.results.text import shown
+from greenroom.simulation.checks import check_fence
+from greenroom.store.store import Store, as_store
+from greenroom.suite.blockers import overseen
+from greenroom.suite.criteria import check_metrics
+from greenroom.suite.defaults import all_metrics, as_config, equipped
+from greenroom.suite.measurement import METRIC_SECONDS, Measurement, forgive
+from greenroom.suite.references import as_evalset
+from greenroom.suite.trial import CONCURRENCY
+from greenroom.world.answers import AnswerCache
+
+if TYPE_CHECKING:
+    from greenroom.cases.config import EvalConfig
+
+
+@record
+class Flip:
+    """A trial whose verdict is another one now, and the metrics that changed their mind."""
+
+    case_id: str
+    trial: int
+    before: Status
+    now: Status
+    why: str = ""
+
+    def __str__(self) -> str:
+        why = f"  {self.why}" if self.why else ""
+        return f"{label(self.case_id, self.trial)}: {self.before} → {self.now}{why}"
+
+
+@record
+class Rescored:
+    """What a run comes to by other metrics. `str(rescored)` is the flips, a line each."""
+
+    report: Report
+    flips: tuple[Flip, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.flips)) or "no verdict flips"
+
+
+async def rescore(
+    run: Report | str,
+    *,
+    metrics: Iterable[MetricLike] = (),
+    config: "EvalConfig | str | Path | None" = None,
+    cases: EvalSet | Case | Iterable[Case] | str | Path | None = None,
+    cache: AnswerCache | str | Path | None = None,
+    concurrency: int = CONCURRENCY,
+    seconds_per_metric: float = METRIC_SECONDS,
+    store: Store | str | Path | None = None,
+) -> Rescored:
+    """Measure a report's ledgers, or those of the run with this id, by `metrics` and `config`.
+
+    Each case's own metrics and expectations are measured too: as recorded, or as `cases` has them
+    now. No agent, user or tool runs; judges may be asked, and answer from `cache` what is in it.
+    """
+    report = _stored(store).report(run) if isinstance(run, str) else run
+    asked, settings = list(metrics), as_config(config)
+    if not asked and settings is None and cases is None:
+        raise BadInput("there is nothing to measure anew; give metrics, a config or the cases.")
+    known = None if cases is None else as_evalset(cases)
+    check_fence()
+    evalset = equipped(known or EvalSet(report.name, []), {}, settings)
+    check_metrics(asked, evalset)
+    measuring = Measurement(
+        metrics=all_metrics(asked, evalset),
+        seconds_per_metric=seconds_per_metric,
+        cache=AnswerCache.of(cache),
+    )
+    forgive(measuring.metrics)
+    by_id = None if known is None else _by_id(evalset)
+    return await _Rescoring(report, measuring, by_id).rescored(concurrency)
+
+
+def _has_lost(events: Sequence[Event]) -> bool:
+    """Whether a secret of a ledger was replaced; as text most show at a glance that none was."""
+    return MARK.encode() in encoded_lines(events) and is_redacted(events)
+
+
+def _by_id(evalset: EvalSet) -> dict[str, Case]:
+    """The cases by their ids, and by those under which the store knows them."""
+    clean = clean_ids(evalset.ids, redactor())
+    return {name: case for case in evalset for name in (clean[case.id], case.id)}
+
+
+def _stored(given: Store | str | Path | None) -> Store:
+    store = as_store(given)
+    if store is None:
+        raise BadInput("there is no store to look for the run in; give store=.")
+    return store
+
+
+@dataclass(slots=True)
+class _Rescoring:
+    """One report being measured anew."""
+
+    report: Report
+    measuring: Measurement
+    cases: Mapping[str, Case] | None
+    done: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
+    notes: list[str] = field(default_factory=list[str])
+    as_recorded: set[str] = field(default_factory=set[str])
+    gone: set[str] = field(default_factory=set[str])
+
+    async def rescored(self, concurrency: int) -> Rescored:
+        """The report, and what flipped in it."""
+        at, begun = time(), perf_counter()
+        before = [*self.report.results, *self.report.confirmed]
+        waiting = iter(enumerate(before))
+        async with overseen(self.notes.append):
+            workers = [self._work(waiting) for _ in range(max(1, concurrency))]
+            await asyncio.gather(*workers)
+        found = [self.done[place] for place in sorted(self.done)]
+        results = found[: len(self.report.results)]
+        report = replace(
+            self.report,
+            results=results,
+            confirmed=tuple(found[len(results) :]),
+            seconds=perf_counter() - begun,
+            notes=[*self.report.notes, *self._told()],
+            id=new_report_id(),
+            at=at,
+        )
+        pairs = zip(self.report.results, results, strict=True)
+        return Rescored(report, tuple(_flip(a, b) for a, b in pairs if a.status != b.status))
+
+    def _told(self) -> Iterator[str]:
+        yield f"measured anew from report {self.report.id}, without the agent"
+        yield from self.notes
+        if self.as_recorded:
+            names = ", ".join(sorted(self.as_recorded))
+            yield f"as recorded, since they are code of a case: {names}; name the cases to measure them"
+        if self.gone:
+            names = ", ".join(sorted(self.gone))
+            yield f"measured then and not now: {names}"
+
+    async def _work(self, waiting: Iterator[tuple[int, CaseResult]]) -> None:
+        for place, result in waiting:
+            self.done[place] = await self._measured(result)
+
+    async def _measured(self, before: CaseResult) -> CaseResult:
+        """A result by the metrics of now; one that was never played stays what it is."""
+        ledger = before.ledger
+        if ledger is None:
+            if before.ended is not None:
+                raise BadInput(
+                    f"the ledger of case {before.case_id!r} was not kept, so nothing can be measured "
+                    f"anew. Give the id of a run in the store, or a report that keeps its ledgers."
+                )
+            return before
+        if self.cases is not None and before.case_id not in self.cases:
+            self.notes.append(f"case {before.case_id!r} is not among those given: left as it was")
+            return before
+        now = await self._judged(before, ledger)
+        self.gone |= before.scores.keys() - now.scores.keys()
+        # The ledger stays where it is: a run may be larger than the memory.
+        return replace(
+            now,
+            trial=before.trial,
+            notes=tuple(dict.fromkeys((*before.notes, *now.notes))),
+            kept=before.kept,
+            blamed=now.blame,
+        )
+
+    async def _judged(self, before: CaseResult, ledger: Ledger) -> CaseResult:
+        case, judging = self._case(before, ledger), Ledger()
+        if breakage(ledger) is None and _has_lost(list(ledger)):
+            return unmeasured(case, ledger, _lost_secrets(), self.measuring.names(case))
+        try:
+            asked = judging if self.measuring.may_ask(case) else None
+            scores = await self.measuring.outcomes(case, ledger, asked, trial=before.trial)
+        except (Refusal, MetricsHung, BadInput) as error:
+            names = self.measuring.names(case)
+            return unmeasured(case, ledger, error, names, judging=judging)
+        kept = self._kept(before, case, ledger)
+        return concluded(case, ledger, {**kept, **scores}, judging=judging)
+
+    def _case(self, before: CaseResult, ledger: Ledger) -> Case:
+        """The case as it is now: as given, else as it was played, if that is still at hand."""
+        if self.cases is not None:
+            return self.cases[before.case_id]
+        return before.asked if isinstance(before.asked, Case) else recorded_case(ledger)
+
+    def _kept(self, before: CaseResult, case: Case, ledger: Ledger) -> dict[str, Outcome]:
+        """The outcomes of metrics that are code of a case which is known from its ledger only."""
+        if self.cases is not None or case is before.asked:
+            return {}
+        names = _code_in(ledger)
+        found = {name: outcome for name, outcome in before.scores.items() if name in names}
+        self.as_recorded |= found.keys()
+        return found
+
+
+def _lost_secrets() -> SecretsLost:
+    return SecretsLost(
+        "its ledger lost secrets when it was written down, and measures would not be those of what "
+        "was said. Play the case again."
+    )
+
+
+def _code_in(ledger: Ledger) -> set[str]:
+    """The names of a recorded case's metrics that are code."""
+    first = started(ledger)
+    case = cast("Mapping[str, Any]", (first and first.case) or {})
+    return {str(metric["name"]) for metric in case.get("metrics", ()) if is_code(metric)}
+
+
+def _flip(before: CaseResult, now: CaseResult) -> Flip:
+    names = dict.fromkeys((*before.scores, *now.scores))
+    pairs = ((name, before.scores.get(name), now.scores.get(name)) for name in names)
+    why = [f"{name} {_word(a)} → {_word(b)}" for name, a, b in pairs if _sides(a) != _sides(b)]
+    return Flip(now.case_id, now.trial, before.status, now.status, "; ".join(why))
+
+
+def _sides(outcome: Outcome | None) -> object:
+    return outcome.passed if isinstance(outcome, Score) else type(outcome)
+
+
+def _word(outcome: Outcome | None) -> str:
+    return "–" if outcome is None else shown(outcome)

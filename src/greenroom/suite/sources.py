@@ -1,0 +1,258 @@
+"""Cases gathered from a file, a folder, a glob or an agent's surroundings, and where each is from."""
+
+import glob
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_from
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.merged import merge
+from greenroom.errors import BadFile, NotFound
+from greenroom.ledger.plain import is_object
+from greenroom.ledger.records import record
+from greenroom.suite.agent_lookup import agent_beside
+from greenroom.suite.criteria import check_evalset
+from greenroom.suite.defaults import as_config, equipped
+from greenroom.suite.references import (
+    chosen,
+    listed_ids,
+    load_cases,
+    load_module,
+    load_value,
+    module_cases,
+    split_reference,
+)
+
+_ENDINGS = (".evalset", ".test", ".eval", ".scenarios")
+_TEXTS = (".json", ".yaml", ".yml")
+_TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
+_CONFIG = "test_config.json"
+_NEAR = ("", "evals", "tests")
+
+
+@record
+class Source:
+    """Where some cases are from: a reference that can be typed again, and the set it holds."""
+
+    reference: str
+    evalset: EvalSet
+    config: str = ""
+    """The config that lies beside the file, and judges its cases."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the cases are from a file of data, not from code."""
+        return bool(self.evalset.shape)
+
+
+@record
+class CaseSource:
+    """Cases of one or several sources as one set. Equal ids are told apart by their set's id.
+
+    `origins` tells for each case the reference of its source, and the case's id there.
+    """
+
+    evalset: EvalSet
+    sources: Sequence[Source]
+    origins: Mapping[str, tuple[str, str]]
+    passed_by: Sequence[str] = ()
+    """Files of a folder that hold no eval set."""
+
+
+def gather(reference: str, *, configs: bool = True) -> CaseSource:
+    """The cases of a data file, a folder of them, a glob, or `path[:attr]` of Python code.
+
+    `cases.json:first,second` takes the cases with these ids, `*.json:first,second` those of all
+    files that match. With `configs`, cases are also judged by a `test_config.json` beside their
+    file.
+    """
+    where, ids = split_reference(reference)
+    if glob.has_magic(where) and not Path(where).exists():
+        sources = [_source(name, configs) for name in _matching(where)]
+        return together(_with_ids(sources, listed_ids(ids), where) if ids else sources)
+    if Path(where).is_dir() and where == reference:
+        return _of_folder(Path(where), configs)
+    return together([_source(reference, configs)])
+
+
+def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
+    """All cases of an agent: those in its module, and the eval-set files that lie beside it."""
+    where, _ = split_reference(agent)
+    module = load_module(where)
+    found = module_cases(module)
+    sources = [Source(where, EvalSet(Path(where).stem or where, found))] if found else []
+    home = getattr(module, "__file__", None)
+    if home is not None:
+        sources += [_source(str(file), configs) for file in _files_beside(Path(home))]
+    if not sources:
+        raise NotFound(
+            f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
+            f"level, and no eval-set file lies beside it. Add one, or name a file with cases."
+        )
+    return together(sources)
+
+
+def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> CaseSource:
+    """Several sources as one set."""
+    named = _told_apart(sources)
+    origins = {
+        new.id: (source.reference, old.id)
+        for source, apart in zip(sources, named, strict=True)
+        for old, new in zip(source.evalset, apart, strict=True)
+    }
+    if len(named) == 1:
+        return CaseSource(named[0], sources, origins, passed_by)
+    merged = replace(merge(*named, id="cases"), description="")
+    return CaseSource(merged, sources, origins, passed_by)
+
+
+def _told_apart(sources: Sequence[Source]) -> list[EvalSet]:
+    """The sets, with a prefix before every id that several of them have."""
+    counts = Counter(case_id for source in sources for case_id in source.evalset.ids)
+    homes = Counter(source.evalset.id for source in sources)
+    found: list[EvalSet] = []
+    for source in sources:
+        home = source.evalset.id
+        if homes[home] > 1:
+            # An id may not read like a path.
+            home = re.sub(r"[/\\]|\.\.+", "_", source.reference).lstrip("_.~")
+        cases = [_named(case, home) if counts[case.id] > 1 else case for case in source.evalset]
+        found.append(replace(source.evalset, cases=cases))
+    return found
+
+
+def _named(case: Case, home: str) -> Case:
+    return replace(case, id=f"{home}:{case.id}")
+
+
+# One source
+
+
+def _source(reference: str, configs: bool) -> Source:
+    where, _ = split_reference(reference)
+    path = Path(where)
+    if path.suffix not in (*_TEXTS, *_TABLES):
+        return Source(reference, load_cases(reference))
+    try:
+        found = load_cases(reference)
+    except BadFile as error:
+        if configs:
+            check_evalset(where, None, error)
+        raise
+    if not configs:
+        return Source(where, found)
+    config = path.with_name(_CONFIG)
+    judged = equipped(found, {}, as_config(config)) if config.is_file() else found
+    check_evalset(where, judged)
+    return Source(where, judged, str(config) if config.is_file() else "")
+
+
+def _matching(pattern: str) -> list[str]:
+    """The files that match a pattern; a config beside them is none of them."""
+    # `Path.glob` takes no absolute patterns.
+    names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+    files = [name for name in names if Path(name).is_file() and Path(name).name != _CONFIG]
+    if not files:
+        raise NotFound(f"no file matches {pattern!r}; look where you are, and at its spelling.")
+    return files
+
+
+def _with_ids(sources: Sequence[Source], ids: Sequence[str], pattern: str) -> list[Source]:
+    """The sources that have one of these cases, without their others."""
+    known = {case_id for source in sources for case_id in source.evalset.ids}
+    for case_id in ids:
+        if case_id not in known:
+            raise NotFound(f"no file that matches {pattern!r} has a case {case_id!r}.")
+    held = [[case_id for case_id in ids if case_id in source.evalset.ids] for source in sources]
+    return [
+        replace(source, evalset=chosen(source.evalset, own))
+        for source, own in zip(sources, held, strict=True)
+        if own
+    ]
+
+
+def _of_folder(folder: Path, configs: bool) -> CaseSource:
+    sources: list[Source] = []
+    passed_by: list[str] = []
+    for file in _data_files(folder):
+        if _is_evalset(file):
+            sources.append(_source(str(file), configs))
+        elif file.name != _CONFIG:
+            passed_by.append(str(file))
+    if sources:
+        return together(sources, passed_by)
+    if any((folder / name).is_file() for name in ("agent.py", "__init__.py", "main.py")):
+        return together([_source(str(folder), configs)])
+    raise NotFound(
+        f"no eval sets found in {folder}: none of its files is one. Looked at "
+        f"{', '.join((*_TEXTS, *_TABLES))}; tables count if they are called like cases.evalset.csv."
+    )
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f[0] not in "._" and f != "node_modules")
+        for name in sorted(names):
+            file = Path(here) / name
+            if file.suffix in _TEXTS or (file.suffix in _TABLES and is_usual(file)):
+                yield file
+
+
+def is_usual(file: Path) -> bool:
+    """Whether a file is called as eval sets are: `weather.evalset.json`, `refund.eval.yaml`."""
+    return file.suffix in (*_TEXTS, *_TABLES) and Path(file.stem).suffix in _ENDINGS
+
+
+def _is_evalset(file: Path) -> bool:
+    """Whether a file is meant as an eval set; one that is called so is, whatever it holds."""
+    if is_usual(file):
+        return True
+    from greenroom.cases.files.documents import parsed
+    from greenroom.cases.files.shapes import recognised
+
+    # A file that cannot even be parsed may be a broken eval set: it is told, not passed by.
+    document = parsed(file)
+    try:
+        recognised(document.data, file)
+    except BadFile:
+        return False
+    return True
+
+
+def _files_beside(home: Path) -> Iterator[Path]:
+    """The eval-set files that belong to the agent in a Python file."""
+    for near in _NEAR:
+        folder = home.parent / near
+        for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if is_usual(file) and agent_beside(file, home.parent) == str(home):
+                yield Path(os.path.relpath(file))
+
+
+# What else a command line names
+
+
+def load_mocks(reference: str) -> Mapping[str, Any]:
+    """Mocks by tool: a mapping of Python code, or a data file in the form of a case's `mocks`."""
+    where, _ = split_reference(reference)
+    if Path(where).suffix not in _TEXTS:
+        found = load_value(reference)
+        if isinstance(found, Mapping):
+            return found  # pyright: ignore[reportUnknownVariableType]
+        raise BadFile(f"{reference} is {found!r}, but mocks are a mapping by tool.")
+    from greenroom.cases.files.documents import parsed
+
+    data = parsed(Path(where)).data
+    given = data["mocks"] if is_object(data) and [*data] == ["mocks"] else data
+    return case_from({"id": "mocks", "mocks": given}, where).mocks
+
+
+def load_model(name: str) -> Any:
+    """A model by its provider's name, or one of the author's own: `shop.py:patient`."""
+    where, attr = split_reference(name)
+    return load_value(name) if attr and Path(where).suffix == ".py" else name

@@ -1,0 +1,204 @@
+"""What a worker is told so that it finds agent, cases and metrics by itself: references and data.
+
+Objects are not sent. One that stands in a module is named by where it stands; cases and mocks that
+are data are written down; what is neither is refused by its name.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from greenroom.cases.case import Case
+from greenroom.cases.criteria import Criterion, criterion_data
+from greenroom.cases.data import case_data, live_parts, mock_data
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.liveness import is_live
+from greenroom.cases.parts import MetricLike, metric_name
+from greenroom.errors import BadInput
+from greenroom.ledger.plain import Json
+from greenroom.ledger.records import record
+from greenroom.suite.imports import is_import_allowed
+from greenroom.suite.references import FOLDER_FILES, split_reference
+from greenroom.suite.trial import Settings
+from greenroom.suite.workers.location import loaded_from, reference_to
+
+if TYPE_CHECKING:
+    from greenroom.cases.config import EvalConfig
+
+MOST_WORKERS = 256
+_INSTEAD = (
+    "Workers import what they play: give it as a reference ('shop.py:agent', 'package.module:name'), "
+    "or keep it under a name at the top of a module"
+)
+
+
+@record(kw_only=True)
+class Workers:
+    """How many processes play, and where they find what `evaluate` is given as objects.
+
+    Each is a reference as a command line has it: the `agent` and the `model` that plays it in place
+    of its own, the `cases` (a file, folder, glob or module; with `beside` all those that lie beside
+    that agent; with `configs` judged by a config beside their file too) and the `mocks`.
+    """
+
+    count: int
+    agent: str = ""
+    model: str = ""
+    cases: str = ""
+    beside: str = ""
+    configs: bool = True
+    mocks: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.count) is not int or not 1 <= self.count <= MOST_WORKERS:
+            raise BadInput(f"workers={self.count!r} should be a number from 1 to {MOST_WORKERS}.")
+
+
+@record(kw_only=True)
+class WorkerInputs:
+    """What `evaluate` was given and workers need too."""
+
+    agent: Any
+    cases: Any
+    evalset: EvalSet
+    """The cases, before mocks and config were added to them."""
+    metrics: Sequence[MetricLike]
+    config: "EvalConfig | str | Path | None"
+    mocks: Mapping[str, Any]
+    allow_unfenced: bool
+
+
+def briefing(workers: Workers, given: WorkerInputs, settings: Settings) -> dict[str, Json]:
+    """All of it as JSON; BadInput names the first part that no worker could find again."""
+    agent = workers.agent or _agent(given.agent)
+    cases = _cases(workers, given)
+    metrics = [_metric(metric) for metric in given.metrics]
+    config = _config(given.config)
+    mocks = workers.mocks or _mocks(given.mocks)
+    tools = [_tool(tool) for tool in settings.allow_tools]
+    cache = settings.measuring.cache
+    return {
+        "agent": agent,
+        "model": workers.model,
+        "cases": cases,
+        "ids": given.evalset.ids,
+        "metrics": metrics,
+        "config": config,
+        "mocks": mocks,
+        "allow_tools": tools,
+        "allow_opaque": settings.allow_opaque,
+        "allow_unfenced": given.allow_unfenced,
+        "allow_import": is_import_allowed(),
+        "seconds_per_metric": settings.measuring.seconds_per_metric,
+        "cache": None if cache is None else str(cache.path.absolute()),
+        "modules": _modules([agent, cases, config, mocks, workers.model, *metrics, *tools]),
+    }
+
+
+def _agent(agent: Any) -> Json:
+    if agent is None or isinstance(agent, str):
+        return agent
+    return {"reference": _found(agent, f"the agent {_shown(agent)}")}
+
+
+def _found(thing: Any, what: str) -> str:
+    reference = reference_to(thing)
+    if not reference:
+        raise BadInput(
+            f"{what} is an object that a worker process cannot find again: no module holds it under "
+            f"a name, and a script that is run, or a notebook, counts as none. {_INSTEAD}."
+        )
+    return reference
+
+
+def _shown(thing: Any) -> str:
+    name = getattr(thing, "name", None) or getattr(thing, "__name__", None)
+    return repr(name) if isinstance(name, str) else f"of type {type(thing).__qualname__}"
+
+
+def _cases(workers: Workers, given: WorkerInputs) -> dict[str, Json]:
+    if workers.cases or workers.beside:
+        kind = "gathered" if workers.cases else "beside"
+        return {kind: workers.cases or workers.beside, "configs": workers.configs}
+    if isinstance(given.cases, str | Path):
+        return {"reference": str(given.cases)}
+    if reference := reference_to(given.cases):
+        return {"value": reference}
+    evalset = given.evalset
+    return {
+        "id": evalset.id,
+        "cases": [_data_of(case) for case in evalset],
+        "metrics": [_metric(metric) for metric in evalset.metrics],
+        "usual": None if evalset.usual is None else [_metric(usual) for usual in evalset.usual],
+    }
+
+
+def _data_of(case: Case) -> Json:
+    for part in live_parts(case):
+        raise BadInput(
+            f"the case has a part that is code, {part}, and code is not sent to worker processes. "
+            f"Give the cases as a file, or as 'module:name' of a list of cases."
+        )
+    data = case_data(case)
+    try:
+        json.dumps(data)
+    except (TypeError, ValueError) as error:
+        raise BadInput(
+            f"case {case.id!r} cannot be sent to worker processes, because a part of it is no JSON: "
+            f"{error}. Give the cases as 'module:name' of a list of cases."
+        ) from None
+    return data
+
+
+def _metric(metric: MetricLike) -> Json:
+    """A name, a criterion, or where it is found: `{"reference": ...}`."""
+    if isinstance(metric, str):
+        return metric
+    if isinstance(metric, Criterion):
+        return criterion_data(metric)
+    return {"reference": _found(metric, f"the metric {metric_name(metric)!r}")}
+
+
+def _config(config: "EvalConfig | str | Path | None") -> Json:
+    if config is None or isinstance(config, str | Path):
+        return None if config is None else str(config)
+    return {"reference": _found(config, "the config")}
+
+
+def _mocks(mocks: Mapping[str, Any]) -> Json:
+    """The mocks as data, or where their mapping is found."""
+    data = {tool: mock_data(mock) for tool, mock in mocks.items()}
+    live = [tool for tool, mock in data.items() if is_live(mock)]
+    return _found(mocks, f"the mock of {live[0]!r} is code, and `mocks`") if live else data
+
+
+def _tool(tool: Any) -> Json:
+    if isinstance(tool, str):
+        return tool
+    return {"reference": _found(tool, f"the allowed tool {_shown(tool)}")}
+
+
+def _modules(parts: Iterable[Json]) -> list[Json]:
+    """The modules of all these references, by the names they have here."""
+    files = dict.fromkeys(file for part in parts for file in _files(_reference_in(part)))
+    return [found for file in files if (found := loaded_from(file))]
+
+
+def _reference_in(part: Json) -> str:
+    match part:
+        case str(found) | {"reference": str(found)} | {"value": str(found)}:
+            return found
+        case {"gathered": str(found)} | {"beside": str(found)}:
+            return found
+        case _:
+            return ""
+
+
+def _files(reference: str) -> list[str]:
+    """The Python files that a reference may lead to; none for data files and bare names."""
+    where, _ = split_reference(reference)
+    path = Path(where).resolve()
+    if path.suffix == ".py":
+        return [str(path)]
+    return [str(path / name) for name in FOLDER_FILES] if where and path.is_dir() else []

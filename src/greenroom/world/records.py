@@ -1,0 +1,297 @@
+"""How model and tool calls are written down: the one place for live, mocked and replayed ones."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from greenroom import errors
+from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
+from greenroom.ledger.changes import Change, check_appends, conflicts, unwrapped
+from greenroom.ledger.events import (
+    ModelCalled,
+    ModelFailed,
+    ModelReplied,
+    Source,
+    StateConflicted,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+)
+from greenroom.ledger.index import VoiceIndex
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall, Voice
+from greenroom.ledger.origin import words_of
+from greenroom.ledger.paths import branch_of
+from greenroom.ledger.plain import JSON_TYPES, Json, plain
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.pacer import is_paced, persist
+from greenroom.world.place import asking, placed
+from greenroom.world.updates import settle
+from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
+
+
+class ToolError(Exception):
+    """A tool's declared failure: the agent sees the text, nothing else is blamed."""
+
+
+class RecordedFailure(Exception):
+    """A node's or model's failure found in the ledger, raised again by its own name."""
+
+    def __init__(self, error: str, error_type: str) -> None:
+        super().__init__(error)
+        self.error_type = error_type
+
+
+def raised_before(error: str, error_type: str) -> Exception:
+    """A failure found in the ledger as it was raised: one of ours stays one, and is not retried."""
+    kind: Any = getattr(errors, error_type, None)
+    if not isinstance(kind, type) or not issubclass(kind, GreenroomError):
+        return RecordedFailure(error, error_type)
+    # A refusal stays one too: it ends the case, and no agent gets to see it.
+    return kind(error) if issubclass(kind, Refusal) else FailedBefore(error, error_type, kind.phase)
+
+
+async def answer_model(
+    world: World,
+    request: ModelRequest,
+    body: ModelBody,
+    on_delta: OnDelta | None = None,
+    source: Source = "live",
+    opening: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> ModelReply:
+    """Ask `body`, by the way out that is opened for it, and write down the question and its answer."""
+    with opening(), asking():
+        world.record(_question(request))
+        begun = perf_counter()
+        try:
+            # For a model that is not asked over a wire this is one look at its name.
+            if source == "live" and is_paced(request.model):
+                reply, begun = await persist(world, request, body, on_delta)
+            else:
+                try:
+                    reply = await body(request, on_delta)
+                except ModelBroke as broke:
+                    reply, begun = await persist(world, request, body, on_delta, begun, broke)
+        except Exception as error:
+            world.record(_no_answer(request, error))
+            raise
+        reply = _identified(world, request, reply)
+        world.record(
+            ModelReplied(
+                path=request.path,
+                node=request.node,
+                agent=request.agent,
+                n=request.n,
+                model=reply.model or request.model,
+                text=reply.text or "",
+                calls=reply.calls,
+                usage=reply.usage,
+                cost=reply.cost,
+                prices=reply.prices,
+                seconds=perf_counter() - begun,
+                source=source,
+            )
+        )
+        return reply
+
+
+def _question(request: ModelRequest) -> ModelCalled:
+    tools: list[str] = []  # a comprehension would be a call of its own before Python 3.12
+    for tool in request.tools:
+        tools.append(tool.name)
+    asked = ModelCalled(
+        path=request.path,
+        node=request.node,
+        agent=request.agent,
+        n=request.n,
+        model=request.model,
+        messages=len(request.messages),
+        tools=tuple(tools),
+    )
+    return replace(asked, digest=request.digest) if request.digest else asked
+
+
+def _no_answer(request: ModelRequest, error: Exception) -> ModelFailed:
+    return ModelFailed(
+        path=request.path,
+        node=request.node,
+        agent=request.agent,
+        n=request.n,
+        model=request.model,
+        **described(error),
+    )
+
+
+def _identified(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
+    """The reply with copied arguments and an id on every call.
+
+    A provider's own id is kept unless it was given before: some count from zero in every reply, and
+    two calls of one id would be taken for one.
+    """
+    if not reply.calls:
+        return reply
+    calls: list[ToolCall] = []
+    for index, wanted in enumerate(reply.calls):
+        args = plain(wanted.args, "arguments")
+        own = wanted.id
+        if own and _is_taken(world, own, calls):
+            own = ""
+        calls.append(
+            ToolCall(wanted.tool, args, own or world.new_id(request.path, request.n, index))
+        )
+    return ModelReply(reply.text, tuple(calls), reply.usage, reply.cost, reply.prices, reply.model)
+
+
+def _is_taken(world: World, call_id: str, calls: list[ToolCall]) -> bool:
+    """Whether an earlier reply has this id, or an earlier call of the same reply."""
+    index = world.ledger.index_of(world.voice)
+    return (
+        index.has_wanted(call_id)
+        or call_id in index.called
+        or any(call_id == other.id for other in calls)
+    )
+
+
+def begin_call(world: World, request: ToolRequest) -> None:
+    """Write down that a tool is called; a call issued again after a cut is written once."""
+    if not was_called(world.ledger, world.voice, request):
+        world.record(
+            ToolCalled(
+                path=request.path,
+                call_id=request.id,
+                tool=request.tool,
+                args=request.args,
+                n=request.n,
+            )
+        )
+
+
+def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
+    """Whether this very call is written down: not merely another one that bears the same id."""
+    index = ledger.indexes[voice]
+    before = index.called.get(request.id)
+    if before is None:
+        return False
+    if request.yields and index.end_of(before) is None and before.tool == request.tool:
+        return True  # what the user is to answer is asked for again until they have
+    return index.is_same_call(before, request.tool, request.args, ledger.taken_up_at)
+
+
+def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:
+    """Write down a call and the value it gets, which nobody has to work out."""
+    begin_call(world, request)
+    event = world.record(
+        ToolReturned(
+            path=request.path, call_id=request.id, tool=request.tool, value=value, source=source
+        )
+    )
+    return Returned(event.value, "", source)
+
+
+async def answer_tool(
+    world: World,
+    request: ToolRequest,
+    body: ToolBody,
+    source: Source,
+    settle: Callable[[ToolRequest], Awaitable[None]] | None = None,
+) -> Returned:
+    """Run `body` and write down the call and its end, with the state it changed.
+
+    `settle` is waited for in between: what it raises keeps the body from being run.
+    """
+    begin_call(world, request)
+    index = world.ledger.indexes[world.voice]
+    called = index.called[request.id]
+    context = Context(
+        world, request.path, call_id=request.id, tool=request.tool, begun=_begun(index, called)
+    )
+    if settle is not None:
+        await settle(request)
+    begun = perf_counter()
+    try:
+        with placed(f"{request.path}/call:{request.id}"):
+            value = opened(body, world)(context)
+            if type(value) not in JSON_TYPES and inspect.isawaitable(value):
+                value = await value
+    except GreenroomError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a tool's failure is the agent's to see
+        return fail_call(world, request, error, source, perf_counter() - begun)
+    return _returned(world, called, value, source, context, perf_counter() - begun)
+
+
+def _begun(index: VoiceIndex, called: ToolCalled) -> int | None:
+    """Since when a call sees the state; one that was approved meanwhile sees it as it is now."""
+    return None if index.yields and index.is_waiting(called) else called.seq
+
+
+def _returned(
+    world: World,
+    called: ToolCalled,
+    value: object,
+    source: Source,
+    context: Context,
+    seconds: float,
+) -> Returned:
+    value, asks = unwrapped(value)
+    # The agent's own side has nobody to ask: its wishes for the state are its doing.
+    own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
+    changes = (*context.changes(), *own)
+    if changes:
+        held = world.ledger.fold(world.voice, branch_of(called.path))
+        check_appends(held, changes, f"tool {called.tool!r}")
+    event = ToolReturned(
+        path=called.path,
+        call_id=called.call_id,
+        tool=called.tool,
+        value=value,
+        source=source,
+        changes=changes,
+        settled=settle(world, called, context, changes) if changes else (),
+        asks=asks,
+        seconds=seconds,
+    )
+    try:
+        return Returned(world.record(event).value, "", source)
+    except BadValue as error:
+        raise BadValue(f"the answer of tool {called.tool!r} is no JSON: {error}") from error
+
+
+def fail_call(
+    world: World, request: ToolRequest, error: Exception, source: Source, seconds: float = 0.0
+) -> Returned:
+    """Write down that a call failed in a way the agent gets to see."""
+    text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
+    world.record(
+        ToolFailed(
+            path=request.path,
+            call_id=request.id,
+            tool=request.tool,
+            error=text,
+            error_type=type(error).__name__,
+            source=source,
+            seconds=seconds,
+        )
+    )
+    return Returned(None, text, source)
+
+
+def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]]) -> None:
+    """Write down where several writers disagree about the state; once, however often asked."""
+    index = world.ledger.index_of(world.voice)
+    for found in conflicts(writers):
+        key = ".".join(found.path)
+        if (path, found.scope, key) not in index.conflicted:
+            world.record(
+                StateConflicted(path=path, scope=found.scope, key=key, values=list(found.values))
+            )
+
+
+def described(error: BaseException) -> dict[str, Any]:
+    """An error's text and type as events carry them."""
+    found = isinstance(error, RecordedFailure | FailedBefore)
+    name = error.error_type if found else type(error).__name__
+    return {"error": words_of(error) or name, "error_type": name}
