@@ -22,7 +22,7 @@ from greenroom.errors import BadInput, WorkerDied
 from greenroom.ledger import Ledger, RunEnded, RunResumed, ended
 from greenroom.results.blame import Blame
 from greenroom.results.result import CaseResult
-from greenroom.simulation.simulate_case import simulate
+from greenroom.simulation.conversation import simulate
 from greenroom.suite import load_agent
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.measurement import Measurement

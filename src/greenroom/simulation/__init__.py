@@ -3,7 +3,7 @@
 from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
-from greenroom.simulation.simulate_case import simulate
+from greenroom.simulation.conversation import simulate
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
 from greenroom.simulation.users import UserAgents
 

@@ -10,8 +10,8 @@ from greenroom.cases.case import Case
 from greenroom.errors import BadInput
 from greenroom.ledger.records import record
 from greenroom.simulation.checks import check_fence, check_opaque
+from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
-from greenroom.simulation.simulate_case import simulate
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.blockers import overseen

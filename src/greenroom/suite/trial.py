@@ -10,7 +10,7 @@ from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import Event
 from greenroom.ledger.records import fill
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
-from greenroom.simulation.simulate_case import simulate
+from greenroom.simulation.conversation import simulate
 from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
 from greenroom.suite.chance import would_fail_again

@@ -6,7 +6,7 @@ from greenroom.errors import BadLedger
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import InvocationEnded, ModelReplied, ToolCalled
 from greenroom.ledger.ledger import Ledger
-from greenroom.simulation.simulate_case import simulate
+from greenroom.simulation.conversation import simulate
 from greenroom.testing.blueprints import Desk
 from greenroom.testing.conformance.base import WEATHER, Conformance, case, ledger_of, needs
 

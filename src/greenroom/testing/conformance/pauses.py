@@ -12,7 +12,7 @@ from greenroom.ledger.events import Answered, YieldOpened
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics import called, contains
-from greenroom.simulation.simulate_case import simulate
+from greenroom.simulation.conversation import simulate
 from greenroom.simulation.users import UserAgents
 from greenroom.testing.blueprints import Desk, ToolPlan
 from greenroom.testing.conformance.base import (
