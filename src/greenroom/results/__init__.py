@@ -25,7 +25,7 @@ _SELDOM = {
     "Gate": "gate",
     "Interval": "intervals",
     "MetricChange": "changes",
-    "Missed": "missed",
+    "Missed": "gate_reason",
     "TagSummary": "breakdown",
     "compare": "comparison",
     "compare_all": "comparison",

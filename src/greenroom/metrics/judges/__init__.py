@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from greenroom.metrics.judges.same_answer import final_response_match_v2
 
 _FILES = {
-    "bench": ("Panel", "JudgeSession", "NoVerdict", "Question"),
+    "panel": ("Panel", "JudgeSession", "NoVerdict", "Question"),
     "breaker": ("Breaker",),
     "correctness": ("factual_accuracy", "response_evaluation_score"),
     "evidence": ("gathered",),
     "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "VerdictSheet", "Verdict"),
-    "grounding": ("hallucinations_v1",),
+    "claims": ("hallucinations_v1",),
     "prompted": ("judge", "llm_judge"),
     "judged": ("Judged",),
-    "matching": ("final_response_match_v2",),
+    "same_answer": ("final_response_match_v2",),
     "juries": ("jury",),
     "options": ("bench_from",),
-    "parsing": ("NotAnAnswer",),
+    "parser": ("NotAnAnswer",),
     "poll": ("Item", "Poll", "Votes"),
     "rubric": ("Rubric", "rubric_template"),
     "rubrics": ("rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1"),
