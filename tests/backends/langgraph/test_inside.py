@@ -239,7 +239,7 @@ def test_langchain_alone_is_held_without_langgraph_being_loaded(tmp_path: Path) 
         "        return 'paid'\n"
         "    return pay.invoke({})\n"
         "print(rehearse(clerk, Case('c', 'Hi')).results[0].status, acted)\n"
-        "print(rehearse(clerk, Case('c', 'Hi', mocks={'pay': 'ok'})).results[0].ledger.trail().called)\n"
+        "print(rehearse(clerk, Case('c', 'Hi', mocks={'pay': 'ok'})).results[0].ledger.index_of().called)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("error []\n"), done.stderr

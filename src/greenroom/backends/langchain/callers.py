@@ -57,7 +57,7 @@ def origin_of(tool: Any) -> Origin:
 
 def _stage() -> Any:
     """The run that the graph at work here was handed over for."""
-    stage = sys.modules.get(f"{_BACKEND}.stage")
+    stage = sys.modules.get(f"{_BACKEND}.run")
     return None if stage is None else stage.STAGE.get()
 
 
