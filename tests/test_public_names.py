@@ -65,7 +65,17 @@ def test_importing_loads_no_room() -> None:
 
 
 def test_all_public_names_load_no_optional_package() -> None:
-    heavy = {"pydantic", "yaml", "click", "rich", "google", "pydantic_ai", "httpx", "uvloop"}
+    heavy = {
+        "pydantic",
+        "yaml",
+        "click",
+        "rich",
+        "google",
+        "pydantic_ai",
+        "httpx",
+        "uvloop",
+        "jsonschema_rs",
+    }
     names = ", ".join(NAMES)
     assert not loaded_after(f"from greenroom import {names}") & heavy
 
