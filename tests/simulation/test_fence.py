@@ -51,21 +51,21 @@ def in_a_bare_thread(function, *args) -> None:
 
 
 async def test_a_breach_is_on_record_though_its_exception_was_swallowed(canary):
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         try_to_reach(canary)
-    assert enclosure.breach is not None
-    assert enclosure.breach.route == "socket.connect"
-    assert enclosure.breach.target == f"127.0.0.1:{canary.port}"
-    assert enclosure.breach.where.startswith("test_fence.py:")
-    assert enclosure.breach.where.endswith("in reach")
+    assert scope.breach is not None
+    assert scope.breach.route == "socket.connect"
+    assert scope.breach.target == f"127.0.0.1:{canary.port}"
+    assert scope.breach.where.startswith("test_fence.py:")
+    assert scope.breach.where.endswith("in reach")
 
 
 async def test_the_first_breach_stays_and_is_announced_at_once_and_once(canary):
     announced: list[Breach] = []
-    with enclose("refund", announced.append) as enclosure:
+    with enclose("refund", announced.append) as scope:
         with pytest.raises(FenceBreach):
             socket.getaddrinfo("shop.example", 443)
-        assert announced == [enclosure.breach]
+        assert announced == [scope.breach]
         try_to_reach(canary)
     assert [breach.target for breach in announced] == ["shop.example"]
 
@@ -81,10 +81,10 @@ async def test_a_refusal_says_what_where_and_what_next(canary):
 
 
 def test_the_command_of_a_refused_process_is_shown():
-    with enclose("refund") as enclosure, suppress(FenceBreach):
+    with enclose("refund") as scope, suppress(FenceBreach):
         subprocess.run(["refund", "--order", "number seven"], check=True)
-    assert enclosure.breach is not None
-    assert enclosure.breach.target == "refund --order 'number seven'"
+    assert scope.breach is not None
+    assert scope.breach.target == "refund --order 'number seven'"
 
 
 async def test_outside_is_reached_again_when_the_rehearsal_is_over(canary):
@@ -95,29 +95,29 @@ async def test_outside_is_reached_again_when_the_rehearsal_is_over(canary):
 
 
 async def test_a_passage_leads_outside_and_closes_behind_itself(canary):
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         with opening_for():
             reach(canary)
-        assert enclosure.breach is None
+        assert scope.breach is None
         with pytest.raises(FenceBreach):
             reach(canary)
     assert canary.songs() == ["connected"]
 
 
 def test_a_passage_does_not_start_processes_unless_asked():
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         with opening_for(processes=True):
             subprocess.run(["true"], check=True)
-        assert enclosure.breach is None
+        assert scope.breach is None
         with opening_for(), pytest.raises(FenceBreach):
             subprocess.run(["true"], check=True)
-    assert enclosure.breach is not None
+    assert scope.breach is not None
 
 
 async def test_a_passage_to_named_hosts_leads_nowhere_else(canary):
-    with enclose("refund") as enclosure, opening_for(hosts=["127.0.0.1"]):
+    with enclose("refund") as scope, opening_for(hosts=["127.0.0.1"]):
         reach(canary)
-        assert enclosure.breach is None
+        assert scope.breach is None
         with pytest.raises(FenceBreach):
             socket.create_connection(("127.0.0.2", canary.port))
         with pytest.raises(FenceBreach):
@@ -126,7 +126,7 @@ async def test_a_passage_to_named_hosts_leads_nowhere_else(canary):
 
 
 async def test_a_passage_to_a_name_leads_to_the_addresses_of_that_name(canary):
-    with enclose("refund") as enclosure, opening_for(hosts=["LocalHost."]):
+    with enclose("refund") as scope, opening_for(hosts=["LocalHost."]):
         with pytest.raises(FenceBreach):
             reach(canary)
         # One family at a time: the canary listens on IPv4 only.
@@ -134,16 +134,16 @@ async def test_a_passage_to_a_name_leads_to_the_addresses_of_that_name(canary):
         socket.create_connection(found[0][4]).close()  # pyright: ignore[reportArgumentType]
         _, writer = await asyncio.open_connection("localhost", canary.port)
         writer.close()
-    assert enclosure.breach is not None
+    assert scope.breach is not None
     assert canary.songs() == ["connected", "connected"]
 
 
 async def test_a_passage_to_a_path_leads_to_that_path(canary):
-    with enclose("refund") as enclosure, socket.socket(socket.AF_UNIX) as sock:
+    with enclose("refund") as scope, socket.socket(socket.AF_UNIX) as sock:
         with opening_for(hosts=[canary.path]):
             sock.connect(canary.path)
             sock.send(b"refund")
-        assert enclosure.breach is None
+        assert scope.breach is None
         with pytest.raises(FenceBreach):
             sock.send(b"refund")
 
@@ -169,14 +169,14 @@ async def test_a_task_born_in_a_passage_finds_it_closed_when_it_is_over(canary):
         await go.wait()
         reach(canary)
 
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         with opening_for():
             task = asyncio.create_task(linger())
             await asyncio.sleep(0)
         go.set()
         with pytest.raises(FenceBreach):
             await task
-    assert enclosure.breach is not None
+    assert scope.breach is not None
     assert canary.songs() == []
 
 
@@ -195,7 +195,7 @@ async def test_what_is_born_inside_a_case_stays_fenced_after_it(birth, canary):
         reach_at_last()
 
     tasks: list[asyncio.Task[None]] = []
-    with enclose("refund", announced.append) as enclosure:
+    with enclose("refund", announced.append) as scope:
         match birth:
             case "task":
                 tasks.append(asyncio.create_task(linger()))
@@ -208,35 +208,35 @@ async def test_what_is_born_inside_a_case_stays_fenced_after_it(birth, canary):
     go.set()
     await gone.wait()
     assert canary.songs() == []
-    assert enclosure.breach is not None
-    assert replace(enclosure.breach, of="refund") in strays()
+    assert scope.breach is not None
+    assert replace(scope.breach, of="refund") in strays()
     assert announced == []
     await asyncio.gather(*tasks)
 
 
 async def test_a_worker_born_in_a_case_works_freely_for_others_afterwards(canary):
     with ThreadPoolExecutor(1) as pool:
-        with enclose("refund") as enclosure:
+        with enclose("refund") as scope:
             pool.submit(try_to_reach, canary).result()
-        assert enclosure.breach is not None
+        assert scope.breach is not None
         pool.submit(reach, canary).result()
     assert canary.songs() == ["connected"]
 
 
 async def test_a_job_of_a_passage_is_let_through_by_a_worker_born_in_a_case(canary):
-    with ThreadPoolExecutor(1) as pool, enclose("refund") as enclosure:
+    with ThreadPoolExecutor(1) as pool, enclose("refund") as scope:
         pool.submit(int).result()
         with opening_for():
             pool.submit(reach, canary).result()
             await asyncio.to_thread(reach, canary)
-    assert enclosure.breach is None
+    assert scope.breach is None
 
 
 async def test_work_of_no_case_is_refused_during_a_rehearsal_and_ends_no_case(canary, new_strays):
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         in_a_bare_thread(try_to_reach, canary)
     assert [stray.route for stray in new_strays()] == ["socket.connect"]
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == []
 
 
@@ -279,12 +279,12 @@ async def test_a_model_clients_connection_serves_many_cases_at_once(canary, new_
     async with httpx.AsyncClient(trust_env=False) as client:
 
         async def case(number: int) -> Breach | None:
-            with enclose(f"case {number}") as enclosure:
+            with enclose(f"case {number}") as scope:
                 for _ in range(3):
                     with opening_for():
                         await client.post(canary.url)
                     await asyncio.sleep(0)
-            return enclosure.breach
+            return scope.breach
 
         assert set(await asyncio.gather(*map(case, range(8)))) == {None}
         assert await case(9) is None
@@ -294,7 +294,7 @@ async def test_a_model_clients_connection_serves_many_cases_at_once(canary, new_
 async def test_a_clients_reader_says_farewell_though_its_passage_is_over(canary):
     """A connection's reader keeps the context in which the connection was made."""
     context = anonymous_tls(ssl.PROTOCOL_TLS_CLIENT)
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         with opening_for():
             _, writer = await asyncio.open_connection("127.0.0.1", canary.tls_port, ssl=context)
 
@@ -305,7 +305,7 @@ async def test_a_clients_reader_says_farewell_though_its_passage_is_over(canary)
 
             task = asyncio.create_task(farewell())
         await task
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert any("farewell" in song for song in canary.songs())
     writer.transport.abort()
 
@@ -316,7 +316,7 @@ async def test_listening_accepting_and_answering_are_free(canary, new_strays):
         writer.close()
         await writer.wait_closed()
 
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         server = await asyncio.start_server(answer, "localhost", 0, family=socket.AF_INET)
         with opening_for():
             port = server.sockets[0].getsockname()[1]
@@ -327,7 +327,7 @@ async def test_listening_accepting_and_answering_are_free(canary, new_strays):
             await writer.wait_closed()
         server.close()
         await server.wait_closed()
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert new_strays() == ()
 
 
@@ -356,31 +356,31 @@ async def test_a_debugger_may_talk_to_its_window(canary):
     window = canary.connected()
     canary.forget()
     module = {"__name__": "_pydevd_bundle.pydevd_net_command", "sock": window}
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         exec(compile("sock.sendall(b'paused')", "pydevd_net_command.py", "exec"), module)
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["heard b'paused'"]
 
 
 async def test_an_enclosure_inside_a_passage_is_closed(canary):
-    with opening_for(), enclose("refund") as enclosure, pytest.raises(FenceBreach):
+    with opening_for(), enclose("refund") as scope, pytest.raises(FenceBreach):
         reach(canary)
-    assert enclosure.breach is not None
+    assert scope.breach is not None
 
 
 async def test_a_case_declared_over_holds_up_nobody_but_itself(canary):
-    with enclose("refund") as enclosure:
-        enclosure.close()
+    with enclose("refund") as scope:
+        scope.close()
         contextvars.Context().run(reach, canary)
         try_to_reach(canary)
     assert canary.songs() == ["connected"]
-    assert enclosure.breach is not None
-    assert replace(enclosure.breach, of="refund") in strays()
+    assert scope.breach is not None
+    assert replace(scope.breach, of="refund") in strays()
 
 
 async def test_an_enclosure_left_in_another_context_is_over_all_the_same(canary):
-    enclosure = enclose("refund")
-    contextvars.copy_context().run(enclosure.__enter__)
-    enclosure.__exit__(None, None, None)
+    scope = enclose("refund")
+    contextvars.copy_context().run(scope.__enter__)
+    scope.__exit__(None, None, None)
     reach(canary)
     assert canary.songs() == ["connected"]

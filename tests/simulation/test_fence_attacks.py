@@ -36,9 +36,9 @@ async def test_a_way_out_is_closed_during_a_rehearsal(attack: Attack, cases: int
     canary.file.unlink(missing_ok=True)
     canary.forget()
     before = len(strays())
-    enclosures = await rehearse(acts)
+    scopes = await rehearse(acts)
     assert canary.songs() == []
-    breaches = strays()[before:] if attack.is_stray else [e.breach for e in enclosures]
+    breaches = strays()[before:] if attack.is_stray else [e.breach for e in scopes]
     assert len(breaches) >= cases
     assert {breach.route for breach in breaches if breach} <= set(attack.routes)
     assert None not in breaches
@@ -49,11 +49,11 @@ async def rehearse(acts: list[Any]) -> list[FencedScope]:
     together = asyncio.Barrier(len(acts))
 
     async def case(number: int, act: Any) -> FencedScope:
-        with enclose(f"case {number}") as enclosure:
+        with enclose(f"case {number}") as scope:
             await together.wait()
             await carry_out(act)
             await together.wait()
-        return enclosure
+        return scope
 
     return await asyncio.gather(*(case(number, act) for number, act in enumerate(acts)))
 

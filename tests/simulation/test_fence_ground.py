@@ -123,7 +123,7 @@ def test_a_harmless_probe_is_refused_and_held_against_nobody(probe):
 
 
 async def test_pairs_of_sockets_and_databases_are_free(tmp_path):
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         one, other = socket.socketpair()
         with one, other:
             one.sendall(b"pair")
@@ -138,7 +138,7 @@ async def test_pairs_of_sockets_and_databases_are_free(tmp_path):
         database.execute("pragma journal_mode=wal")
         database.close()
         await asyncio.to_thread(int)
-    assert enclosure.breach is None
+    assert scope.breach is None
 
 
 LIBRARIES = [

@@ -46,21 +46,21 @@ def test_ctypes_connects_without_asking_python(canary):
 
     libc = ctypes.CDLL(None)
     address = Address(socket.AF_INET, socket.htons(canary.port), (127, 0, 0, 1))
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         fd = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
         assert libc.connect(fd, ctypes.byref(address), ctypes.sizeof(address)) == 0
         os.close(fd)
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["connected"]
 
 
 def test_uvloop_connects_without_asking_python(canary):
     async def case() -> None:
-        with enclose("refund") as enclosure:
+        with enclose("refund") as scope:
             _, writer = await asyncio.open_connection(*canary.address)
             writer.close()
             await writer.wait_closed()
-        assert enclosure.breach is None
+        assert scope.breach is None
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(case())
@@ -69,13 +69,13 @@ def test_uvloop_connects_without_asking_python(canary):
 
 def test_a_c_library_connects_without_asking_python(canary):
     grpc = pytest.importorskip("grpc")
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         with grpc.insecure_channel(f"127.0.0.1:{canary.port}") as channel:
             ready = grpc.channel_ready_future(channel)
             with pytest.raises(grpc.FutureTimeoutError):
                 ready.result(timeout=1)
         assert "grpc" in blind_spots()
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert "connected" in canary.songs()
 
 
@@ -84,28 +84,28 @@ def test_another_interpreter_in_this_process_is_not_fenced(canary):
     interpreters = pytest.importorskip(name)
     other = interpreters.create()
     program = f"import socket; socket.create_connection(('127.0.0.1', {canary.port})).close()"
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         interpreters.run_string(other, program)
     interpreters.destroy(other)
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["connected"]
 
 
 def test_os_write_talks_on_the_bare_descriptor_of_an_older_connection(canary):
     sock = canary.connected()
     canary.forget()
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         os.write(sock.fileno(), b"os.write")
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["heard b'os.write'"]
 
 
 def test_the_socket_underneath_talks_on_an_older_connection(canary):
     sock = canary.connected()
     canary.forget()
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         _socket.socket.send(sock, b"refund")
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["heard b'refund'"]
 
 
@@ -113,9 +113,9 @@ def test_a_process_started_earlier_is_fed_through_a_pipe(canary):
     program = f"import pathlib; input(); pathlib.Path({str(canary.file)!r}).touch()"
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
-        with enclose("refund") as enclosure:
+        with enclose("refund") as scope:
             process.communicate(b"refund\n")
-        assert enclosure.breach is None
+        assert scope.breach is None
     assert canary.songs() == ["touched"]
 
 
@@ -128,37 +128,37 @@ def test_an_older_thread_fed_by_a_queue_lends_its_passage(canary):
         jobs.task_done()
 
     threading.Thread(target=work).start()
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         jobs.put(lambda: reach(canary))
         jobs.join()
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["connected"]
 
 
 def test_a_signal_handler_left_behind_acts_when_the_rehearsal_is_over(canary):
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         before = signal.signal(signal.SIGUSR1, lambda *_: reach(canary))
     signal.raise_signal(signal.SIGUSR1)
     signal.signal(signal.SIGUSR1, before)
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["connected"]
 
 
 def test_an_emptied_context_acts_when_the_rehearsal_is_over(canary):
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         thread = threading.Timer(0.05, reach, [canary])
         contextvars.Context().run(thread.start)
     thread.join()
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["connected"]
 
 
 def test_code_that_sets_our_own_variable_opens_the_fence(canary):
-    with enclose("refund") as enclosure:
+    with enclose("refund") as scope:
         way_out = opening_for()
         way_out.__enter__()
         assert standing.get() is way_out
         reach(canary)
         way_out.__exit__(None, None, None)
-    assert enclosure.breach is None
+    assert scope.breach is None
     assert canary.songs() == ["connected"]

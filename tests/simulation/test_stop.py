@@ -309,7 +309,7 @@ async def test_another_agents_run_is_not_continued() -> None:
 
 
 async def test_a_case_without_an_agent_is_refused() -> None:
-    with pytest.raises(BadCase, match="case 'c' has no agent to play"):
+    with pytest.raises(BadCase, match="case 'c' has no agent"):
         await simulate(Case("c", "Hi"))
 
 

@@ -137,10 +137,10 @@ async def test_hooks_reach_the_outside_while_the_agent_does_not(listener, tmp_pa
 
 async def test_a_hook_reaches_the_outside_even_from_the_midst_of_a_case(listener):
     hooks = Hooks(on_event=lambda case, event: connect(listener))
-    with enclose("c") as enclosure:
+    with enclose("c") as scope:
         hooks.happened(Case("c", "Hi"), RunStarted(run_id="r"))
     assert hooks.notes == []
-    assert enclosure.breach is None
+    assert scope.breach is None
 
 
 async def awaiting(*_: Any) -> None:

@@ -79,12 +79,12 @@ class Refusals:
 class FencedWorld(LiveWorld):
     """A live world inside the fence: asking a model is the only way out."""
 
-    __slots__ = ("latch",)
+    __slots__ = ("refusals",)
 
     def __init__(
         self,
         ledger: Ledger,
-        latch: Refusals,
+        refusals: Refusals,
         *,
         voice: Voice = "agent",
         run_id: str = "run",
@@ -92,7 +92,7 @@ class FencedWorld(LiveWorld):
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         self._begin(ledger, voice, run_id, clock, on_event)
-        self.latch = latch
+        self.refusals = refusals
 
     def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
@@ -101,13 +101,13 @@ class FencedWorld(LiveWorld):
         return answer_model(self, request, body, on_delta, opening=self._way_out)
 
     def _way_out(self) -> Opening:
-        if self.latch.is_set:
-            self.latch.check()
+        if self.refusals.is_set:
+            self.refusals.check()
         return Opening()
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool inside the fence."""
-        self.latch.check()
+        self.refusals.check()
         if request.yields:
             return await super().call_tool(request, body)
         self._refuse_doubt(request)
@@ -122,7 +122,7 @@ class RehearsalWorld(FencedWorld):
     def __init__(
         self,
         ledger: Ledger,
-        latch: Refusals,
+        refusals: Refusals,
         case: Case,
         tools: Mapping[str, ToolFacts] | None,
         allowed: Collection[Any] = (),
@@ -133,7 +133,7 @@ class RehearsalWorld(FencedWorld):
     ) -> None:
         # Not from class to class: every case makes one, and names and `super` take most of its time.
         self._begin(ledger, voice, run_id, clock, on_event)
-        self.latch = latch
+        self.refusals = refusals
         self.before_live: BeforeLive | None = None
         self._case = case
         self._tools = tools or {}
@@ -143,7 +143,7 @@ class RehearsalWorld(FencedWorld):
         """The same gate for the other side of the conversation."""
         twin = RehearsalWorld(
             self.ledger,
-            self.latch,
+            self.refusals,
             self._case,
             self._tools,
             self._allowed,
@@ -158,14 +158,14 @@ class RehearsalWorld(FencedWorld):
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""
-        if self.latch.is_set:
-            self.latch.check()
+        if self.refusals.is_set:
+            self.refusals.check()
         mock = self._case.mocks.get(request.tool, _ABSENT)
         if type(mock) in JSON_TYPES:
             return answer_constant(self, request, mock, "mock")
         if request.visits and request.tool in _MOCKING.get():
             # A mock that calls the tool it stands for would be asked for itself.
-            raise self.latch.set(self._refused_directly(request.tool))
+            raise self.refusals.set(self._refused_directly(request.tool))
         if mock is not _ABSENT and not _is_origin(mock, request):
             token = _MOCKING.set((*_MOCKING.get(), request.tool))
             try:
@@ -176,13 +176,13 @@ class RehearsalWorld(FencedWorld):
                 _MOCKING.reset(token)
         if mock is _ABSENT and request.yields:
             if request.visits:
-                raise self.latch.set(ToolRefused(cannot_wait(request)))
+                raise self.refusals.set(ToolRefused(cannot_wait(request)))
             begin_call(self, request)
             return Pending(request.id)
         if mock is _ABSENT and request.delegates:
             return await answer_tool(self, request, body, "live")
         if mock is _ABSENT and not self._is_allowed(request.tool, request.origin):
-            raise self.latch.set(self._refused(request))
+            raise self.refusals.set(self._refused(request))
         return await self._run_named(mock, request, body)
 
     async def _run_named(self, mock: Any, request: ToolRequest, body: ToolBody) -> Returned:
@@ -202,7 +202,7 @@ class RehearsalWorld(FencedWorld):
         """Let no real tool act before its call is written down for good, where that is promised."""
         if self.before_live is not None:
             await settled(request.id, self.before_live)
-            self.latch.check()
+            self.refusals.check()
 
     def _is_allowed(self, name: str, origin: Any) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""
@@ -212,7 +212,7 @@ class RehearsalWorld(FencedWorld):
         """Refuse a tool body called past the World, unless its author named that tool."""
         mock = self._case.mocks.get(name, _ABSENT)
         if not self._is_allowed(name, origin) and not _is_the(mock, origin):
-            raise self.latch.set(self._refused_directly(name))
+            raise self.refusals.set(self._refused_directly(name))
         if _ACTING.get() is not self.ledger:
             # What a named body calls is part of its own call; this stands alone.
             self.record(Noted(name=CALLED_DIRECTLY, data={"tool": name}))

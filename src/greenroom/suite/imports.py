@@ -31,41 +31,41 @@ def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
 
     With `runs_loop` it may run event loops of its own, as `asyncio.run` does, though one is running.
     """
-    enclosure, refused = FencedScope(f"import of {what}"), list[str]()
+    scope, refused = FencedScope(f"import of {what}"), list[str]()
 
     def no_tools(_: object, tool: str) -> None:
         refused.append(f"called the tool {tool!r}")
         raise ToolRefused(f"tool {tool!r} was called while {what} was imported; it was not run.")
 
-    enclosure.body_guard = no_tools
+    scope.body_guard = no_tools
     put_up()
     try:
-        apart = nullcontext() if is_import_allowed() else RunScope(enclosure)
+        apart = nullcontext() if is_import_allowed() else RunScope(scope)
         with apart, guarded(no_tools), _without_loop() if runs_loop else nullcontext():
             yield
     except (FenceBreach, ToolRefused) as error:
-        raise _refusal(what, enclosure, refused) from error
+        raise _refusal(what, scope, refused) from error
     except Exception as error:
         # Whatever became of a refusal on its way up, it is what has to be mended.
-        if enclosure.breach is not None or refused:
-            raise _refusal(what, enclosure, refused) from error
+        if scope.breach is not None or refused:
+            raise _refusal(what, scope, refused) from error
         raise
     finally:
         # A thread that was started here lives on, and belongs to no case.
-        enclosure.is_void = True
-    if enclosure.breach is not None or refused:
-        raise _refusal(what, enclosure, refused)
+        scope.is_void = True
+    if scope.breach is not None or refused:
+        raise _refusal(what, scope, refused)
 
 
-def _refusal(what: str, enclosure: FencedScope, refused: list[str]) -> ImportRefused:
-    if enclosure.breach is None:
+def _refusal(what: str, scope: FencedScope, refused: list[str]) -> ImportRefused:
+    if scope.breach is None:
         tried = refused[0] if refused else "reached for the outside"
         return ImportRefused(
             f"importing {what} {tried}, which was not run. Call tools from the agent, not while its "
             f"file is loaded."
         )
     return ImportRefused(
-        f"importing {what} tried {enclosure.breach}; it was refused, because files are imported "
+        f"importing {what} tried {scope.breach}; it was refused, because files are imported "
         f"inside the fence. Do it in a function or tool instead, or allow it with "
         f"--allow-import-network (in Python: import the file yourself and hand over the agent)."
     )

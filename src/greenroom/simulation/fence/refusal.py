@@ -46,12 +46,12 @@ def refuse(route: str, target: str) -> NoReturn:
     if is_probe() or is_exporter():
         refuse_quietly(route, target)
     breach = Breach(route, target, where())
-    enclosure = answerable()
-    if enclosure is None:
+    scope = answerable()
+    if scope is None:
         stray(breach)
     else:
-        enclosure.latch(breach)
-    raise FenceBreach(_told(breach, enclosure))
+        scope.refusals(breach)
+    raise FenceBreach(_told(breach, scope))
 
 
 def refuse_quietly(route: str, target: str) -> NoReturn:
@@ -74,8 +74,8 @@ def shown(host: str, port: object) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _told(breach: Breach, enclosure: FencedScope | None) -> str:
-    if enclosure is None:
+def _told(breach: Breach, scope: FencedScope | None) -> str:
+    if scope is None:
         told = f"another task of this process tried {breach} while a rehearsal was open"
         return f"{told}; it was refused. {_STRAY_REMEDY}"
-    return f"a rehearsal stays inside: {breach} was refused in case {enclosure.name!r}. {_REMEDY}"
+    return f"a rehearsal stays inside: {breach} was refused in case {scope.name!r}. {_REMEDY}"

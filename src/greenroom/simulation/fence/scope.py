@@ -75,7 +75,7 @@ class FencedScope:
         opened.pop(self, None)
         self._stage = None
 
-    def latch(self, breach: Breach) -> None:
+    def refusals(self, breach: Breach) -> None:
         """Keep the first breach and announce it; one that comes after the case is a stray too."""
         with _latching:
             first, self.breach = self.breach is None, self.breach or breach
@@ -97,8 +97,8 @@ class RunScope:
 
     __slots__ = ("_enclosure", "_token")
 
-    def __init__(self, enclosure: FencedScope) -> None:
-        self._enclosure = enclosure
+    def __init__(self, scope: FencedScope) -> None:
+        self._enclosure = scope
 
     def __enter__(self) -> None:
         self._token = standing.set(self._enclosure)
@@ -204,9 +204,9 @@ def fenced() -> bool:
 
 def answerable() -> FencedScope | None:
     """The enclosure that has to answer for the running work, or None when nobody can tell."""
-    enclosure = _enclosure_of(mark_here())
-    if enclosure is not None:
-        return enclosure
+    scope = _enclosure_of(mark_here())
+    if scope is not None:
+        return scope
     # Code that emptied its context still runs in the task that opened the enclosure.
     stage = _stage()
     return next((e for e in reversed(tuple(opened)) if e.hosts(stage)), None)
@@ -228,9 +228,9 @@ def strays() -> tuple[Breach, ...]:
 def stray(breach: Breach) -> None:
     """Keep a refusal that belongs to no case, and tell all that are open."""
     _note(breach)
-    for enclosure in tuple(opened):
-        if enclosure.on_stray is not None:
-            enclosure.on_stray(breach)
+    for scope in tuple(opened):
+        if scope.on_stray is not None:
+            scope.on_stray(breach)
 
 
 def _note(breach: Breach) -> None:

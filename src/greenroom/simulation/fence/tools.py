@@ -23,16 +23,16 @@ def watch_tools() -> None:
 
 def host_here() -> Host | None:
     """Who answers for agents that come alive in the running work."""
-    enclosure = answerable()
-    return enclosure.host() if enclosure is not None and enclosure.host is not None else None
+    scope = answerable()
+    return scope.host() if scope is not None and scope.host is not None else None
 
 
 def check_body(origin: object, name: str) -> None:
     """Refuse a tool that is called directly, unless whoever answers for this work lets it run."""
-    enclosure = answerable()
-    if enclosure is not None:
-        if enclosure.body_guard is not None:
-            enclosure.body_guard(origin, name)
+    scope = answerable()
+    if scope is not None:
+        if scope.body_guard is not None:
+            scope.body_guard(origin, name)
     elif fenced():
         breach = Breach("a call of the tool", name, where())
         stray(breach)

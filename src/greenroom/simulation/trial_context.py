@@ -1,0 +1,155 @@
+"""The parts of one trial: agent, ledger, world, user and fence, checked and put together."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from greenroom.backends.backend import Backend, Interception
+from greenroom.backends.native import NativeBackend
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_data
+from greenroom.errors import BadCase, BadLedger, NotFound
+from greenroom.ledger.events import Calls, Event, RunResumed, RunStarted
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import started
+from greenroom.ledger.records import record
+from greenroom.simulation.fence import FencedScope
+from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
+from greenroom.simulation.inner_agents import Visitors
+from greenroom.simulation.mock_names import answered_by_user, check_names
+from greenroom.simulation.user_side import UserSide
+from greenroom.simulation.users import UserAgents, user_of
+from greenroom.world.clock import FixedClock
+
+
+@record(frozen=False, eq=False)
+class TrialContext:
+    """Everything one trial of a case needs, made fresh for it and shared with no other."""
+
+    case: Case
+    backend: Backend
+    ledger: Ledger
+    world: RehearsalWorld
+    user: UserAgents
+    refusals: Refusals
+    visitors: Visitors
+    on_event: Callable[[Event], None] | None = None
+    clock: FixedClock | None = None
+    scope: FencedScope | None = None
+    _user_side: UserSide | None = None
+    _user_world: FencedWorld | None = None
+
+    @property
+    def user_side(self) -> UserSide:
+        """The user's side, made when it is first needed; most cases are one message long."""
+        if self._user_side is None:
+            world = FencedWorld(
+                self.ledger,
+                self.refusals,
+                voice="user",
+                run_id=self.world.run_id,
+                clock=self.clock,
+                on_event=self.on_event,
+            )
+            world.deadline = self.world.deadline
+            self._user_world = world
+            self._user_side = UserSide(self.case, self.user, self.ledger, world)
+        return self._user_side
+
+    @property
+    def speaking(self) -> str:
+        """The user agents that are at work on an answer, by name; empty if none is."""
+        return ", ".join(self._user_side.speaking) if self._user_side is not None else ""
+
+    def extend(self, seconds: float) -> None:
+        """Allow the trial more time, because another one blocked the event loop."""
+        for world in (self.world, self._user_world):
+            if world is not None and world.deadline is not None:
+                world.deadline += seconds
+
+    def close(self) -> None:
+        """End the trial: work that it left behind must not act any more."""
+        self.refusals.close(self.case.id)
+        if self.scope is not None:
+            # Work that cannot be closed, or was cut while it cleaned up, must not keep the whole
+            # process fenced.
+            self.scope.close()
+
+
+def set_up(
+    case: Case,
+    agent: Any,
+    ledger: Ledger | None,
+    allow_tools: Collection[Any],
+    on_event: Callable[[Event], None] | None,
+    run_id: str,
+) -> TrialContext:
+    """Everything that a trial of `case` needs; whatever is wrong with it is raised now."""
+    chosen = case.agent if case.agent is not None else agent
+    if chosen is None:
+        raise BadCase(
+            f"case {case.id!r} has no agent. Give one to `evaluate`, or to the case itself."
+        )
+    backend = backend_for(chosen)
+    if case.target:
+        backend = _part(backend, case)
+    tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
+    user = user_of(case.user, case.id)
+    if case.mocks or allowed or answered_by_user(case):
+        check_names(case, backend, allowed)
+    ledger = Ledger() if ledger is None else ledger
+    refusals = Refusals()
+    clock = None if case.now is None else FixedClock(case.now)
+    world = RehearsalWorld(
+        ledger, refusals, case, tools, allowed, run_id or case.id, clock, on_event
+    )
+    return TrialContext(
+        case, backend, ledger, world, user, refusals, Visitors(world), on_event, clock
+    )
+
+
+def _part(backend: Backend, case: Case) -> Backend:
+    """The one node a case is about."""
+    if not isinstance(backend, NativeBackend):
+        raise BadCase(
+            f"case {case.id!r} targets the node {case.target!r}, but only nodes of our own graphs "
+            f"can be run alone, not those of {backend.name}."
+        )
+    try:
+        return backend.part(case.target)
+    except NotFound as error:
+        raise BadCase(f"case {case.id!r} targets {case.target!r}: {error}") from error
+
+
+def begin(trial: TrialContext) -> None:
+    """Open a new ledger, or check that an old one belongs to this agent."""
+    case, backend, ledger = trial.case, trial.backend, trial.ledger
+    if not len(ledger):
+        trial.world.record(
+            RunStarted(
+                run_id=trial.world.run_id,
+                case=case_data(case),
+                agent=backend.snapshot,
+                digest=backend.digest,
+                state=case.state,
+                opaque=_declared(backend, "opaque"),
+                observed=_declared(backend, "observed"),
+            )
+        )
+        return
+    first = started(ledger)
+    if first is None or first.digest != backend.digest:
+        raise BadLedger(
+            f"the ledger of case {case.id!r} was begun by another agent "
+            f"({first.digest if first else 'unknown'}, now {backend.digest}). Continue it with the "
+            f"agent that began it, or start again."
+        )
+    trial.world.record(RunResumed())
+
+
+def _declared(backend: Backend, what: Interception) -> tuple[Calls, ...]:
+    """Which calls of its agent a backend declares to be seen in this way."""
+    if what not in (backend.models, backend.tool_calls):
+        return ()
+    declared: dict[Calls, str] = {"models": backend.models, "tools": backend.tool_calls}
+    return tuple(calls for calls, seen in declared.items() if seen == what)
