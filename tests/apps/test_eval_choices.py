@@ -38,11 +38,11 @@ def shop(author):
     return author("")
 
 
-def test_the_shape_a_file_was_taken_for_is_said(shop, greenroom):
+def test_the_format_of_a_file_is_said(shop, greenroom):
     evalset("cases.json", "one", "two")
     result = greenroom("eval", "run", "shop.py", "cases.json")
     assert result.exit_code == 0, result.output
-    assert "cases.json: 2 cases, taken for the shape greenroom" in result.stderr
+    assert "cases.json: 2 cases, format: greenroom" in result.stderr
     assert "taken for" not in result.stdout
 
 
@@ -53,7 +53,7 @@ def test_a_folder_is_all_eval_sets_in_it_and_says_what_it_passed_by(shop, greenr
     Path("evals/settings.json").write_text('{"colour": "green"}')
     result = greenroom("eval", "run", "shop.py", "evals")
     assert "2 cases: 2 passed" in result.stdout
-    assert "evals/settings.json: no eval set, passed by" in result.stderr
+    assert "evals/settings.json: no eval set, skipped" in result.stderr
     assert "hidden" not in result.output
 
 
@@ -176,7 +176,7 @@ def test_a_file_of_adk_is_played_by_the_config_beside_it(shop, greenroom):
     Path("mocks.yaml").write_text("refund: {value: ok}")
     result = greenroom("eval", "run", "shop.py", "theirs.evalset.json", *words)
     assert result.exit_code == 0, result.output
-    assert "taken for the shape adk, judged by test_config.json too" in result.stderr
+    assert "format: adk, judged by test_config.json too" in result.stderr
     assert "response_match_score" in result.stdout
     assert "2 trials of 1 case: 2 passed" in result.stdout
 

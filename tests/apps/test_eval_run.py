@@ -108,7 +108,8 @@ def test_what_is_no_number_of_trials_is_named_with_what_would_be(author, greenro
     author(PASSING)
     result = greenroom("eval", "run", "shop.py", f"--trials={given}")
     assert result.exit_code == 3
-    assert f"{given!r} is no number of trials; give 1 or more, or auto" in result.stderr
+    wanted = f"'--num_runs': {given!r} should be a whole number of 1 or more, or 'auto'"
+    assert wanted in " ".join(result.stderr.split())
 
 
 def test_confidence_in_a_perfect_pass_rate_is_refused_before_anything_is_played(author, greenroom):

@@ -14,6 +14,9 @@ from greenroom import Agent, Case, Expect, Scripted, rehearse
 from greenroom.errors import BadInput
 from greenroom.models import ModelReply
 from greenroom.store import Store
+from greenroom.suite import Options
+from greenroom.suite.hooks import HOOKS
+from greenroom.suite.options import OPTIONS
 
 AGENT = Agent("hello", model=Scripted("Hello."))
 CASE = Case("a", says="Hi.", expect=Expect(response="Hello."))
@@ -41,6 +44,53 @@ def test_a_value_that_cannot_be_is_named(option: str, value: Any, wanted: str) -
     with pytest.raises(BadInput, match=rf"{option}=.*{wanted}"):
         rehearse(AGENT, [CASE], on_case_start=begun.append, **options)
     assert begun == []
+
+
+NEVER = [object(), b"no", 5j]
+WRONG: dict[str, list[Any]] = {
+    "trials": [0, -1, True, 1.5, "many"],
+    "min_pass_rate": [None, -0.1, 1.1, float("nan"), "0.9", True],
+    "baseline": ["report.json", [], ["report.json"]],
+    "confirm": [-1, 1.5, "off", False],
+    "metrics": [None, "contains", 5, {"contains": 1}, len],
+    "config": [5, ["config.json"], {"criteria": {}}],
+    "mocks": [None, "mocks.yaml", ["refund"]],
+    "cache": [5, True],
+    "seconds_per_metric": [None, 0, -1, float("nan"), "60"],
+    "allow_tools": [None, "refund", 5, {"refund": 1}, len],
+    "budget": [0, -1, float("nan"), "1", True],
+    "unknown_prices": [None, "x", True, ["allow"]],
+    "concurrency": [None, 0, -1, 1.5, "4", True],
+    "workers": [0, -1, 257, 1.5, "4", True],
+    "on_error": [None, "x", True],
+    "cancel": ["now", True],
+    "store": [5, ["runs"]],
+    "resume": [None, 7],
+    "plugins": [None, "plugin", len],
+    **{name: ["print", 5] for name in HOOKS},
+    **{
+        name: [None, "no", "False", 0, 1]
+        for name, option in OPTIONS.items()
+        if option.wanted == "True or False"
+    },
+}
+
+
+def test_the_table_declares_what_type_checkers_are_told() -> None:
+    assert list(OPTIONS) == [option.name for option in OPTIONS.values()]
+    assert OPTIONS.keys() == Options.__annotations__.keys() == WRONG.keys()
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [(name, value) for name, values in WRONG.items() for value in (*values, *NEVER)],
+    ids=lambda part: repr(part)[:20],
+)
+def test_every_option_refuses_what_it_cannot_be_by_its_name(name: str, value: Any) -> None:
+    options: Any = {name: value}
+    with pytest.raises(BadInput) as refused:
+        rehearse(AGENT, [CASE], **options)
+    assert str(refused.value) == f"{name}={value!r} should be {OPTIONS[name].wanted}."
 
 
 def test_unknown_prices_are_allowed_by_name() -> None:

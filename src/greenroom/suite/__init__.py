@@ -1,12 +1,20 @@
-"""Many cases: what is due, run bounded, and reported in order."""
+"""Many cases: what is due, run bounded, and reported in order.
 
-from greenroom.suite.batch import Batch, simulate_all
-from greenroom.suite.cancel import Cancel
-from greenroom.suite.evaluation import evaluate, rehearse, stream
-from greenroom.suite.ledger_scores import score
-from greenroom.suite.options import Options
-from greenroom.suite.references import load_agent, load_cases
-from greenroom.suite.rescores import Rescored, rescore
+The names load their modules when first used: `greenroom --help` and every pytest run read the table of
+options in here, and need nothing else of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from greenroom.suite.batch import Batch, simulate_all
+    from greenroom.suite.cancel import Cancel
+    from greenroom.suite.evaluation import evaluate, rehearse, stream
+    from greenroom.suite.ledger_scores import score
+    from greenroom.suite.options import Options
+    from greenroom.suite.references import load_agent, load_cases
+    from greenroom.suite.rescores import Rescored, rescore
 
 __all__ = [
     "Batch",
@@ -22,3 +30,22 @@ __all__ = [
     "simulate_all",
     "stream",
 ]
+
+_MODULES = {
+    "batch": ("Batch", "simulate_all"),
+    "cancel": ("Cancel",),
+    "evaluation": ("evaluate", "rehearse", "stream"),
+    "ledger_scores": ("score",),
+    "options": ("Options",),
+    "references": ("load_agent", "load_cases"),
+    "rescores": ("Rescored", "rescore"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`greenroom eval`: the commands that play cases and judge, and their options."""
+"""`greenroom eval`: the commands that run cases and judge them, and their options."""
 
 from typing import Any
 
@@ -27,30 +27,14 @@ def eval_group() -> None:
 _which_cases = options.together(
     options.verbose,
     options.no_cache,
-    options.tools,
-    click.option("--fail-fast", is_flag=True, help="Skip the rest once a case did not pass."),
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Play in N processes, one case each: for agents that block or compute.",
-    ),
-    options.concurrency("4, or one for each worker"),
-    click.option(
-        "--trials",
-        "--num-runs",
-        "--num_runs",
-        "trials",
-        callback=options.trials,
-        metavar="N|auto",
-        help="How often each case is played; 1, or what its set says. `auto` plays until it is "
-        "clear whether --min-pass-rate is reached; exit code 1 unless it clearly is.",
-    ),
+    options.import_network,
+    options.parallel,
+    options.of_evaluation(in_watch=True),
     click.option(
         "--model",
         default="",
         metavar="NAME",
-        help="Let this model play the agent: openai:gpt-4o-mini, or models.py:name.",
+        help="Let this model answer for the agent: openai:gpt-4o-mini, or models.py:name.",
     ),
     click.option(
         "--seed",
@@ -70,12 +54,11 @@ _which_cases = options.together(
         "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases."
     ),
     options.filters,
-    options.config,
     click.option("--test-file", type=FILE, default="", hidden=True),
     click.argument("cases", required=False, default="", type=FILE),
     click.argument("agent", type=FILE),
 )
-"""The options of `run` and `watch` that say what is played, by whom, and how it is judged."""
+"""The options of `run` and `watch`: which agent and cases, and how they are run and judged."""
 
 
 def _named_run(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
@@ -89,16 +72,6 @@ def _named_run(_: click.Context, __: click.Parameter, given: str | None) -> str 
 
 _kept_where = options.together(
     click.option(
-        "--retry-errors",
-        is_flag=True,
-        help="With --resume: play trials that ended in an error again.",
-    ),
-    click.option(
-        "--accept-changes",
-        is_flag=True,
-        help="With --resume: go on though the agent, a case or a metric has changed.",
-    ),
-    click.option(
         "--resume",
         is_flag=False,
         flag_value="",
@@ -106,13 +79,12 @@ _kept_where = options.together(
         metavar="[RUN]",
         callback=_named_run,
         help="Go on with this run, or with the latest unfinished one of these cases (or one with "
-        "errors, if --retry-errors is given): what is finished is not played again. Say it after "
+        "errors, if --retry-errors is given): what is finished is not run again. Say it after "
         "AGENT and CASES.",
     ),
     click.option("--no-store", is_flag=True, help="Write no run down."),
-    options.store,
 )
-"""The options of `run` that say where it is written down, and how it goes on."""
+"""The options of `run` that say where it is written down, and how it goes on, beside the table's."""
 
 
 _against = options.together(
@@ -138,13 +110,6 @@ _against = options.together(
 _gate = options.together(
     _against,
     click.option(
-        "--confirm",
-        callback=options.confirm,
-        metavar="N|off",
-        help="With --baseline: play cases that fail though they passed in it up to N more times, "
-        "to tell a change from chance. Usually 30.",
-    ),
-    click.option(
         "--baseline",
         "baselines",
         multiple=True,
@@ -168,14 +133,6 @@ _gate = options.together(
         help="The low end of the pass rate's 95 % interval must reach the minimum too, which is "
         "to be below 1.",
     ),
-    click.option(
-        "--min-pass-rate",
-        type=click.FloatRange(0, 1),
-        default=None,
-        metavar="FLOAT",
-        help="The share of evaluated cases that must pass, from 0 to 1. Usually 1, and none beside "
-        "a --baseline.",
-    ),
 )
 """The options of `run` that say what suffices."""
 
@@ -188,21 +145,10 @@ _gate = options.together(
     multiple=True,
     type=FILE,
     metavar="AGENT",
-    help="Play another agent on the same cases, to see them side by side; may be repeated.",
+    help="Run another agent on the same cases, to see them side by side; may be repeated.",
 )
+@options.of_evaluation(in_watch=False)
 @_gate
-@click.option(
-    "--budget",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="USD",
-    help="What the run may cost: no case is begun that could take more than is left.",
-)
-@click.option(
-    "--unknown-prices",
-    type=click.Choice(["refuse", "allow"]),
-    help="With --budget: whether to go on once a model was asked whose price is unknown. "
-    "Usually refuse.",
-)
 @_kept_where
 @options.formats
 @click.option(
@@ -215,19 +161,19 @@ _gate = options.together(
 @click.option(
     "--suggest-mocks",
     is_flag=True,
-    help="Play nothing; print mocks for the tools that lack one, to paste or for --mocks.",
+    help="Run nothing; print mocks for the tools that lack one, to paste or for --mocks.",
 )
 @options.quiet
 @options.as_json
 @click.option("--first", multiple=True, hidden=True)
 @click.option("--leave-report", type=FILE, default="", hidden=True)
-def eval_run(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
-    """Rehearse AGENT on CASES and report what came of it.
+def eval_run(**given: Any) -> int:
+    """Rehearse AGENT on CASES and report the results.
 
     AGENT is a path with an optional name in it: agent.py, agent.py:my_agent, a folder, or a dotted
     module. CASES may be such a path too, an eval-set file (.json, .yaml, .jsonl, .csv), a folder of
     them or a glob; cases.json:first,second takes two cases of it. Without CASES every case in
-    AGENT's file is played, and every eval set that lies beside it.
+    AGENT's file is run, and every eval set that lies beside it.
 
     Each finished trial is written down at once. A run that was interrupted goes on with --resume.
     """
@@ -236,7 +182,7 @@ def eval_run(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
     from greenroom.apps.cli.evaluation import run
     from greenroom.apps.cli.request import Order
 
-    return run(Order(concurrency=options.at_once(max_concurrency, parallel), **_one_place(given)))
+    return run(Order.of(_one_place(given)))
 
 
 def _check_together(given: dict[str, Any]) -> None:
@@ -269,11 +215,12 @@ def _check_together(given: dict[str, Any]) -> None:
 
 
 def _one_place(given: dict[str, Any]) -> dict[str, Any]:
-    """The cases, which may be named in two ways but not in both."""
+    """The same, where cases and concurrency may each be said in two ways, but not in both."""
     file = given.pop("test_file")
     if file and given["cases"]:
         raise click.UsageError("--test-file names the cases, and CASES does too; give one of them.")
-    return {**given, "cases": given["cases"] or file}
+    most = options.at_once(given["concurrency"], given.pop("parallel"))
+    return {**given, "cases": given["cases"] or file, "concurrency": most}
 
 
 @eval_group.command(
@@ -291,11 +238,11 @@ def _one_place(given: dict[str, Any]) -> dict[str, Any]:
     default=0.5,
     show_default=True,
     metavar="SECONDS",
-    help="How long to gather changes before playing again.",
+    help="How long to gather changes before running again.",
 )
 @click.option("--notify", is_flag=True, help="Tell the desktop, or ring the bell, when it is over.")
-def eval_watch(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
-    """Play the cases again whenever the agent, the cases or the config change.
+def eval_watch(**given: Any) -> int:
+    """Run the cases again whenever the agent, the cases or the config change.
 
     Each time in a fresh process, those first that failed or changed. The last verdict stays on the
     screen. Ctrl-C ends it. Needs the extra `watch`.
@@ -304,8 +251,7 @@ def eval_watch(max_concurrency: int | None, parallel: bool, **given: Any) -> int
     from greenroom.apps.cli.watch import watch
 
     interval, notify = given.pop("interval"), given.pop("notify")
-    order = Order(concurrency=options.at_once(max_concurrency, parallel), **_one_place(given))
-    return watch(order, interval, notify)
+    return watch(Order.of(_one_place(given)), interval, notify)
 
 
 @eval_group.command(

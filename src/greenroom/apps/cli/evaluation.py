@@ -1,7 +1,6 @@
 """`greenroom eval run`: load, play, report, and decide by the gate."""
 
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from time import time
 from typing import Any
@@ -155,7 +154,7 @@ class _Rehearsal:
     def _farewell(self, agent: str) -> str:
         """How to go on with the run under way, for somebody who does not wait for its report."""
         run = self._under_way()
-        return f"run {run.id}; to go on: {self._order.resumed_by(agent, run.id)}" if run else ""
+        return f"run {run.id}; to go on: {self._order.resume_command(agent, run.id)}" if run else ""
 
     def _so_far(self, watching: Watching) -> Report:
         """What is finished of a run that does not stop: the store may know more than we were told."""
@@ -252,7 +251,7 @@ class _Rehearsal:
     def _mending(self, broken: StoreFailed) -> list[str]:
         """What has to be mended, and how to go on then, whatever the store can still be asked."""
         agent, report = list(self.reports.items())[-1]
-        return [str(broken), f"to go on: {self._order.resumed_by(agent, report.id)}"]
+        return [str(broken), f"to go on: {self._order.resume_command(agent, report.id)}"]
 
     def _hints(self) -> list[str]:
         """How to go on with what is not finished."""
@@ -263,7 +262,7 @@ class _Rehearsal:
                 found += self._to_go_on(agent, kept)
                 found += self._to_try_again(agent, kept, report)
             elif not report.id and self._order.keeping is not None:
-                found.append(f"to go on: {self._order.resumed_by(agent)}")
+                found.append(f"to go on: {self._order.resume_command(agent)}")
         return found
 
     def _to_go_on(self, agent: str, kept: Run) -> list[str]:
@@ -277,12 +276,11 @@ class _Rehearsal:
         if left <= 0:
             told = "cases that fail have to be played again"
         if budget is None or not budget.refusal:
-            return [f"{told}; to go on: {order.resumed_by(agent, kept.id)}"]
+            return [f"{told}; to go on: {order.resume_command(agent, kept.id)}"]
         if budget.unpriced_refused:
-            allowing = replace(order, unknown_prices="allow")
-            command = allowing.resumed_by(agent, kept.id)
+            command = order.resume_command(agent, kept.id, unknown_prices="allow")
             return [f"{told}; to go on without knowing all prices: {command}"]
-        command = order.resumed_by(agent, kept.id, budget="USD")
+        command = order.resume_command(agent, kept.id, budget="USD")
         return [f"{told}; to go on, raise the budget: {command}"]
 
     def _to_try_again(self, agent: str, kept: Run, report: Report) -> list[str]:
@@ -291,6 +289,6 @@ class _Rehearsal:
         with suppress(NotFound, StoreFailed):
             is_broken = report.summary.errors > self._order.max_errors
             if store is not None and is_broken and store.has_errors(kept):
-                command = f"{self._order.resumed_by(agent, kept.id)} --retry-errors"
+                command = f"{self._order.resume_command(agent, kept.id)} --retry-errors"
                 return [f"to play errors again: {command}"]
         return []

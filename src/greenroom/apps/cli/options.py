@@ -1,9 +1,12 @@
 """Options that several commands share, and the words in which help is given."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from greenroom.suite.options import OPTIONS, Flag, Option
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
@@ -41,26 +44,65 @@ def together(*decorators: Decorator[Any]) -> Decorator[Any]:
     return decorated
 
 
-def trials(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """A number of trials, `auto`, or nothing."""
-    if value is None or value == "auto":
+def _reader(option: Option, flag: Flag) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Reads what was typed for an option of an evaluation, and checks it as every door does."""
+    words = flag.words or {}
+
+    def read(context: click.Context, parameter: click.Parameter, typed: str | None) -> Any:
+        if typed is None:
+            return None
+        value = words[typed] if typed in words else _as_number(typed)
+        if problem := option.problem(value, typed=typed):
+            raise click.BadParameter(problem, context, parameter)
         return value
-    if not (value.isdecimal() and int(value)):
-        raise click.BadParameter(
-            f"{value!r} is no number of trials; give 1 or more, or auto.", context, parameter
-        )
-    return int(value)
+
+    return read
 
 
-def confirm(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """How many more trials a suspect may take, `off`, or nothing."""
-    if value is None:
-        return None
-    if value != "off" and not (value.isdecimal() and int(value)):
-        raise click.BadParameter(
-            f"{value!r} is no number of trials; give 1 or more, or off.", context, parameter
-        )
-    return 0 if value == "off" else int(value)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+
+
+def _as_number(text: str) -> Any:
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def declared(*names: str, help: str = "") -> Decorator[Any]:
+    """The options of an evaluation with these names, as their table declares them."""
+    return together(*(_declared(OPTIONS[name], help) for name in reversed(names)))
+
+
+def _declared(option: Option, help: str) -> Decorator[Any]:
+    flag = option.flag
+    assert flag is not None
+    given: dict[str, Any] = {"metavar": flag.metavar, "help": help or flag.help}
+    match flag.kind:
+        case "switch":
+            given |= {"is_flag": True, "metavar": None}
+        case "file":
+            given |= {"type": FILE, "default": ""}
+        case "folder":
+            given |= {"type": click.Path(file_okay=False), "default": ""}
+        case "list":
+            given |= {"multiple": True}
+        case "value":
+            given |= {"callback": _reader(option, flag), "default": None}
+            given |= {"shell_complete": _words_for(option, flag)}
+    return click.option(*flag.names, option.name, **given)
+
+
+def _words_for(option: Option, flag: Flag) -> Callable[[Any, Any, str], list[str]]:
+    """Completes the words that an option has to choose from."""
+    words = (*option.choices, *(flag.words or ()))
+    return lambda _, __, begun: [word for word in words if word.startswith(begun)]
+
+
+def of_evaluation(*, in_watch: bool) -> Decorator[Any]:
+    """Every option that `eval run` has: those that `eval watch` has too, or the others."""
+    flags = [(name, option.flag) for name, option in OPTIONS.items() if option.flag is not None]
+    return declared(*(name for name, flag in flags if flag.in_watch == in_watch))
 
 
 def max_errors(command: F) -> F:
@@ -75,41 +117,18 @@ def max_errors(command: F) -> F:
     )(command)
 
 
-def config(command: F) -> F:
-    """By what the cases are judged."""
+def parallel(command: F) -> F:
+    """The two usual numbers of cases at once, by name."""
     return click.option(
-        "-c",
-        "--config",
-        "--config_file_path",
-        "config",
-        type=FILE,
-        default="",
-        metavar="FILE",
-        help="Judge by the criteria of this file too.",
+        "--parallel/--sequential",
+        "parallel",
+        default=True,
+        help="Run cases side by side, as is usual, or one after another.",
     )(command)
 
 
-def concurrency(usual: str) -> Decorator[Any]:
-    """How many cases are played at once; `usual` says it for those who do not."""
-    return together(
-        click.option(
-            "--max-concurrency",
-            type=click.IntRange(min=1),
-            default=None,
-            metavar="N",
-            help=f"How many cases are played at once. Usually {usual}.",
-        ),
-        click.option(
-            "--parallel/--sequential",
-            "parallel",
-            default=True,
-            help="Play cases side by side, as is usual, or one after another.",
-        ),
-    )
-
-
 def at_once(most: int | None, parallel: bool) -> int | None:
-    """How many cases are to be played at once, if anybody said; two answers to that are refused."""
+    """How many cases are to run at once, if it was said; two answers to that are refused."""
     if not parallel and most is not None and most > 1:
         raise click.UsageError(
             f"--sequential and --max-concurrency {most} contradict each other; give one of them."
@@ -124,34 +143,19 @@ def _allow_import(_: click.Context, __: click.Parameter, given: bool) -> None:
         allow_import_network()
 
 
-def tools(command: F) -> F:
-    """What answers for tools, and what the agent's file may do when it is loaded."""
-    command = click.option(
+def import_network(command: F) -> F:
+    """What the agent's file may do when it is loaded."""
+    return click.option(
         "--allow-import-network",
         is_flag=True,
         expose_value=False,
         callback=_allow_import,
         help="Let the agent's file connect and start processes while it is imported.",
     )(command)
-    command = click.option(
-        "--allow-opaque",
-        is_flag=True,
-        help="Play an agent whose tools run where no gate can see them; results say so.",
-    )(command)
-    command = click.option(
-        "--mocks",
-        type=FILE,
-        default="",
-        metavar="FILE",
-        help="Mocks for tools that a case has none for: a file, or mocks.py:name.",
-    )(command)
-    return click.option(
-        "--allow-tool",
-        "allow_tools",
-        multiple=True,
-        metavar="NAME",
-        help="Let the real body of this tool run, inside the fence; may be repeated.",
-    )(command)
+
+
+tools = together(import_network, declared("allow_tools", "mocks", "allow_opaque"))
+"""What answers for tools, and what the agent's file may do when it is loaded."""
 
 
 def filters(command: F) -> F:
@@ -165,15 +169,8 @@ def filters(command: F) -> F:
     )(command)
 
 
-def store(command: F) -> F:
-    """Where runs are remembered."""
-    return click.option(
-        "--store",
-        type=click.Path(file_okay=False),
-        default="",
-        metavar="DIR",
-        help="Where runs are kept: this folder instead of $GREENROOM_STORE or .greenroom.",
-    )(command)
+store = declared("store")
+config = declared("config")
 
 
 def formats(command: F) -> F:

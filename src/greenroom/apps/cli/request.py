@@ -1,10 +1,13 @@
 """What was asked for on the command line, and which cases that means."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Self
 
+import click
+
+from greenroom.apps.cli.eval_commands import eval_run
 from greenroom.apps.cli.exits import loading
 from greenroom.apps.cli.report_files import Say
 from greenroom.apps.cli.report_output import Showing
@@ -18,6 +21,7 @@ from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
 from greenroom.suite.imports import is_import_allowed
+from greenroom.suite.options import OPTIONS
 from greenroom.suite.references import load_module, split_reference
 from greenroom.suite.sources import CaseSource, gather, gather_beside, load_mocks, load_model
 from greenroom.suite.workers import Workers
@@ -31,45 +35,53 @@ class Order(Showing):
     agent: str
     cases: str = ""
     variants: Sequence[str] = ()
-    config: str = ""
     filters: Sequence[str] = ()
     limit: int | None = None
     sample: int | None = None
     seed: int = 0
     model: str = ""
-    trials: int | Literal["auto"] | None = None
-    concurrency: int | None = None
-    """How many trials are under way at once, if anybody said."""
-    workers: int | None = None
-    fail_fast: bool = False
-    mocks: str = ""
-    allow_tools: Sequence[str] = ()
-    min_pass_rate: float | None = None
-    """None: all of them, or as many as in the baseline."""
     confident: bool = False
     max_errors: int = 0
     fail_on: Sequence[FailOn] = ()
     baselines: Sequence[str] = ()
-    confirm: int | None = None
-    """How often suspects are played again at most; 0 for not at all, None for as often as is usual."""
     threshold: float = THRESHOLD
     gate_tags: Sequence[str] = ()
-    budget: float | None = None
-    unknown_prices: UnknownPrices | None = None
-    store: str = ""
     no_store: bool = False
-    resume: str | None = None
-    """The run to go on with; empty for the latest, None for a new one."""
-    accept_changes: bool = False
-    retry_errors: bool = False
     save_failures: str = ""
-    allow_opaque: bool = False
     suggest_mocks: bool = False
     no_cache: bool = False
     first: Sequence[str] = ()
-    """The cases to be played before all others."""
+    """The cases to be run before all others."""
     leave_report: str = ""
     """Where a program that started this one looks for the report."""
+
+    # Options of `evaluate` that mean something to the command line too
+    config: str = ""
+    mocks: str = ""
+    trials: int | Literal["auto"] | None = None
+    min_pass_rate: float | None = None
+    """None: all of them, or as many as in the baseline."""
+    confirm: int | None = None
+    workers: int | None = None
+    concurrency: int | None = None
+    budget: float | None = None
+    unknown_prices: UnknownPrices | None = None
+    store: str = ""
+    resume: str | None = None
+    """The run to go on with; empty for the latest, None for a new one."""
+
+    passed_on: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The other options of `evaluate`, by their names there."""
+    typed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """All that the command was given, as printed commands repeat it."""
+
+    @classmethod
+    def of(cls, typed: Mapping[str, Any]) -> Self:
+        """The order that the parameters of `eval run` or `eval watch` make."""
+        own = {one.name for one in fields(cls)}
+        passed_on = {name: value for name, value in typed.items() if name not in own}
+        known: Any = {name: value for name, value in typed.items() if name in own}
+        return cls(**known, passed_on=passed_on, typed=typed)
 
     @property
     def agents(self) -> list[str]:
@@ -82,26 +94,22 @@ class Order(Showing):
         return not self.quiet or bool(self.formats or self.output)
 
     def settings(self) -> dict[str, Any]:
-        """What `evaluate` is told, but for agent and cases."""
+        """The options of `evaluate`, but for those that differ from agent to agent."""
         with loading(self.mocks, self.verbose):
             mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
         return {
+            **self.passed_on,
             "trials": self.trials,
             "min_pass_rate": self.minimum,
             "config": self.config or None,
             "mocks": mocks,
-            "allow_tools": self.allow_tools,
             **({"concurrency": self.concurrency} if self.concurrency else {}),
-            "fail_fast": self.fail_fast,
             "keep_ledgers": self.keeps_ledgers,
-            "allow_opaque": self.allow_opaque,
             # What a judge has answered once is not paid for twice.
             "cache": None if self.no_cache else AnswerCache(),
             # Only a store that was asked for must be there.
             "store": False if self.no_store else self.store or None,
             "resume": False if self.resume is None else self.resume or True,
-            "accept_changes": self.accept_changes,
-            "retry_errors": self.retry_errors,
         }
 
     def money(self, earlier: Iterable[Report]) -> Budget | None:
@@ -159,69 +167,61 @@ class Order(Showing):
             mocks=self.mocks,
         )
 
-    def same_words(self, agent: str, *cases: str) -> list[str]:
-        """The command that plays other cases in the same way."""
-        named = {"--config": self.config, "--model": self.model, "--mocks": self.mocks}
-        many = {"--allow-tool": self.allow_tools}
-        return ["greenroom", "eval", "run", agent, *cases, *_options(named, many)]
+    def rerun_words(self, agent: str, *cases: str) -> list[str]:
+        """The command that runs other cases in the same way."""
+        options = {name for name, one in OPTIONS.items() if one.flag and one.flag.in_rerun}
+        repeated = _repeated(self.typed, only={"model", *options})
+        return ["greenroom", "eval", "run", agent, *cases, *repeated]
 
-    def words(self, agent: str = "") -> list[str]:
-        """All of it as one would type it after `eval run`, but for where reports go."""
-        named = {
-            "--limit": self.limit,
-            "--sample": self.sample,
-            "--seed": self.seed,
-            "--trials": self.trials,
-            "--max-concurrency": self.concurrency,
-            "--workers": self.workers,
-        }
-        flags = {
-            "--fail-fast": self.fail_fast,
-            "--allow-opaque": self.allow_opaque,
-            "--allow-import-network": is_import_allowed(),
-            "--no-cache": self.no_cache,
-            "--verbose": self.verbose,
-        }
-        _, _, _, *same = self.same_words(agent or self.agent, *([self.cases] if self.cases else []))
-        shown = [flag for flag, is_set in flags.items() if is_set]
-        return [*same, *_options(named, {"--filter": self.filters}), *shown]
+    def words(self, agent: str = "", **instead: Any) -> list[str]:
+        """All of it as it would be typed after `eval run`; `instead` gives other values."""
+        cases = [self.cases] if self.cases else []
+        network = ["--allow-import-network"] if is_import_allowed() else []
+        return [agent or self.agent, *cases, *_repeated({**self.typed, **instead}), *network]
 
-    def resumed_by(self, agent: str, run_id: str = "", budget: str = "") -> str:
-        """The command that goes on with a run of this order, or with its latest one.
-
-        `budget` is said in place of the one that was given.
-        """
-        given = "" if self.budget is None else f"{self.budget:.12g}"
-        named = {
-            "--min-pass-rate": _number(self.min_pass_rate),
-            "--max-errors": self.max_errors,
-            "--confirm": "off" if self.confirm == 0 else self.confirm,
-            "--threshold": None if self.threshold == THRESHOLD else _number(self.threshold),
-            "--budget": budget or given,
-            "--unknown-prices": self.unknown_prices,
-            "--output": self.output,
-            "--save-failures": self.save_failures,
-            "--store": self.store,
-        }
-        many = {"--fail-on": self.fail_on, "--format": self.formats}
-        many |= {"--baseline": self.baselines, "--gate-tag": self.gate_tags}
-        flags = ["--confident"] if self.confident else []
+    def resume_command(self, agent: str, run_id: str = "", **instead: Any) -> str:
+        """The command that resumes a run of this order, or its latest one."""
         resumed = ["--resume", run_id] if run_id else ["--resume"]
-        words = [*self.words(agent), *_options(named, many), *flags, *resumed]
-        return shlex.join(["greenroom", "eval", "run", *words])
+        return shlex.join(["greenroom", "eval", "run", *self.words(agent, **instead), *resumed])
 
 
-def _number(value: float | None) -> str | None:
-    """A number as one would type it."""
-    return None if value is None else f"{value:.12g}"
+_NOT_REPEATED = {
+    "variants",
+    "no_store",
+    "resume",
+    "accept_changes",
+    "retry_errors",
+    "suggest_mocks",
+    "quiet",
+    "as_json",
+    "first",
+    "leave_report",
+}
 
 
-def _options(named: Mapping[str, str | int | None], many: Mapping[str, Sequence[str]]) -> list[str]:
-    words = [word for name, value in named.items() if value for word in (name, str(value))]
-    return [
-        *words,
-        *(word for name, each in many.items() for value in each for word in (name, value)),
-    ]
+def _repeated(typed: Mapping[str, Any], only: Collection[str] | None = None) -> list[str]:
+    """The options of `eval run` that were given, as they would be typed again."""
+    words: list[str] = []
+    for parameter in eval_run.params:
+        name = parameter.name or ""
+        value = typed.get(name)
+        if not isinstance(parameter, click.Option) or name in _NOT_REPEATED:
+            continue
+        if only is not None and name not in only:
+            continue
+        if value is None or value is False or value in ("", (), parameter.default):
+            continue
+        flag = next(word for word in parameter.opts if word.startswith("--"))
+        if value is True:
+            words.append(flag)
+        else:
+            each = value if parameter.multiple else (value,)
+            words += [word for one in each for word in (flag, _typed(one))]
+    return words
+
+
+def _typed(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +243,11 @@ class Chosen:
 
     def _alone(self, case: Case, order: Order, agent: str, names: Mapping[int, str]) -> list[str]:
         if id(case) in names:
-            return order.same_words(agent, names[id(case)])
+            return order.rerun_words(agent, names[id(case)])
         reference, known = self.gathered.origins[case.id]
         # Without a word about cases, those of the agent's own file are meant.
         named = [] if not order.cases and reference == agent else [reference]
-        return order.same_words(agent, *named, "--filter", f"id:{known}")
+        return order.rerun_words(agent, *named, "--filter", f"id:{known}")
 
     def _names(self) -> dict[int, str]:
         """How cases are called that have a name in their module."""
@@ -265,7 +265,7 @@ class Chosen:
 
 
 def chosen(order: Order, say: Say) -> Chosen:
-    """The cases that an order means; `say` hears what they were taken for and what was left out."""
+    """The cases that an order means; `say` is given their formats, and what was left out."""
     with loading(order.cases or order.agent, order.verbose):
         configs = not order.config
         found = (
@@ -273,21 +273,18 @@ def chosen(order: Order, say: Say) -> Chosen:
             if order.cases
             else gather_beside(order.agent, configs=configs)
         )
-    for line in _told(found):
-        say(line)
-    evalset = _first(_fewer(found.evalset, order, say), order.first)
-    return Chosen(evalset, found)
-
-
-def _told(found: CaseSource) -> list[str]:
-    lines = [f"{name}: no eval set, passed by" for name in found.passed_by]
+    for name in found.passed_by:
+        say(f"{name}: no eval set, skipped")
     for source in found.sources:
         if source.is_data:
             count = number_of(len(source.evalset), "case")
             judged = f", judged by {source.config} too" if source.config else ""
-            shape = source.evalset.shape
-            lines.append(f"{source.reference}: {count}, taken for the shape {shape}{judged}")
-    return lines
+            say(f"{source.reference}: {count}, format: {source.evalset.shape}{judged}")
+    evalset = _fewer(found.evalset, order, say)
+    if order.first:
+        first = sorted(evalset, key=lambda case: case.id not in order.first)
+        evalset = replace(evalset, cases=first)
+    return Chosen(evalset, found)
 
 
 def _fewer(evalset: EvalSet, order: Order, say: Say) -> EvalSet:
@@ -302,10 +299,3 @@ def _fewer(evalset: EvalSet, order: Order, say: Say) -> EvalSet:
         evalset = evalset.limit(order.limit)
         say(f"limited to {len(evalset)}/{total}")
     return evalset
-
-
-def _first(evalset: EvalSet, ids: Sequence[str]) -> EvalSet:
-    """The set with these cases before all others."""
-    if not ids:
-        return evalset
-    return replace(evalset, cases=sorted(evalset, key=lambda case: case.id not in ids))

@@ -67,7 +67,7 @@ def _user_model(command: Any) -> Any:
 @options.verbose
 @options.as_json
 def simulate_run(**given: Any) -> int:
-    """Play one conversation between AGENT and a simulated user.
+    """Run one conversation between AGENT and a simulated user.
 
     Tools stay mocked: give --mocks, or name those that may run with --allow-tool.
     """
@@ -87,7 +87,8 @@ def simulate_run(**given: Any) -> int:
 @click.argument("agent", type=FILE)
 @click.argument("scenarios", type=FILE)
 @_user_model
-@options.concurrency("4")
+@options.parallel
+@options.declared("concurrency", help="How many cases are run at once. Usually 4.")
 @options.tools
 @options.filters
 @options.output(help="A folder for one JSON file a scenario.")
@@ -100,9 +101,9 @@ def simulate_run(**given: Any) -> int:
 )
 @options.verbose
 @options.as_json
-def simulate_batch(max_concurrency: int | None, parallel: bool, **given: Any) -> int:
-    """Play every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""
+def simulate_batch(concurrency: int | None, parallel: bool, **given: Any) -> int:
+    """Run every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""
     from greenroom.apps.cli.simulations import run_many
     from greenroom.suite.trial import CONCURRENCY
 
-    return run_many(concurrency=options.at_once(max_concurrency, parallel) or CONCURRENCY, **given)
+    return run_many(concurrency=options.at_once(concurrency, parallel) or CONCURRENCY, **given)

@@ -12,7 +12,7 @@ from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
 from greenroom.suite.agent_lookup import anchored
-from greenroom.suite.options import KNOWN
+from greenroom.suite.options import OPTIONS
 
 
 class Rehearsal:
@@ -72,7 +72,7 @@ class Rehearsal:
         return report
 
 
-_OPTIONS = KNOWN | {"agent", "cases"}
+_OPTIONS = {*OPTIONS, "agent", "cases"}
 
 
 def _marked(node: pytest.Item) -> dict[str, Any]:

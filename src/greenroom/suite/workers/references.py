@@ -19,6 +19,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.suite.imports import is_import_allowed
+from greenroom.suite.options import MOST_WORKERS
 from greenroom.suite.references import FOLDER_FILES, split_reference
 from greenroom.suite.trial import Settings
 from greenroom.suite.workers.location import loaded_from, reference_to
@@ -26,7 +27,6 @@ from greenroom.suite.workers.location import loaded_from, reference_to
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
 
-MOST_WORKERS = 256
 _INSTEAD = (
     "Workers import what they play: give it as a reference ('shop.py:agent', 'package.module:name'), "
     "or keep it under a name at the top of a module"
@@ -52,7 +52,9 @@ class Workers:
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= MOST_WORKERS:
-            raise BadInput(f"workers={self.count!r} should be a number from 1 to {MOST_WORKERS}.")
+            raise BadInput(
+                f"workers={self.count!r} should be a whole number from 1 to {MOST_WORKERS}."
+            )
 
 
 @record(kw_only=True)
