@@ -29,9 +29,10 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
 from greenroom import Case, Ledger, simulate
+from greenroom.backends.callers import HostCaller
 from greenroom.backends.pydantic_ai import PydanticAIBackend
-from greenroom.backends.pydantic_ai.callers import HandedOver, Visiting
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
+from greenroom.backends.pydantic_ai.run import FrameworkRun
 from greenroom.ledger.plain import Json, plain
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -192,4 +193,4 @@ async def test_a_run_leaves_no_ring_behind_that_only_a_search_for_garbage_would_
 
 
 def standing() -> int:
-    return sum(type(thing) in (Ledger, HandedOver, Visiting) for thing in gc.get_objects())
+    return sum(type(thing) in (Ledger, FrameworkRun, HostCaller) for thing in gc.get_objects())

@@ -27,6 +27,8 @@ from greenroom.ledger.events import (
     InvocationEnded,
     InvocationStarted,
     ModelCalled,
+    NodeEnded,
+    NodeStarted,
     Remembered,
     ToolCalled,
     ToolReturned,
@@ -35,12 +37,11 @@ from greenroom.ledger.events import (
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
+from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, plain
 from greenroom.ledger.records import record
-from greenroom.models.model import ModelReply
-from greenroom.world.presence import Host
 from greenroom.world.records import described
-from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest, World
+from greenroom.world.world import World
 
 T = TypeVar("T")
 Check = Callable[[Json, bool], Json]
@@ -216,9 +217,17 @@ class Invocation:
                 )
             )
 
-    def replies(self, node: str) -> int:
-        """How many replies this node's model has given in the whole run."""
-        return [reply.node for reply in self.index.replied].count(node)
+    def begin_node(self, node: str, within: str, given: Json = None) -> str:
+        """Write down that an agent or a step begins inside a path; where it stands."""
+        path = free_path(f"{within}/{node}", self.index.started.__contains__)
+        self.world.record(NodeStarted(path=path, node=node, input=given))
+        return path
+
+    def end_node(self, node: str, path: str) -> None:
+        """Write down that an agent or a step has ended, with what it said last."""
+        steps = self.index.steps.get(path)
+        output: Json = getattr(steps[-1], "text", None) if steps else None
+        self.world.record(NodeEnded(path=path, node=node, output=output))
 
     def _is_memory(self, event: Event) -> bool:
         return isinstance(event, Remembered) and event.name == self.memory
@@ -306,30 +315,6 @@ class Invocation:
         return Failed(error)
 
 
-class Kept:
-    """What the real model or tool gave, beside the JSON that the World was told.
-
-    If the World passes that JSON on unchanged, the framework gets the real thing; if it answered by
-    itself or changed a word, the real thing is not what was said.
-    """
-
-    __slots__ = ("error", "real", "told")
-
-    def __init__(self) -> None:
-        self.real: Any = None
-        self.told: Json | ModelReply = None
-        self.error: Exception | None = None
-
-    def tell(self, real: Any, told: T) -> T:
-        """Remember what was real, and give what the World is told."""
-        self.real, self.told = real, told
-        return told
-
-    def matches(self, answer: Json | ModelReply) -> bool:
-        """Whether the answer is what the real thing said."""
-        return self.real is not None and (self.told is answer or self.told == answer)
-
-
 class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`
     """Let a context variable have this value inside.
 
@@ -350,51 +335,6 @@ class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`
             self._variable.reset(self._token)
         except ValueError:
             pass
-
-
-async def call_tool(
-    invocation: Invocation,
-    request: ToolRequest,
-    run: Callable[[], Awaitable[Any]],
-    told: Callable[[Any], Json] | None = None,
-) -> tuple[Returned | Pending, Kept]:
-    """The World's answer to a tool call, and what the real tool gave or raised if it ran."""
-    kept = Kept()
-    body = _sealed(run, kept, told)
-    outcome = await invocation.routed(invocation.world.call_tool(request, body))
-    return outcome if isinstance(outcome, Pending) else _copied(outcome), kept
-
-
-async def visit_tool(
-    host: Host,
-    request: ToolRequest,
-    run: Callable[[], Awaitable[Any]],
-    told: Callable[[Any], Json] | None = None,
-) -> tuple[Returned, Kept]:
-    """The host's answer to a call of an agent inside something else, as `call_tool` gives it."""
-    kept = Kept()
-    return _copied(await host.call_tool(request, _sealed(run, kept, told))), kept
-
-
-def _sealed(
-    run: Callable[[], Awaitable[Any]], kept: Kept, told: Callable[[Any], Json] | None
-) -> SealedBody:
-    async def body(_context: Context) -> Json:
-        try:
-            value = await run()
-        except Exception as error:
-            kept.error = error
-            raise
-        return kept.tell(value, (told or jsonable)(value))
-
-    return SealedBody(body)
-
-
-def _copied(outcome: Returned) -> Returned:
-    """A copy: the framework's hooks may edit what they are shown, but not what happened."""
-    if type(outcome.value) in (dict, list):
-        return Returned(plain(outcome.value), outcome.error, outcome.source)
-    return outcome
 
 
 def checked_approval(value: Json, strict: bool) -> Json:

@@ -5,6 +5,8 @@ a parallel, third round of a loop, the agent `clerk`, second attempt. User agent
 their own name instead of a bare `@`: `ask@1f0c9a/…` answers the yield `1f0c9a`.
 """
 
+from collections.abc import Callable
+
 _BRANCH = "/par."
 
 
@@ -40,6 +42,15 @@ def branches_of(path: str) -> list[str]:
 def within(path: str, root: str) -> bool:
     """Whether `path` is `root` or lies below it."""
     return path == root or path.startswith(f"{root}/") or root == ""
+
+
+def free_path(first: str, is_taken: Callable[[str], bool]) -> str:
+    """The path of a node's next visit: `first`, or the first of `first#2`, `first#3` … not taken."""
+    path, visit = first, 1
+    while is_taken(path):
+        visit += 1
+        path = f"{first}#{visit}"
+    return path
 
 
 def root_of(path: str) -> str:

@@ -13,8 +13,8 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
-from greenroom.backends.adk.callers import Asker
 from greenroom.backends.adk.routed import PASSED, real_of, run_passed
+from greenroom.backends.adk.run import AdkCaller
 from greenroom.backends.adk.translation import (
     reply_of,
     request_of,
@@ -23,10 +23,10 @@ from greenroom.backends.adk.translation import (
     with_call_ids,
 )
 from greenroom.backends.adk.versions import signed_like
-from greenroom.backends.foreign import Kept, held, jsonable
+from greenroom.backends.callers import Kept
+from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.keys import keep_keys
 from greenroom.errors import ToolRefused
-from greenroom.ledger.plain import plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import Pending, ToolRequest
 
@@ -38,10 +38,10 @@ RunTool = Callable[[Any, dict[str, Any], Any], Awaitable[Any]]
 class ModelGate:
     """Stands where a model's `generate_content_async` stood."""
 
-    __slots__ = ("_agent", "_asker", "_model")
+    __slots__ = ("_agent", "_caller", "_model")
 
-    def __init__(self, asker: Asker, agent: str, model: BaseLlm) -> None:
-        self._asker = asker
+    def __init__(self, caller: AdkCaller, agent: str, model: BaseLlm) -> None:
+        self._caller = caller
         self._agent = agent
         self._model = model
 
@@ -49,21 +49,19 @@ class ModelGate:
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         """The World's reply; the real model's own response wherever that is what was replied."""
-        asker, kept = self._asker, Kept()
+        caller, kept = self._caller, Kept()
         keep_keys(self._model)
         if found := server_side_tools(llm_request):
-            raise asker.refuse(_refused_tools(self._agent, found))
-        request = request_of(
-            llm_request, agent=self._agent, path=asker.place, n=asker.replies(self._agent)
-        )
+            raise caller.refuse(_refused_tools(self._agent, found))
+        request = caller.place_model(request_of(llm_request, self._agent))
 
         async def body(request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             asked = self._model.generate_content_async(llm_request, stream)
             given = [response async for response in asked if not response.partial]
-            final = with_call_ids(given[-1], asker.new_id, request)
+            final = with_call_ids(given[-1], caller.new_id, request)
             return kept.tell([*given[:-1], final], reply_of(final, request.model))
 
-        reply = await asker.ask_model(request, body)
+        reply = await caller.ask_model(request, body)
         for response in kept.real if kept.matches(reply) else [response_of(reply)]:
             yield response
 
@@ -71,15 +69,15 @@ class ModelGate:
 class NoLine:
     """Stands where a model's `connect` stood: what is said live goes past every turn."""
 
-    __slots__ = ("_agent", "_asker")
+    __slots__ = ("_agent", "_caller")
 
-    def __init__(self, asker: Asker, agent: str) -> None:
-        self._asker = asker
+    def __init__(self, caller: AdkCaller, agent: str) -> None:
+        self._caller = caller
         self._agent = agent
 
     def __call__(self, llm_request: LlmRequest) -> Any:  # noqa: ARG002
         """Nobody is connected."""
-        raise self._asker.refuse(
+        raise self._caller.refuse(
             ToolRefused(
                 f"agent {self._agent!r} was to talk to its model live, where no gate can hold what "
                 f"is said. Rehearse it in turns, without run_live."
@@ -95,29 +93,28 @@ async def run_tool(tool: BaseTool, args: dict[str, Any], context: ToolContext) -
 class Delegation:
     """Stands where an agent used as a tool is run: the call is written down, what is in it gated."""
 
-    __slots__ = ("_asker", "_run", "_tool")
+    __slots__ = ("_caller", "_run", "_tool")
 
-    def __init__(self, asker: Asker, tool: AgentTool, run: RunTool = run_tool) -> None:
-        self._asker = asker
+    def __init__(self, caller: AdkCaller, tool: AgentTool, run: RunTool = run_tool) -> None:
+        self._caller = caller
         self._tool = tool
         self._run = run
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         """What the agent answered, or a mock in its place."""
-        asker, tool, call_id = self._asker, self._tool, tool_context.function_call_id or ""
+        caller, tool, call_id = self._caller, self._tool, tool_context.function_call_id or ""
         request = ToolRequest(
             id=call_id,
             tool=tool.name,
-            args=plain(jsonable(args), f"arguments of {tool.name!r}"),
-            path=asker.place,
-            n=asker.number(tool.name, call_id),
+            args=jsonable(args),
+            path=caller.agent,
             delegates=True,
         )
 
         async def run() -> Any:
             return await run_passed(tool, tool_context, lambda: self._run(tool, args, tool_context))
 
-        outcome, kept = await asker.ask_tool(request, run)
+        outcome, kept = await caller.ask_tool(caller.place_tool(request), run)
         assert not isinstance(outcome, Pending), "an agent that is run as a tool never waits"
         if kept.error is not None:
             raise kept.error
@@ -129,18 +126,18 @@ class Delegation:
 class ToolGate:
     """Stands where a tool's `run_async` stood."""
 
-    __slots__ = ("_asker", "_checks", "_in_graph", "_origin", "_run", "_tool")
+    __slots__ = ("_caller", "_checks", "_in_graph", "_origin", "_run", "_tool")
 
     def __init__(
         self,
-        asker: Asker,
+        caller: AdkCaller,
         tool: Any,
         origin: Any,
         in_graph: bool = False,
         run: RunTool = run_tool,
         checks: bool = True,
     ) -> None:
-        self._asker = asker
+        self._caller = caller
         self._tool = tool
         self._in_graph = in_graph
         self._origin = origin
@@ -162,34 +159,35 @@ class ToolGate:
             return await self._run(stand_in, args, tool_context)
 
     async def _ask(self, told: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:
-        asker, tool = self._asker, self._tool
+        caller, tool = self._caller, self._tool
         name = name_of_tool(tool)
+        wanted = "" if self._in_graph else getattr(context, "function_call_id", None) or ""
+        request = caller.place_tool(
+            ToolRequest(
+                id=wanted,
+                tool=name,
+                args=jsonable(told),
+                path=caller.agent,
+                yields=bool(getattr(tool, "is_long_running", False)),
+                origin=self._origin,
+            )
+        )
         if self._in_graph:
             # The framework makes one up anew each time.
-            context.function_call_id = asker.node_call_id(name)
-        call_id = getattr(context, "function_call_id", None) or ""
-        request = ToolRequest(
-            id=call_id,
-            tool=name,
-            args=plain(jsonable(told), f"arguments of {name!r}"),
-            path=asker.place,
-            yields=bool(getattr(tool, "is_long_running", False)),
-            origin=self._origin,
-            n=asker.number(name, call_id),
-        )
+            context.function_call_id = request.id
 
         async def run() -> Any:
             return await run_passed(tool, context, lambda: self._run(tool, args, context))
 
-        asker.watch_state(context)
-        outcome, kept = await asker.ask_tool(request, run)
+        caller.watch_state(context)
+        outcome, kept = await caller.ask_tool(request, run)
         if isinstance(outcome, Pending):
             return None
         if outcome.error:
             if kept.error is not None:
                 raise kept.error
             return {"error": outcome.error}
-        asker.hand_over_state(call_id, context)
+        caller.hand_over_state(request.id, context)
         return kept.real if kept.matches(outcome.value) else outcome.value
 
 

@@ -6,9 +6,9 @@ from weakref import WeakKeyDictionary
 
 from google.adk.tools.base_tool import BaseTool
 
-from greenroom.backends.adk.callers import Visitor
 from greenroom.backends.adk.gates import ModelGate, NoLine
 from greenroom.backends.adk.routed import PASSED, run_passed
+from greenroom.backends.adk.run import InnerCaller
 from greenroom.backends.adk.tool_seams import agent_of
 from greenroom.backends.adk.toolsets import ask_server, is_remote, label_of
 from greenroom.errors import ToolRefused
@@ -29,15 +29,15 @@ def model_seam(real: Callable[..., Any]) -> Callable[..., Any]:
         request: Any = named.get("llm_request", given[0] if given else None)
         stream = named.get("stream", given[1] if len(given) > 1 else False)
         agent = _asks(request)
-        asker = Visitor(host, agent)
+        caller = InnerCaller(host, agent)
         if getattr(self, "use_interactions_api", False):
-            raise asker.refuse(
+            raise caller.refuse(
                 ToolRefused(
                     f"the model of agent {agent!r} keeps its history at the provider "
                     f"(use_interactions_api); a rehearsal needs to see it. Switch that off."
                 )
             )
-        return ModelGate(asker, agent, self)(request, stream)
+        return ModelGate(caller, agent, self)(request, stream)
 
     return generate_content_async
 
@@ -50,7 +50,7 @@ def line_seam(real: Callable[..., Any]) -> Callable[..., Any]:
         if host is None:
             return real(self, *given, **named)
         request: Any = named.get("llm_request", given[0] if given else None)
-        return NoLine(Visitor(host), _asks(request))(request)
+        return NoLine(InnerCaller(host), _asks(request))(request)
 
     return connect
 
@@ -98,7 +98,7 @@ def listing_seam(real: Callable[..., Any]) -> Callable[..., Any]:
         async def really() -> Any:
             return await run_passed(self, None, lambda: real(self, *given, **named))
 
-        tools = await ask_server(Visitor(host, agent_of(context)), self, really)
+        tools = await ask_server(InnerCaller(host, agent_of(context)), self, really)
         known.append((self, invocation, tools))
         return tools
 

@@ -7,7 +7,6 @@ from typing import Any
 from google.adk.agents import BaseAgent
 from google.adk.tools.function_tool import FunctionTool
 
-from greenroom.backends.adk.callers import Visitor
 from greenroom.backends.adk.gates import run_tool, twin_of
 from greenroom.backends.adk.nodes import (
     Noted,
@@ -17,6 +16,7 @@ from greenroom.backends.adk.nodes import (
     is_gated_function,
 )
 from greenroom.backends.adk.routed import PASSED
+from greenroom.backends.adk.run import InnerCaller
 from greenroom.backends.adk.tool_seams import answered, is_held
 from greenroom.backends.adk.versions import START, BaseNode, FunctionNode, NodeTool, ToolNode
 from greenroom.backends.foreign import Origin
@@ -49,11 +49,11 @@ def _held_node(node: BaseNode) -> BaseNode:
     host = tool_host(origin, node.name)
     if host is None:
         return node
-    asker = Visitor(host, node.name)
+    caller = InnerCaller(host, node.name)
     if function is None:
-        return gated_node(node, asker)
+        return gated_node(node, caller)
     assert isinstance(node, FunctionNode)
-    return gated_function(node, asker)
+    return gated_function(node, caller)
 
 
 def _is_the_frameworks(kind: type) -> bool:

@@ -8,9 +8,8 @@ from typing import Any, cast
 from google.adk.agents import BaseAgent
 from google.adk.events import Event
 
-from greenroom.backends.adk.callers import Asker, Run
 from greenroom.backends.adk.routed import run_passed
-from greenroom.backends.adk.run import FrameworkRun
+from greenroom.backends.adk.run import AdkCaller, FrameworkRun
 from greenroom.backends.adk.versions import (
     START,
     BaseNode,
@@ -24,6 +23,7 @@ from greenroom.backends.adk.versions import (
     ToolNode,
     Workflow,
 )
+from greenroom.backends.callers import Run
 from greenroom.backends.foreign import Origin, jsonable
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.plain import Json, plain
@@ -107,10 +107,10 @@ def noted(node: BaseNode, stage: FrameworkRun) -> BaseNode:
     return node
 
 
-def gated_function(node: FunctionNode, asker: Asker) -> FunctionNode:
+def gated_function(node: FunctionNode, caller: AdkCaller) -> FunctionNode:
     """A copy of a function node whose function asks the World."""
     twin: Any = node.model_copy()
-    twin._func = twin._unwrapped_func = FunctionGate(asker, node).answer
+    twin._func = twin._unwrapped_func = FunctionGate(caller, node).answer
     return cast(FunctionNode, twin)
 
 
@@ -120,13 +120,13 @@ def is_gated_function(node: BaseNode) -> bool:
     return getattr(function, "__func__", None) is FunctionGate.answer
 
 
-def gated_node(node: BaseNode, asker: Asker) -> BaseNode:
+def gated_node(node: BaseNode, caller: AdkCaller) -> BaseNode:
     """A copy of a node of the author's own kind, whose work as a whole is put to the World."""
     real = node._run_impl  # pyright: ignore[reportPrivateUsage]
 
     async def run(*, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
         work = lambda: _all_of(real(ctx=ctx, node_input=node_input))  # noqa: E731
-        for item in await node_items(asker, node, node, {"node_input": node_input}, work):
+        for item in await node_items(caller, node, node, {"node_input": node_input}, work):
             yield item
 
     twin = node.model_copy()
@@ -137,10 +137,10 @@ def gated_node(node: BaseNode, asker: Asker) -> BaseNode:
 class FunctionGate:
     """Stands where a node's function stood; a case mocks it or names it, as it does a tool."""
 
-    __slots__ = ("_asker", "_node")
+    __slots__ = ("_caller", "_node")
 
-    def __init__(self, asker: Asker, node: FunctionNode) -> None:
-        self._asker = asker
+    def __init__(self, caller: AdkCaller, node: FunctionNode) -> None:
+        self._caller = caller
         self._node = node
 
     async def answer(self, **given: Any) -> AsyncGenerator[Any, None]:
@@ -148,27 +148,19 @@ class FunctionGate:
         node, told = self._node, {k: given[k] for k in parameters_of(self._node) if k in given}
         function = function_of(node)
         run = lambda: _all_of(function(**given))  # noqa: E731
-        for item in await node_items(self._asker, node, Origin(function, node), told, run):
+        for item in await node_items(self._caller, node, Origin(function, node), told, run):
             yield item
 
 
 async def node_items(
-    asker: Asker, node: BaseNode, origin: Any, given: dict[str, Any], run: Run
+    caller: AdkCaller, node: BaseNode, origin: Any, given: dict[str, Any], run: Run
 ) -> list[Any]:
     """What a node yields: the mock's value, or all that its real work gave."""
-    name, call_id = node.name, asker.node_call_id(node.name)
-    args = {key: _told(value) for key, value in given.items()}
-    request = ToolRequest(
-        id=call_id,
-        tool=name,
-        args=plain(jsonable(args), f"arguments of {name!r}"),
-        path=asker.place,
-        origin=origin,
-        n=asker.number(name, call_id),
-    )
-    outcome, kept = await asker.ask_tool(request, lambda: run_passed(node, None, run), _output)
+    name, args = node.name, jsonable({key: _told(value) for key, value in given.items()})
+    request = caller.place_tool(ToolRequest("", name, args, caller.agent, origin=origin))
+    outcome, kept = await caller.ask_tool(request, lambda: run_passed(node, None, run), _output)
     if isinstance(outcome, Pending):
-        raise asker.refuse(AgentFailed(f"node {name!r} cannot wait for a tool's user."))
+        raise caller.refuse(AgentFailed(f"node {name!r} cannot wait for a tool's user."))
     if outcome.error:
         raise kept.error or ToolError(outcome.error)
     return kept.real if kept.matches(outcome.value) else [outcome.value]

@@ -1,30 +1,31 @@
-"""One advance of one invocation: which agents and nodes are at work, and where in the ledger."""
+"""Who asks for the agents and nodes at work, and where in the ledger: a backend's run, or a host."""
 
-from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
 from greenroom.backends.adk.meeting import Meeting
 from greenroom.backends.adk.routed import asking
 from greenroom.backends.adk.state import name_of
-from greenroom.backends.foreign import Invocation, Kept, call_tool
-from greenroom.errors import GreenroomError
-from greenroom.ledger.events import Decided, NodeEnded, NodeStarted, ToolReturned
+from greenroom.backends.callers import HostCaller, Kept, Run, RunCaller, ToJson
+from greenroom.backends.foreign import Invocation, jsonable
+from greenroom.ledger.events import Decided, NodeStarted, ToolReturned
+from greenroom.ledger.paths import free_path, within
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.world.place import place_here, placed
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 # The framework runs what works at the same time in tasks of its own, so each sees its own place.
 PLACE: ContextVar[str] = ContextVar("greenroom_adk_place", default="")
 
 
-class FrameworkRun:
-    """What the gates of one advance share; it puts their calls to the World of the run."""
+class FrameworkRun(RunCaller):
+    """What the gates of one advance share; each call stands where its agent or node is at work."""
 
-    __slots__ = ("_at_work", "_handed", "_meeting", "invocation")
+    __slots__ = ("_at_work", "_handed", "_meeting")
 
     def __init__(self, invocation: Invocation) -> None:
-        self.invocation = invocation
+        super().__init__(invocation)
         self._at_work: dict[str, str] = {}
         self._handed: dict[str, str] = {}
         self._meeting = Meeting()
@@ -40,41 +41,18 @@ class FrameworkRun:
         """The path of the innermost agent or node that the running code belongs to."""
         return PLACE.get() or self.invocation.root
 
-    def number(self, tool: str, call_id: str) -> int:
-        """How many calls of this tool came before, as seen from here."""
-        return self.invocation.index.call_number(tool, call_id, self.place)
-
-    def replies(self, agent: str) -> int:
-        """How many replies this agent's model has given in the whole run."""
-        return self.invocation.replies(agent)
-
-    def node_call_id(self, name: str) -> str:
-        """An id for a call that no model wanted; it follows from the place, so runs repeat exactly."""
+    def call_id(self, tool: str) -> str:
+        """The id of a node's call; it follows from the place, so runs repeat exactly."""
         path = self.place
         before = sum(called.path == path for called in self.invocation.index.issued)
-        return f"node-{self.new_id(path, name, before)}"
-
-    def new_id(self, *parts: object) -> str:
-        """An id that is the same whenever the same run comes to the same place."""
-        return self.invocation.world.new_id(*parts)
-
-    def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the invocation."""
-        return self.invocation.keep(error)
+        return f"node-{self.new_id(path, tool, before)}"
 
     async def ask_tool(
-        self,
-        request: ToolRequest,
-        run: Callable[[], Awaitable[Any]],
-        told: Callable[[Any], Json] | None = None,
+        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
     ) -> tuple[Returned | Pending, Kept]:
-        """The World's answer."""
+        """The World's answer; an agent inside a mock is asked about too."""
         with asking():
-            return await call_tool(self.invocation, request, run, told)
-
-    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
-        """The World's answer."""
-        return await self.invocation.routed(self.invocation.world.call_model(request, body))
+            return await super().ask_tool(request, run, to_json)
 
     def watch_state(self, context: Any) -> None:
         """Remember what a call looks at in the state."""
@@ -99,16 +77,15 @@ class FrameworkRun:
 
     def enter(self, node: str, given: Json = None) -> None:
         """An agent or a node begins, unless it only goes on after a pause."""
-        within = self.place
+        around = self.place
         for path in self._handed:
             self._end(path)
-        while within in self._handed:
-            within = _parent(within)
-        index, first = self.invocation.index, f"{within}/{node}"
-        path, visit = first, 1
-        while path in index.ended or path in self._at_work:
-            visit += 1
-            path = f"{first}#{visit}"
+        while around in self._handed:
+            around = _parent(around)
+        index = self.invocation.index
+        path = free_path(
+            f"{around}/{node}", lambda path: path in index.ended or path in self._at_work
+        )
         self._at_work[path] = node
         PLACE.set(path)
         if path not in index.started:
@@ -129,18 +106,55 @@ class FrameworkRun:
 
     def leave_all(self) -> None:
         """The invocation is over, and with it everything that was still open."""
-        index, within = self.invocation.index, f"{self.invocation.root}/"
+        index, below = self.invocation.index, f"{self.invocation.root}/"
         for path, begun in reversed(list(index.started.items())):
-            if path.startswith(within) and path not in index.ended:
+            if path.startswith(below) and path not in index.ended:
                 self._at_work[path] = begun.node
                 self._end(path)
 
     def _end(self, path: str) -> None:
         node = self._at_work.pop(path, None)
         if node is not None:
-            steps = self.invocation.index.steps.get(path)
-            output = getattr(steps[-1], "text", None) if steps else None
-            self.invocation.world.record(NodeEnded(path=path, node=node, output=output))
+            self.invocation.end_node(node, path)
+
+
+class InnerCaller(HostCaller):
+    """Asks for an agent inside something else, at the place of the code around it."""
+
+    __slots__ = ()
+
+    async def ask_tool(
+        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
+    ) -> tuple[Returned, Kept]:
+        """The host's answer; an agent inside a mock is asked about too."""
+        with placed(_place_around(self.agent)), asking():
+            return await super().ask_tool(request, run, to_json)
+
+    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        """The host's answer."""
+        with placed(_place_around(self.agent)):
+            return await super().ask_model(request, body)
+
+    def watch_state(self, context: Any) -> None:
+        """Nothing: the session is not the case's."""
+
+    def hand_over_state(self, call_id: str, context: Any) -> None:
+        """Nothing: the session belongs to the code that runs the agent, not to the case."""
+
+
+AdkCaller = FrameworkRun | InnerCaller
+
+
+def _place_around(agent: str) -> str:
+    """Where the code around the agent stands: inside a handed-over agent that is the agent at work.
+
+    An agent that came up while that one ran, but in its run, has a place of its own there.
+    """
+    here, at_work = place_here(), PLACE.get()
+    if here and not within(at_work, here):
+        return here
+    around, _, last = at_work.rpartition("/")
+    return around if around and last.partition("#")[0] == agent else at_work
 
 
 def _parent(path: str) -> str:

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from google.adk.tools.tool_context import ToolContext
 
-from greenroom.backends.adk.callers import Visitor
 from greenroom.backends.adk.facts import is_delegation, is_steering, origin_of
 from greenroom.backends.adk.gates import Delegation, RunTool, ToolGate, name_of_tool
 from greenroom.backends.adk.routed import PASSED, has_passed, is_seam
+from greenroom.backends.adk.run import InnerCaller
 from greenroom.backends.adk.versions import request_input
 from greenroom.world.presence import tool_host
 
@@ -102,13 +102,13 @@ async def answered(
     host = tool_host(origin, name_of_tool(tool))
     if host is None:
         return await run(tool, args, context)
-    asker = Visitor(host, agent_of(context))
+    caller = InnerCaller(host, agent_of(context))
     if is_delegation(tool) and getattr(tool, "_defers_response", False):
         return await run(tool, args, context)  # it only tells the framework to run the agent
     # A question of the framework's own comes back to whoever runs the agent.
     if is_delegation(tool) or (tool is request_input and is_held(tool)):
-        return await Delegation(asker, tool, run)(args=args, tool_context=context)
-    gate = ToolGate(asker, tool, origin, run=run, checks=checks)
+        return await Delegation(caller, tool, run)(args=args, tool_context=context)
+    gate = ToolGate(caller, tool, origin, run=run, checks=checks)
     return await gate(args=args, tool_context=context)
 
 

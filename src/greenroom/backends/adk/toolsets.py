@@ -9,9 +9,9 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.genai import types
 
-from greenroom.backends.adk.callers import Asker, Run
 from greenroom.backends.adk.routed import run_passed
-from greenroom.backends.adk.run import FrameworkRun
+from greenroom.backends.adk.run import AdkCaller, FrameworkRun
+from greenroom.backends.callers import Run
 from greenroom.backends.foreign import jsonable
 from greenroom.errors import AgentFailed, BadCase, GreenroomError
 from greenroom.ledger.plain import Json
@@ -79,18 +79,16 @@ class ToolsetGate:
 
 
 async def ask_server(
-    asker: Asker, toolset: BaseToolset, really: Run, call_id: str = ""
+    caller: AdkCaller, toolset: BaseToolset, really: Run, call_id: str = ""
 ) -> list[BaseTool]:
     """The tools of a server, if the case lets us list them, or those it says there are."""
     name = label_of(toolset)
-    request = ToolRequest(
-        call_id, name, {}, asker.place, origin=toolset, n=asker.number(name, call_id)
-    )
-    outcome, kept = await asker.ask_tool(request, really, _names_of)
+    request = caller.place_tool(ToolRequest(call_id, name, {}, caller.agent, origin=toolset))
+    outcome, kept = await caller.ask_tool(request, really, _names_of)
     if isinstance(outcome, Pending):
-        raise asker.refuse(BadCase(f"listing the tools of {name!r} cannot wait for a user."))
+        raise caller.refuse(BadCase(f"listing the tools of {name!r} cannot wait for a user."))
     if outcome.error:
-        raise asker.refuse(
+        raise caller.refuse(
             AgentFailed(f"the tools of {name!r} could not be listed: {outcome.error}")
         ) from kept.error
     if kept.matches(outcome.value):
@@ -101,7 +99,7 @@ async def ask_server(
     try:
         return _told(name, outcome.value)
     except BadCase as error:
-        raise asker.refuse(error) from error.__cause__
+        raise caller.refuse(error) from error.__cause__
 
 
 class ListedTool(BaseTool):

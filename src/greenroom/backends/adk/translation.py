@@ -19,7 +19,7 @@ from greenroom.models.model import ModelReply, ModelRequest
 M = TypeVar("M", bound=BaseModel)
 
 
-def request_of(request: LlmRequest, *, agent: str, path: str, n: int) -> ModelRequest:
+def request_of(request: LlmRequest, agent: str) -> ModelRequest:
     """A question of the framework to its model, as ours."""
     config: Any = request.config
     return ModelRequest(
@@ -29,9 +29,7 @@ def request_of(request: LlmRequest, *, agent: str, path: str, n: int) -> ModelRe
         tools=tuple([_spec(declared) for declared in _declarations(config)]),
         output_schema=_schema(config),
         model=request.model or "",
-        path=path,
         node=agent,
-        n=n,
     )
 
 

@@ -63,7 +63,7 @@ def _stage() -> Any:
 
 def _visitor(host: Host) -> Any:
     try:
-        return _part("inner_caller").Visitor(host)
+        return _part("run").InnerCaller(host)
     except ImportError as error:
         raise host.refuse(
             MissingExtra(

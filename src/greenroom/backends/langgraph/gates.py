@@ -20,11 +20,11 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 
-from greenroom.backends.foreign import Kept, held, jsonable
+from greenroom.backends.callers import Kept, refuse_to_wait
+from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.langchain.callers import origin_of
 from greenroom.backends.langchain.marks import IN_MODEL, MARK
-from greenroom.backends.langgraph.inner_caller import Visitor
-from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun
+from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun, InnerCaller
 from greenroom.backends.langgraph.stand_ins import like, signed
 from greenroom.backends.langgraph.translation import (
     chunk_of,
@@ -41,9 +41,9 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import ToolError
 from greenroom.world.threads import Here
-from greenroom.world.world import Pending, ToolRequest
+from greenroom.world.world import ToolRequest
 
-Asker = FrameworkRun | Visitor
+GraphCaller = FrameworkRun | InnerCaller
 Chunks = list[ChatGenerationChunk]
 
 _MANAGED: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()
@@ -68,14 +68,14 @@ def _names_of(kind: type) -> set[str]:
     return {kind.__name__}.union(*map(_names_of, kind.__subclasses__()))
 
 
-def gated_model(stage: Asker, model: BaseChatModel) -> BaseChatModel:
+def gated_model(caller: GraphCaller, model: BaseChatModel) -> BaseChatModel:
     """A copy of a model that asks the World wherever it would ask its provider."""
-    known = stage.twins.get(id(model))
+    known = caller.twins.get(id(model))
     if known is not None:
         return known[1]
     twin = copy.copy(model)
-    stage.twins[id(model)] = (model, twin)
-    gate = ModelGate(stage, model)
+    caller.twins[id(model)] = (model, twin)
+    gate = ModelGate(caller, model)
     # Pydantic refuses attributes that are no fields; and a cache would answer past the World.
     vars(twin).update(
         {
@@ -95,10 +95,10 @@ def gated_model(stage: Asker, model: BaseChatModel) -> BaseChatModel:
 class ModelGate:
     """Stands where a model's own methods stood."""
 
-    __slots__ = ("_model", "_name", "_stage")
+    __slots__ = ("_caller", "_model", "_name")
 
-    def __init__(self, stage: Asker, model: BaseChatModel) -> None:
-        self._stage = stage
+    def __init__(self, caller: GraphCaller, model: BaseChatModel) -> None:
+        self._caller = caller
         self._model = model
         self._name = model_name(model)
 
@@ -131,7 +131,7 @@ class ModelGate:
             more = _managed(ask, run_manager)
             return await here(ask, messages, stop=stop, **more, **given)
 
-        return self._stage.blocking(lambda here: self._result(messages, given, partial(run, here)))
+        return self._caller.blocking(lambda here: self._result(messages, given, partial(run, here)))
 
     async def astream(
         self, messages: list[BaseMessage], *args: Any, **given: Any
@@ -157,7 +157,7 @@ class ModelGate:
                 return [_chunk(self._model._generate(messages, *args, **given))]
             return list(self._model._stream(messages, *args, **given))
 
-        yield from self._stage.blocking(
+        yield from self._caller.blocking(
             lambda here: self._chunks(messages, given, partial(here, read))
         )
 
@@ -189,19 +189,20 @@ class ModelGate:
         message_in: Callable[[Any], BaseMessage],
     ) -> tuple[Any, AIMessage | None]:
         """What the real model gave, if that is what the World replied; else the reply itself."""
-        stage, kept = self._stage, Kept()
+        caller, kept = self._caller, Kept()
         if found := provider_tools(options):
-            raise stage.refuse(_refused_tools(stage.agent, found))
-        if (known := stage.answered()) is not None:
+            raise caller.refuse(_refused_tools(caller.agent, found))
+        if (known := caller.answered()) is not None:
             return None, message_of(known)
-        make = partial(request_of, messages, options, model=self._name)
+        who = {"agent": caller.agent, "node": caller.node}
+        request = caller.place_model(request_of(messages, options, model=self._name, **who))
 
         async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             with held(IN_MODEL, True):
                 real = await run()
             return kept.tell(real, reply_of(message_in(real)))
 
-        reply = await stage.ask_model(make, body)
+        reply = await caller.ask_model(request, body)
         if kept.matches(reply):
             return kept.real, None
         own = None if kept.real is None else identified(_whole(message_in(kept.real)), reply)
@@ -212,10 +213,10 @@ class ModelGate:
 _ASKED = inspect.Signature(list(inspect.signature(ModelGate.agenerate).parameters.values())[1:])
 
 
-def gated_tool(stage: Asker, tool: BaseTool, given: Any, call_id: str | None) -> BaseTool:
+def gated_tool(caller: GraphCaller, tool: BaseTool, given: Any, call_id: str | None) -> BaseTool:
     """A copy of a tool for one call, whose body asks the World."""
     twin = copy.copy(tool)
-    gate = ToolGate(stage, tool, given, call_id)
+    gate = ToolGate(caller, tool, given, call_id)
     parts = vars(twin)
     parts[MARK] = True
     parts["_run"] = like(tool._run, gate.run)
@@ -229,10 +230,12 @@ def gated_tool(stage: Asker, tool: BaseTool, given: Any, call_id: str | None) ->
 class ToolGate:
     """Stands where a tool's `_run` and `_arun` stood, below the checks of its arguments."""
 
-    __slots__ = ("_call_id", "_given", "_stage", "_tool")
+    __slots__ = ("_call_id", "_caller", "_given", "_tool")
 
-    def __init__(self, stage: Asker, tool: BaseTool, given: Any, call_id: str | None) -> None:
-        self._stage = stage
+    def __init__(
+        self, caller: GraphCaller, tool: BaseTool, given: Any, call_id: str | None
+    ) -> None:
+        self._caller = caller
         self._tool = tool
         self._given = given
         self._call_id = call_id
@@ -252,14 +255,14 @@ class ToolGate:
         def body(here: Here) -> Callable[[], Awaitable[Any]]:
             return partial(here, self._tool._run, *args, **checked)
 
-        return self._stage.blocking(lambda here: self._ask(args, checked, body(here)))
+        return self._caller.blocking(lambda here: self._ask(args, checked, body(here)))
 
     async def _ask(
         self, args: tuple[Any, ...], checked: dict[str, Any], body: Callable[[], Awaitable[Any]]
     ) -> Any:
-        stage = self._stage
+        caller = self._caller
         request = self._request(args, checked)
-        end = stage.recorded(request)
+        end = caller.recorded(request)
         if end is not None:
             if isinstance(end, ToolReturned):
                 return self._shaped(plain(end.value))
@@ -270,13 +273,12 @@ class ToolGate:
             with held(IN_MODEL, False):
                 return await body()
 
-        outcome, kept = await stage.ask_tool(request, run)
+        outcome, kept = await caller.ask_tool(request, run)
         if isinstance(kept.error, GraphBubbleUp):
-            if isinstance(stage, Visitor):
+            if isinstance(caller, InnerCaller):
                 raise kept.error  # the pause is the author's, who runs this graph
-            raise stage.refuse(_paused_inside(request.tool)) from kept.error
-        if isinstance(outcome, Pending):
-            raise stage.refuse(_waits(request.tool))
+            raise caller.refuse(_paused_inside(request.tool)) from kept.error
+        outcome = refuse_to_wait(caller, request.tool, outcome)
         if outcome.error:
             # A tool node judges what the real tool raised, and is done before its graph may pause.
             if kept.error is not None and IN_TOOL_NODE.get():
@@ -285,9 +287,9 @@ class ToolGate:
         return kept.real if kept.matches(outcome.value) else self._shaped(outcome.value)
 
     def _request(self, args: tuple[Any, ...], checked: dict[str, Any]) -> ToolRequest:
-        name = self._tool.name
-        told = plain(jsonable(self._told(args, checked)), f"arguments of {name!r}")
-        return self._stage.placed(self._call_id, name, told, origin_of(self._tool))
+        tool, told = self._tool, cast("dict[str, Json]", jsonable(self._told(args, checked)))
+        request = ToolRequest(self._call_id or "", tool.name, told, origin=origin_of(tool))
+        return self._caller.place_tool(request)
 
     def _told(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
         """The checked arguments, without what the framework put in and nobody gave."""
@@ -372,7 +374,3 @@ def _paused_inside(tool: str) -> AgentFailed:
         f"tool {tool!r} was let run for real and paused inside its body, where it cannot be taken "
         f"up again. Mock it, or let HumanInTheLoopMiddleware ask before it runs."
     )
-
-
-def _waits(tool: str) -> AgentFailed:
-    return AgentFailed(f"tool {tool!r} waits for its user, which its framework has no way to do.")

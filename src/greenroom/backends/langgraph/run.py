@@ -1,20 +1,21 @@
-"""One advance of one graph: where its nodes are at work, and who answers for models and tools."""
+"""Who asks for the models and tools of a graph: the run it was handed over for, or a host."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, ParentCommand
 
-from greenroom.backends.foreign import Invocation, Kept, call_tool
+from greenroom.backends.callers import HostCaller, RunCaller
+from greenroom.backends.foreign import Invocation
 from greenroom.backends.langgraph.threads import Bridge
-from greenroom.errors import GreenroomError
-from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, NodeStarted
+from greenroom.ledger.events import ModelReplied, NodeFailed
 from greenroom.ledger.index import End
 from greenroom.ledger.plain import Json
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest
-from greenroom.world.threads import Here, in_thread
-from greenroom.world.world import Pending, Returned, ToolRequest
+from greenroom.world.presence import Host
+from greenroom.world.threads import Here, call_blocking, in_thread
+from greenroom.world.world import ToolRequest
 
 T = TypeVar("T")
 Blocking = Callable[[Here], Coroutine[Any, Any, T]]
@@ -24,7 +25,7 @@ PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
 IN_TOOL_NODE: ContextVar[bool] = ContextVar("greenroom_langgraph_in_tool_node", default=False)
 
 
-class FrameworkRun:
+class FrameworkRun(RunCaller):
     """What the gates of one advance share.
 
     A paused node begins again from its first line when its graph goes on. What its models and tools
@@ -37,7 +38,6 @@ class FrameworkRun:
         "_done",
         "_repeated",
         "bridge",
-        "invocation",
         "known",
         "name",
         "places",
@@ -45,7 +45,7 @@ class FrameworkRun:
     )
 
     def __init__(self, invocation: Invocation, name: str, places: dict[str, str]) -> None:
-        self.invocation = invocation
+        super().__init__(invocation)
         self.name = name
         self.bridge = Bridge()
         self.places = places
@@ -60,52 +60,25 @@ class FrameworkRun:
         self._repeated: dict[tuple[str, str], int] = {}
 
     @property
-    def path(self) -> str:
+    def place(self) -> str:
         """Where in the ledger the running code is."""
         return PLACE.get() or self.invocation.root
 
     @property
     def agent(self) -> str:
         """The graph whose node is at work: the outermost one, or the node that holds it."""
-        outer = self.invocation.index.started.get(self.path.rpartition("/")[0])
+        outer = self.invocation.index.started.get(self.place.rpartition("/")[0])
         return outer.node if outer else self.name
 
     @property
-    def asker(self) -> dict[str, Any]:
-        """Who asks a model now: the node at work, and how many replies its models had in the run."""
-        index, path, agent = self.invocation.index, self.path, self.agent
-        begun = index.started.get(path)
-        node = begun.node if begun else self.name
-        n = sum([reply.node == node and reply.agent == agent for reply in index.replied])
-        return {"agent": agent, "node": node, "path": path, "n": n}
-
-    def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Keep the error: it decides how the invocation ends."""
-        return self.invocation.keep(error)
+    def node(self) -> str:
+        """The node at work."""
+        begun = self.invocation.index.started.get(self.place)
+        return begun.node if begun else self.name
 
     def blocking(self, make: "Blocking[T]") -> T:
         """What a coroutine gives, for a caller who cannot await."""
         return self.bridge.wait(lambda: make(in_thread))
-
-    async def ask_model(self, make: "Callable[..., ModelRequest]", body: ModelBody) -> ModelReply:
-        """The World's reply to the node at work."""
-        return await self.invocation.routed(
-            self.invocation.world.call_model(make(**self.asker), body)
-        )
-
-    async def ask_tool(
-        self, request: ToolRequest, run: Callable[[], Awaitable[Any]]
-    ) -> tuple[Returned | Pending, Kept]:
-        """The World's answer to a call of the node at work, and what the real tool gave."""
-        return await call_tool(self.invocation, request, run)
-
-    def placed(
-        self, call_id: str | None, tool: str, args: dict[str, Json], origin: Any
-    ) -> ToolRequest:
-        """A call as the World is asked for it."""
-        named = call_id or self.direct_id(tool)
-        n = self.invocation.index.call_number(tool, named, self.path)
-        return ToolRequest(named, tool, args, self.path, origin=origin, n=n)
 
     def begin(self, name: str, key: str) -> str:
         """A task of the framework begins, or goes on after a pause; its path."""
@@ -120,7 +93,7 @@ class FrameworkRun:
 
     def answered(self) -> ModelReplied | None:
         """The reply that this model call got before its node was paused, if it did."""
-        path = self.path
+        path = self.place
         n = self._asked.get(path, 0)
         self._asked[path] = n + 1
         steps = self.invocation.index.steps.get(path, ())
@@ -143,12 +116,12 @@ class FrameworkRun:
         self._repeated[request.path, request.id] = n + 1
         return ends[n] if n < len(ends) else None
 
-    def direct_id(self, tool: str) -> str:
+    def call_id(self, tool: str) -> str:
         """An id for a call that no model made; the same when its node begins again."""
-        place = (self.path, tool)
-        n = self._direct.get(place, 0)
-        self._direct[place] = n + 1
-        return self.invocation.world.new_id(self.path, "direct", tool, n)
+        place = self.place
+        n = self._direct.get((place, tool), 0)
+        self._direct[place, tool] = n + 1
+        return self.new_id(place, "direct", tool, n)
 
     def _enter(self, name: str, key: str) -> str:
         known = self.places.get(key)
@@ -156,20 +129,11 @@ class FrameworkRun:
             self._asked.pop(known, None)
             self._repeated = {at: n for at, n in self._repeated.items() if at[0] != known}
             return known
-        first = path = f"{self.path}/{name}"
-        visit = 1
-        while path in self.invocation.index.started:
-            visit += 1
-            path = f"{first}#{visit}"
-        self.places[key] = path
-        self.invocation.world.record(NodeStarted(path=path, node=name, input=None))
+        path = self.places[key] = self.invocation.begin_node(name, self.place)
         return path
 
     def _leave(self, name: str, key: str) -> None:
-        path = self.places.pop(key)
-        steps = self.invocation.index.steps.get(path)
-        output: Json = getattr(steps[-1], "text", None) if steps else None
-        self.invocation.world.record(NodeEnded(path=path, node=name, output=output))
+        self.invocation.end_node(name, self.places.pop(key))
 
     def _fail(self, name: str, key: str, error: str, kind: str) -> None:
         path = self.places.pop(key)
@@ -177,6 +141,34 @@ class FrameworkRun:
             self.invocation.world.record(
                 NodeFailed(path=path, node=name, attempt=1, error=error, error_type=kind)
             )
+
+
+class InnerCaller(HostCaller):
+    """Asks for a graph, model or tool inside a function, a step, a tool or a thread."""
+
+    __slots__ = ("twins",)
+
+    def __init__(self, host: Host) -> None:
+        config = var_child_runnable_config.get() or {}
+        metadata = config.get("metadata") or {}
+        agent = metadata.get("lc_agent_name") or metadata.get("langgraph_node") or "model"
+        super().__init__(host, str(agent))
+        self.twins: dict[int, tuple[Any, Any]] = {}
+
+    @property
+    def node(self) -> str:
+        """The agent at work, as far as the framework says."""
+        return self.agent
+
+    def blocking(self, make: Blocking[T]) -> T:
+        """What a coroutine gives, for a caller who cannot await; bodies run in the caller's thread."""
+        return call_blocking(make)
+
+    def answered(self) -> None:
+        """What was answered before is the host's to know."""
+
+    def recorded(self, _: ToolRequest) -> None:
+        """What was answered before is the host's to know."""
 
 
 class AtWork:

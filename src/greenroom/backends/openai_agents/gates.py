@@ -18,9 +18,9 @@ from agents.tool import (
 from agents.tool_context import ToolContext
 
 from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
-from greenroom.backends.foreign import Kept, Origin, held, jsonable
+from greenroom.backends.callers import Caller, Kept, refuse_to_wait
+from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.keys import keep_keys
-from greenroom.backends.openai_agents.callers import Caller, HandedOver
 from greenroom.backends.openai_agents.run import LEVEL, STAGE, FrameworkRun, Level
 from greenroom.backends.openai_agents.translation import (
     args_of,
@@ -32,7 +32,7 @@ from greenroom.backends.openai_agents.translation import (
     response_of,
 )
 from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import ToolError
 from greenroom.world.world import ToolRequest
@@ -116,11 +116,8 @@ class GatedModel(Model):
         caller, kept = self._caller, Kept()
         if why := _unheld(given):
             raise caller.refuse(ToolRefused(f"agent {self._agent!r} {why}"))
-        where: list[object] = []
-
-        def make(path: str, n: int) -> ModelRequest:
-            where[:] = (path, n) if path else (self._agent, len(given["input"]))
-            return request_of(
+        request = caller.place_model(
+            request_of(
                 given["system_instructions"],
                 given["input"],
                 given["tools"],
@@ -128,19 +125,20 @@ class GatedModel(Model):
                 given["handoffs"],
                 agent=self._agent,
                 node=self._agent,
-                path=path,
                 model=self._name,
-                n=n,
             )
+        )
 
         async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             real = await run()
             return kept.tell(real, reply_of(response_in(real)))
 
-        reply = await caller.ask_model(self._agent, make, body)
+        reply = await caller.ask_model(request, body)
         if kept.matches(reply):
             return response_in(kept.real), kept.real
         own = None if kept.real is None else identified(response_in(kept.real), reply)
+        path, n = request.path, request.n
+        where = (path, n) if path else (self._agent, len(given["input"]))
         name = f"msg_{caller.new_id(*where)}"
         return own or response_of(reply, name), None
 
@@ -152,8 +150,8 @@ def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
     twin.__dict__.update(tool.__dict__)
     if not is_delegation(tool):
         gate = ToolGate(caller, tool, twin)
-    elif isinstance(caller, HandedOver):
-        gate = Delegation(caller.stage, tool)
+    elif isinstance(caller, FrameworkRun):
+        gate = Delegation(caller, tool)
     else:
         return tool  # what the agent inside does is asked for call by call
     twin.__dict__["on_invoke_tool"] = gate
@@ -232,7 +230,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
 
     async def _ask(self, ctx: ToolContext[Any], input: str, told: Args, origin: Origin) -> Any:
         tool, name = self._tool, self._tool.name
-        args = cast("dict[str, Json]", plain(jsonable(told), f"arguments of {name!r}"))
+        args = cast("dict[str, Json]", jsonable(told))
         at_work: Any = getattr(ctx, "agent", None)
         request = ToolRequest(
             ctx.tool_call_id, name, args, getattr(at_work, "name", ""), origin=origin
@@ -244,7 +242,9 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
             with held(STAGE, None), held(LEVEL, None), held(_passed, ctx):
                 return await body(ctx, input)
 
-        outcome, kept = await self._caller.ask_tool(request, run)
+        caller = self._caller
+        outcome, kept = await caller.ask_tool(caller.place_tool(request), run)
+        outcome = refuse_to_wait(caller, name, outcome)
         if outcome.error:
             raise kept.error or ToolError(outcome.error)
         return kept.real if kept.matches(outcome.value) else outcome.value

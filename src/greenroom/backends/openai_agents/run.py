@@ -5,8 +5,9 @@ from contextvars import ContextVar
 from operator import is_
 from typing import Any
 
+from greenroom.backends.callers import HostCaller, RunCaller, inner_model_caller, inner_tool_caller
 from greenroom.backends.foreign import Invocation
-from greenroom.ledger.events import NodeEnded, NodeStarted
+from greenroom.models.model import ModelRequest
 
 STAGE: ContextVar["FrameworkRun | None"] = ContextVar("greenroom_openai_agents_stage", default=None)
 LEVEL: ContextVar["Level | None"] = ContextVar("greenroom_openai_agents_level", default=None)
@@ -38,17 +39,16 @@ class Level:
         if agent != self._agent:
             self.leave()
             self._agent = agent
-            self.path = self._open(agent) or self._begin(agent)
+            is_outermost = self._prefix == self._invocation.root
+            given = self._invocation.given if is_outermost else None
+            known = self._open(agent)
+            self.path = known or self._invocation.begin_node(agent, self._prefix, given)
         return self.path
 
     def leave(self) -> None:
         """The agent at work has ended."""
         if self._agent:
-            steps = self._invocation.index.steps.get(self.path)
-            output = getattr(steps[-1], "text", None) if steps else None
-            self._invocation.world.record(
-                NodeEnded(path=self.path, node=self._agent, output=output)
-            )
+            self._invocation.end_node(self._agent, self.path)
             self._agent = ""
 
     def _open(self, agent: str) -> str | None:
@@ -59,17 +59,6 @@ class Level:
             if mine and path not in index.ended:
                 return path
         return None
-
-    def _begin(self, agent: str) -> str:
-        started = self._invocation.index.started
-        first = path = f"{self._prefix}/{agent}"
-        visit = 1
-        while path in started:
-            visit += 1
-            path = f"{first}#{visit}"
-        given = None if self._prefix != self._invocation.root else self._invocation.given
-        self._invocation.world.record(NodeStarted(path=path, node=agent, input=given))
-        return path
 
 
 class Settled:
@@ -102,15 +91,15 @@ def _are_same(some: list[Any], others: list[Any]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
 
 
-class FrameworkRun:
-    """What the gates of one advance share."""
+class FrameworkRun(RunCaller):
+    """What the gates of one advance share; each call stands where its agent is at work."""
 
-    __slots__ = ("invocation", "live_servers", "outermost", "settled")
+    __slots__ = ("live_servers", "outermost", "settled")
 
     def __init__(
         self, invocation: Invocation, live_servers: tuple[object, ...], settled: Settled
     ) -> None:
-        self.invocation = invocation
+        super().__init__(invocation)
         self.live_servers = live_servers
         self.settled = settled
         self.outermost = Level(invocation, invocation.root)
@@ -121,6 +110,22 @@ class FrameworkRun:
         """The run of the framework's loop that the running code belongs to."""
         return LEVEL.get() or self.outermost
 
-    def replies(self, agent: str) -> int:
-        """How many replies this agent's model has given in the whole run."""
-        return sum([reply.agent == agent for reply in self.invocation.index.replied])
+    @property
+    def place(self) -> str:
+        """The path of the agent at work."""
+        return self.level.path
+
+    def place_model(self, request: ModelRequest) -> ModelRequest:
+        """The question of an agent, which is at work from now on."""
+        self.level.enter(request.agent)
+        return super().place_model(request)
+
+
+def model_caller() -> FrameworkRun | HostCaller | None:
+    """Who asks models for the agent that runs here; None: it asks by itself."""
+    return STAGE.get() or inner_model_caller()
+
+
+def tool_caller(origin: object, name: str) -> FrameworkRun | HostCaller | None:
+    """Who asks for this tool; None: it runs. Raises where no tool may be called."""
+    return STAGE.get() or inner_tool_caller(origin, name)

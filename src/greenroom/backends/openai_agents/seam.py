@@ -18,7 +18,6 @@ from agents.tracing.provider import DefaultTraceProvider
 
 from agents import FunctionTool
 from agents import tool as tool_module
-from greenroom.backends.openai_agents.callers import model_caller, tool_caller
 from greenroom.backends.openai_agents.facts import model_name, unheld_part
 from greenroom.backends.openai_agents.gates import (
     GatedModel,
@@ -27,7 +26,7 @@ from greenroom.backends.openai_agents.gates import (
     is_passed,
     origin_of,
 )
-from greenroom.backends.openai_agents.run import STAGE
+from greenroom.backends.openai_agents.run import STAGE, model_caller, tool_caller
 from greenroom.backends.seams import original
 from greenroom.errors import ToolRefused
 from greenroom.world.presence import model_host

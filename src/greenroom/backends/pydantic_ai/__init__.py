@@ -15,7 +15,6 @@ from pydantic_ai.run import AgentRunResult
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
 from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
-from greenroom.backends.pydantic_ai.callers import STAGE, HandedOver
 from greenroom.backends.pydantic_ai.facts import (
     check_agent,
     check_model,
@@ -25,6 +24,7 @@ from greenroom.backends.pydantic_ai.facts import (
 )
 from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.backends.pydantic_ai.pauses import pausing_output, twin_of
+from greenroom.backends.pydantic_ai.run import STAGE, FrameworkRun
 from greenroom.backends.pydantic_ai.seam import install
 from greenroom.errors import AgentFailed, InDoubt
 from greenroom.ledger.events import Answered, NodeEnded, NodeStarted, Remembered, ToolReturned
@@ -135,7 +135,7 @@ class PydanticAIBackend:
             given["deferred_tool_results"] = answers
         else:
             given["user_prompt"] = invocation.given
-        with held(STAGE, HandedOver(invocation, agent, name_of(self.agent), path)):
+        with held(STAGE, FrameworkRun(invocation, agent, name_of(self.agent), path)):
             return await agent.run(**given)
 
 

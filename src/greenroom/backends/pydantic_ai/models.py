@@ -17,10 +17,11 @@ from pydantic_ai.models import (
     StreamedResponse,
 )
 
-from greenroom.backends.foreign import Kept, held
+from greenroom.backends.callers import Caller, Kept
+from greenroom.backends.foreign import held
 from greenroom.backends.keys import keep_keys
-from greenroom.backends.pydantic_ai.callers import STAGE, Gate, model_gate, refused
 from greenroom.backends.pydantic_ai.facts import native_kinds
+from greenroom.backends.pydantic_ai.run import STAGE, model_caller, refused
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
@@ -65,10 +66,10 @@ def _hold(kind: type[Model]) -> None:
 
 def _asking(real: Callable[..., Awaitable[ModelResponse]], _: str) -> Any:
     async def request(self: Model, *given: Any, **named: Any) -> ModelResponse:
-        gate = model_gate()
-        if gate is None:
+        caller = model_caller()
+        if caller is None:
             return await real(self, *given, **named)
-        return await _answer(gate, self, _Question(*given, **named), real)
+        return await _answer(caller, self, _Question(*given, **named), real)
 
     return request
 
@@ -81,29 +82,29 @@ def _streaming(real: Callable[..., Any], _: str) -> Any:
             return stream.get()
 
     @asynccontextmanager
-    async def told(gate: Gate, self: Model, question: "_Question") -> AsyncGenerator[Any]:
-        response = await _answer(gate, self, question, whole)
+    async def told(caller: Caller, self: Model, question: "_Question") -> AsyncGenerator[Any]:
+        response = await _answer(caller, self, question, whole)
         yield CompletedStreamedResponse(
             response, model_request_parameters=question.parameters, replay_events=True
         )
 
     def request_stream(self: Model, *given: Any, **named: Any) -> Any:
         """The whole reply, told once more as a stream to whoever listens."""
-        gate = model_gate()
-        if gate is None:
+        caller = model_caller()
+        if caller is None:
             return real(self, *given, **named)
-        return told(gate, self, _Question(*given, **named))
+        return told(caller, self, _Question(*given, **named))
 
     return request_stream
 
 
 def _refusing(real: Callable[..., Any], name: str) -> Any:
     async def refuse(self: Model, *given: Any, **named: Any) -> Any:
-        gate = model_gate()
-        if gate is None:
+        caller = model_caller()
+        if caller is None:
             return await real(self, *given, **named)
         raise refused(
-            gate,
+            caller,
             f"has its model do {name!r}, which goes to the provider past the World. Rehearse without "
             f"what asks for it.",
         )
@@ -138,7 +139,7 @@ class _Question:
 
 
 async def _answer(
-    gate: Gate,
+    caller: Caller,
     model: Model,
     question: _Question,
     real: Callable[..., Awaitable[ModelResponse]],
@@ -146,7 +147,7 @@ async def _answer(
     """The World's reply; the real model's own response wherever that is what was replied."""
     kept = Kept()
     keep_keys(model)
-    _refuse_native(gate, model, question)
+    _refuse_native(caller, model, question)
 
     async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
         with held(STAGE, None):
@@ -158,15 +159,15 @@ async def _answer(
     request = request_of(
         question.messages,
         question.parameters,
-        agent=gate.agent,
-        node=gate.agent,
+        agent=caller.agent,
+        node=caller.agent,
         model=model.model_name,
     )
-    reply = await gate.call_model(request, body)
+    reply = await caller.ask_model(caller.place_model(request), body)
     return kept.real if kept.matches(reply) else response_of(reply)
 
 
-def _refuse_native(gate: Gate, model: Model, question: _Question) -> None:
+def _refuse_native(caller: Caller, model: Model, question: _Question) -> None:
     """Refuse what would act at the provider, wherever the agent has it from."""
     kinds = native_kinds(question.parameters.native_tools)
     for settings in (question.settings, model.settings):
@@ -175,7 +176,7 @@ def _refuse_native(gate: Gate, model: Model, question: _Question) -> None:
                 kinds.append(f"the setting {name}")
     if kinds:
         raise refused(
-            gate,
+            caller,
             f"gives its model {', '.join(kinds)}, which would run at the model's provider, where no "
             f"gate can hold it. Rehearse with a function tool.",
         )

@@ -28,10 +28,11 @@ from pydantic_ai.toolsets import (
     WrapperToolset,
 )
 
-from greenroom.backends.foreign import Kept, Origin, held, jsonable
-from greenroom.backends.pydantic_ai.callers import STAGE, HandedOver, Inside, Run, tool_gate
+from greenroom.backends.callers import Kept, Run
+from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.pydantic_ai.facts import action_name, name_of
 from greenroom.backends.pydantic_ai.models import hold_models
+from greenroom.backends.pydantic_ai.run import STAGE, FrameworkRun, InnerRun, tool_caller
 from greenroom.backends.seams import original
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
@@ -198,7 +199,7 @@ class _Call:
         mine = self.passing()
         return passed.call is mine.call and passed.leaf is mine.leaf
 
-    def request(self) -> ToolRequest:
+    def request(self, agent: str) -> ToolRequest:
         """The call as the World is asked for it.
 
         By the name the model knows, though prefixes and renamings are off it at the leaf; unless
@@ -206,10 +207,10 @@ class _Call:
         """
         wanted = _WANTED.get()
         if wanted is None or _leaf(wanted.tool) is not _leaf(self.tool):
-            return ToolRequest("", self.name, _told_args(self.args), origin=self.origin)
+            return ToolRequest("", self.name, _told_args(self.args), agent, origin=self.origin)
         call: ToolCallPart = wanted.call
         args = _given(self.args, call)
-        return ToolRequest(call.tool_call_id, call.tool_name, args, origin=self.origin)
+        return ToolRequest(call.tool_call_id, call.tool_name, args, agent, origin=self.origin)
 
 
 def _leaf(tool: Any) -> object:
@@ -235,8 +236,8 @@ async def _ask(call: _Call, run: Run) -> Any:
     """The answer of whoever answers here, or the real tool's where nobody does."""
     if call.has_passed():
         return await run()
-    gate = tool_gate(call.origin, call.name)
-    if gate is None:
+    caller = tool_caller(call.origin, call.name)
+    if caller is None:
         return await run()
     passing = call.passing()
 
@@ -244,7 +245,8 @@ async def _ask(call: _Call, run: Run) -> Any:
         with held(STAGE, None), held(_PASSED, passing):
             return await run()
 
-    return _settled(*await gate.call_tool(call.request(), body, _told))
+    request = caller.place_tool(call.request(caller.agent))
+    return _settled(*await caller.ask_tool(request, body, _told))
 
 
 def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
@@ -321,22 +323,22 @@ async def _ask_output(
     function: Any, name: str, run: Run, call_id: str = "", args: dict[str, Any] | None = None
 ) -> Any:
     origin = Origin(function)
-    gate = tool_gate(origin, name)
-    if gate is None:
+    caller = tool_caller(origin, name)
+    if caller is None:
         return await run()
 
     async def body() -> Any:
         with held(STAGE, None):
             return await run()
 
-    request = ToolRequest(call_id, name, _told_args(args or {}), origin=origin)
-    return _settled(*await gate.call_tool(request, body))
+    request = ToolRequest(call_id, name, _told_args(args or {}), caller.agent, origin=origin)
+    return _settled(*await caller.ask_tool(caller.place_tool(request), body))
 
 
 def _beginning(real: Callable[..., AbstractAsyncContextManager[Any]]) -> Any:
     def begin(self: Agent[Any, Any], *given: Any, **named: Any) -> Any:
         run, stage = real(self, *given, **named), STAGE.get()
-        if type(stage) is HandedOver:
+        if type(stage) is FrameworkRun:
             return run if stage.takes(self) else _RunInside(run, name_of(self))
         return run if model_host() is None else _RunInside(run, name_of(self))
 
@@ -353,7 +355,7 @@ class _RunInside:
         self._name = name
 
     async def __aenter__(self) -> Any:
-        self._stage = held(STAGE, Inside(self._name))
+        self._stage = held(STAGE, InnerRun(self._name))
         self._stage.__enter__()
         try:
             return await self._run.__aenter__()

@@ -1,0 +1,218 @@
+"""How the gates of foreign frameworks ask: for the run of a backend, or for an agent inside other work.
+
+Every gate goes the same way. It describes the call, has it placed in the ledger (path, id and number),
+asks, and translates the answer. Until a tool call is placed, its path is the name of the agent that calls.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from greenroom.backends.foreign import Invocation, jsonable
+from greenroom.errors import AgentFailed, GreenroomError
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.world.presence import Host, model_host, tool_host
+from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest
+
+T = TypeVar("T")
+Run = Callable[[], Awaitable[Any]]
+ToJson = Callable[[Any], Json]
+
+
+class Kept:
+    """What the real model or tool gave, beside the JSON that the World was given of it.
+
+    If the World passes that JSON on unchanged, the framework gets the real thing; if it answered by
+    itself or changed a word, the real thing is not what was said.
+    """
+
+    __slots__ = ("error", "real", "told")
+
+    def __init__(self) -> None:
+        self.real: Any = None
+        self.told: Json | ModelReply = None
+        self.error: Exception | None = None
+
+    def tell(self, real: Any, told: T) -> T:
+        """Remember what was real, and give what the World gets of it."""
+        self.real, self.told = real, told
+        return told
+
+    def matches(self, answer: Json | ModelReply) -> bool:
+        """Whether the answer is what the real thing said."""
+        return self.real is not None and (self.told is answer or self.told == answer)
+
+
+class Caller(Protocol):
+    """Asks models and tools for one agent of a framework."""
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent at work; "" if the framework does not say."""
+        ...
+
+    def place_tool(self, request: ToolRequest) -> ToolRequest:
+        """The call with its path, id and number, as far as they are known before it is made."""
+        ...
+
+    def place_model(self, request: ModelRequest) -> ModelRequest:
+        """The question with its path and number, as far as they are known before it is asked."""
+        ...
+
+    async def ask_tool(
+        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
+    ) -> tuple[Returned | Pending, Kept]:
+        """The answer to a placed call, and what the real tool gave or raised if it ran."""
+        ...
+
+    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        """The reply to a placed question."""
+        ...
+
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Let this error end the trial, whatever the framework makes of it; given to be raised."""
+        ...
+
+    def new_id(self, *parts: object) -> str:
+        """An id that is the same whenever the same run comes to the same place."""
+        ...
+
+
+class RunCaller:
+    """Asks the World, for the run of an agent that a backend was given."""
+
+    __slots__ = ("invocation",)
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+
+    @property
+    def agent(self) -> str:
+        """The agent's name, where calls need it."""
+        return ""
+
+    @property
+    def place(self) -> str:
+        """The path of what is at work now."""
+        return self.invocation.root
+
+    def call_id(self, tool: str) -> str:
+        """The id of a call that no model asked for."""
+        before = sum(called.tool == tool for called in self.invocation.index.issued)
+        return self.new_id(self.place, "call", tool, before)
+
+    def place_tool(self, request: ToolRequest) -> ToolRequest:
+        """The call where the agent is at work."""
+        tool, path = request.tool, self.place
+        call_id = request.id or self.call_id(tool)
+        n = self.invocation.index.call_number(tool, call_id, path)
+        args = plain(dict(request.args), f"arguments of {tool!r}")
+        return replace(request, id=call_id, args=args, path=path, n=n)
+
+    def place_model(self, request: ModelRequest) -> ModelRequest:
+        """The question where the agent is at work, numbered by the replies it has had in the run."""
+        mine = (request.agent, request.node)
+        replied = self.invocation.index.replied
+        n = sum([(reply.agent, reply.node) == mine for reply in replied])
+        return replace(request, path=self.place, n=n)
+
+    async def ask_tool(
+        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
+    ) -> tuple[Returned | Pending, Kept]:
+        """The World's answer."""
+        kept = Kept()
+        answer = self.invocation.world.call_tool(request, _sealed(run, kept, to_json))
+        outcome = await self.invocation.routed(answer)
+        return outcome if isinstance(outcome, Pending) else _copied(outcome), kept
+
+    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        """The World's reply."""
+        return await self.invocation.routed(self.invocation.world.call_model(request, body))
+
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Keep the error: it decides how the invocation ends."""
+        return self.invocation.keep(error)
+
+    def new_id(self, *parts: object) -> str:
+        """An id of the World."""
+        return self.invocation.world.new_id(*parts)
+
+
+class HostCaller:
+    """Asks the host, for an agent inside a function, a tool, a hook or a thread.
+
+    The host says where calls stand, numbers them, and knows what was answered before.
+    """
+
+    __slots__ = ("agent", "host")
+
+    def __init__(self, host: Host, agent: str = "") -> None:
+        self.host = host
+        self.agent = agent
+
+    def place_tool(self, request: ToolRequest) -> ToolRequest:
+        """The call as it is."""
+        return request
+
+    def place_model(self, request: ModelRequest) -> ModelRequest:
+        """The question as it is."""
+        return request
+
+    async def ask_tool(
+        self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
+    ) -> tuple[Returned, Kept]:
+        """The host's answer."""
+        kept = Kept()
+        return _copied(await self.host.call_tool(request, _sealed(run, kept, to_json))), kept
+
+    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+        """The host's reply."""
+        return await self.host.call_model(request, body)
+
+    def refuse(self, error: GreenroomError) -> GreenroomError:
+        """Let this error end the trial."""
+        return self.host.refuse(error)
+
+    def new_id(self, *parts: object) -> str:
+        """An id of the World."""
+        return self.host.new_id(*parts)
+
+
+def inner_tool_caller(origin: object, name: str, agent: str = "") -> HostCaller | None:
+    """Who asks for a tool that no run of a backend calls; None: it may run without being asked."""
+    host = tool_host(origin, name)
+    return None if host is None else HostCaller(host, agent)
+
+
+def inner_model_caller(agent: str = "") -> HostCaller | None:
+    """Who asks a model that no run of a backend asks; None: it is asked as it is."""
+    host = model_host()
+    return None if host is None else HostCaller(host, agent)
+
+
+def refuse_to_wait(caller: Caller, tool: str, outcome: Returned | Pending) -> Returned:
+    """How a call ended, for a framework that cannot pause at one."""
+    if isinstance(outcome, Pending):
+        why = f"tool {tool!r} waits for its user, which its framework has no way to do."
+        raise caller.refuse(AgentFailed(why))
+    return outcome
+
+
+def _sealed(run: Run, kept: Kept, to_json: ToJson) -> SealedBody:
+    async def body(_context: Context) -> Json:
+        try:
+            value = await run()
+        except Exception as error:
+            kept.error = error
+            raise
+        return kept.tell(value, to_json(value))
+
+    return SealedBody(body)
+
+
+def _copied(outcome: Returned) -> Returned:
+    """A copy: the framework's hooks may edit what they get, but not what happened."""
+    if type(outcome.value) in (dict, list):
+        return Returned(plain(outcome.value), outcome.error, outcome.source)
+    return outcome
