@@ -223,6 +223,20 @@ class Invocation:
         self.world.record(NodeStarted(path=path, node=node, input=given))
         return path
 
+    def begin_unseen(self, node: str, what: str) -> str:
+        """Write down that work begins which no gate can see; where it stands.
+
+        If the run was cut at this work before, it may have acted, and is not asked twice.
+        """
+        path = f"{self.root}/{node}"
+        if path in self.index.started:
+            raise BadLedger(
+                f"the run was cut while the {what} was at work in {path!r}, so nobody knows what it "
+                f"did. Start this case again."
+            )
+        self.world.record(NodeStarted(path=path, node=node, input=self.given))
+        return path
+
     def end_node(self, node: str, path: str) -> None:
         """Write down that an agent or a step has ended, with what it said last."""
         steps = self.index.steps.get(path)
@@ -352,6 +366,11 @@ def approval(value: Json) -> dict[str, Json]:
     except ValueError as error:
         raise UserAgentFailed(f"{value!r} neither approves nor denies: {error}") from error
     return cast("dict[str, Json]", checked) if isinstance(checked, dict) else {"confirmed": checked}
+
+
+def message_data(role: str, said: Json) -> dict[str, Json]:
+    """A message as a dict."""
+    return {"role": role, "content": as_text(said)}
 
 
 def jsonable(value: Any) -> Json:

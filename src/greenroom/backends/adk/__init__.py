@@ -19,7 +19,6 @@ from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from google.genai import types
 
-from greenroom.backends.adk.artifacts import Artifacts
 from greenroom.backends.adk.copies import Copier, Wrapped
 from greenroom.backends.adk.facts import (
     described,
@@ -30,7 +29,7 @@ from greenroom.backends.adk.facts import (
 )
 from greenroom.backends.adk.quiet import quiet
 from greenroom.backends.adk.run import PLACE, FrameworkRun
-from greenroom.backends.adk.sessions import Sessions
+from greenroom.backends.adk.sessions import Artifacts, Sessions
 from greenroom.backends.adk.state import prefixed
 from greenroom.backends.adk.turns import is_last_word, message_for, played, record_state
 from greenroom.backends.adk.versions import Workflow

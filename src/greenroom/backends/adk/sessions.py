@@ -7,8 +7,13 @@ the first that gives an event of its own.
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from google.adk.artifacts import InMemoryArtifactService
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
+
+from greenroom.ledger.plain import Json
+
+_FILES = "artifacts"
 
 
 class Keeper(Protocol):
@@ -44,3 +49,20 @@ class Sessions(InMemorySessionService):
         if self._kept is not None:
             self._kept(session, appended)
         return appended
+
+
+class Artifacts:
+    """The files that an agent saves: in memory for an advance, in its remembered history between."""
+
+    __slots__ = ("others", "service")
+
+    def __init__(self, memory: list[Json]) -> None:
+        files = [item for item in memory if _FILES in item]
+        self.others = [item for item in memory if _FILES not in item]
+        self.service = InMemoryArtifactService.model_validate(files[-1] if files else {})
+
+    def items(self) -> list[Json]:
+        """What the history must remember of them: nothing, if no file was saved."""
+        if not self.service.artifacts:
+            return []
+        return [self.service.model_dump(mode="json", include={_FILES})]

@@ -14,10 +14,9 @@ from typing import Any, ClassVar, cast
 
 from greenroom.backends.agentflow.states import answer_of, kept_of
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
-from greenroom.backends.foreign import Invocation, Played, digest_of, jsonable
-from greenroom.backends.unseen import message_data, refuse_doubt
+from greenroom.backends.foreign import Invocation, Played, digest_of, jsonable, message_data
 from greenroom.errors import BadAgent
-from greenroom.ledger.events import NodeEnded, NodeStarted, Noted
+from greenroom.ledger.events import NodeEnded, Noted
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
@@ -77,9 +76,7 @@ class GraphBackend:
         return await invocation.play(lambda: self._play(invocation))
 
     async def _play(self, invocation: Invocation) -> Played:
-        world, path = invocation.world, f"{invocation.root}/{_NODE}"
-        refuse_doubt(invocation, path, "graph")
-        world.record(NodeStarted(path=path, node=_NODE, input=invocation.given))
+        world, path = invocation.world, invocation.begin_unseen(_NODE, "graph")
         given = _with_message(invocation.history(), invocation.given)
         result = await self._invoked(given, self._given_config(world, path))
         answer = plain(answer_of(result), "the graph's answer")

@@ -6,9 +6,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from greenroom.backends.foreign import jsonable
+from greenroom.backends.foreign import jsonable, message_data
 from greenroom.backends.native.history import as_text
-from greenroom.backends.unseen import message_data
 from greenroom.errors import AgentFailed
 from greenroom.ledger.plain import Json, plain
 

@@ -13,12 +13,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
-from greenroom.backends.foreign import Invocation, Played, digest_of
+from greenroom.backends.foreign import Invocation, Played, digest_of, message_data
 from greenroom.backends.http.request import Endpoint
 from greenroom.backends.http.templates import Template, answer_path, found_at
-from greenroom.backends.unseen import message_data, refuse_doubt
 from greenroom.errors import AgentFailed
-from greenroom.ledger.events import NodeEnded, NodeStarted
+from greenroom.ledger.events import NodeEnded
 from greenroom.ledger.given import keep_fields
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
@@ -102,15 +101,13 @@ class HttpBackend:
         return await invocation.play(lambda: self._play(invocation))
 
     async def _play(self, invocation: Invocation) -> Played:
-        world, path = invocation.world, f"{invocation.root}/{_NODE}"
-        refuse_doubt(invocation, path, "far side")
-        world.record(NodeStarted(path=path, node=_NODE, input=invocation.given))
+        path = invocation.begin_unseen(_NODE, "far side")
         messages = invocation.history()
         if invocation.given:
             messages.append(message_data("user", invocation.given))
         reply = await self.endpoint.ask(self.template.filled(_values(invocation, messages)))
         answer = self._answer(reply)
-        world.record(NodeEnded(path=path, node=_NODE, output=answer))
+        invocation.world.record(NodeEnded(path=path, node=_NODE, output=answer))
         return Played([*messages, message_data("assistant", answer)], answer)
 
     def _answer(self, reply: Json) -> Json:

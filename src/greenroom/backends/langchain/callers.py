@@ -5,6 +5,7 @@ by then the framework is whole.
 """
 
 import sys
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +15,11 @@ from greenroom.errors import GreenroomError, MissingExtra, ToolRefused
 from greenroom.world.presence import Host, model_host, tool_host
 
 _BACKEND = "greenroom.backends.langgraph"
+
+MARK = "_greenroom_gated"
+"""By which gated copies know themselves."""
+IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
+"""Whether a model is being asked, which may do its work in its own way."""
 
 
 def gate_tool(tool: Any, given: Any, call_id: str | None) -> Any:

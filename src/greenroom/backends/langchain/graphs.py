@@ -46,8 +46,8 @@ def _memory_seam(real: Call) -> Call:
     def seam(self: Any, *args: Any, **given: Any) -> Any:
         if model_host() is not None:
             # Loaded when it is needed: by then the framework is whole.
-            stores = import_module("greenroom.backends.langgraph.stores")
-            self = stores.with_own_memory(self)
+            memory = import_module("greenroom.backends.langgraph.memory")
+            self = memory.with_own_memory(self)
         return real(self, *args, **given)
 
     return seam

@@ -9,8 +9,7 @@ from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from greenroom.backends.langchain.callers import gate_model
-from greenroom.backends.langchain.marks import IN_MODEL, MARK
+from greenroom.backends.langchain.callers import IN_MODEL, MARK, gate_model
 from greenroom.backends.langchain.subclasses import watch_classes
 from greenroom.backends.seams import original
 

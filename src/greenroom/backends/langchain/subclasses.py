@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
-from greenroom.backends.langchain.callers import refuse_around
-from greenroom.backends.langchain.marks import IN_MODEL, MARK
+from greenroom.backends.langchain.callers import IN_MODEL, MARK, refuse_around
 
 Call = Callable[..., Any]
 

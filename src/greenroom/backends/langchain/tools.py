@@ -9,8 +9,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from greenroom.backends.langchain.callers import gate_tool
-from greenroom.backends.langchain.marks import MARK
+from greenroom.backends.langchain.callers import MARK, gate_tool
 from greenroom.backends.langchain.subclasses import watch_classes
 from greenroom.backends.seams import original
 

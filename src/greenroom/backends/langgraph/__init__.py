@@ -21,13 +21,12 @@ from langsmith.utils import tracing_is_enabled
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
 from greenroom.backends.foreign import Invocation, Played, digest_of, held, jsonable
-from greenroom.backends.langgraph.answers import answer_in
 from greenroom.backends.langgraph.facts import check_agent, described_graph, name_of, tool_facts
 from greenroom.backends.langgraph.memory import THREAD, Memory
 from greenroom.backends.langgraph.pauses import Pause, checked_decision, resumption, waits_for
 from greenroom.backends.langgraph.run import STAGE, FrameworkRun
 from greenroom.backends.langgraph.seam import install
-from greenroom.backends.langgraph.state import changed_state, known_state, state_given
+from greenroom.backends.langgraph.state import answer_in, changed_state, known_state, state_given
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain

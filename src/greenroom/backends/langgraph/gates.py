@@ -22,8 +22,7 @@ from langgraph.errors import GraphBubbleUp
 
 from greenroom.backends.callers import Kept, refuse_to_wait
 from greenroom.backends.foreign import held, jsonable
-from greenroom.backends.langchain.callers import origin_of
-from greenroom.backends.langchain.marks import IN_MODEL, MARK
+from greenroom.backends.langchain.callers import IN_MODEL, MARK, origin_of
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun, InnerCaller
 from greenroom.backends.langgraph.stand_ins import like, signed
 from greenroom.backends.langgraph.translation import (

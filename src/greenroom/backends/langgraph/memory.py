@@ -1,16 +1,18 @@
 """A graph's memory: its newest checkpoints, kept by us and written down as JSON.
 
-The user's own saver is never touched: it would share its threads between cases.
+The user's own saver is never touched: it would share its threads between cases, and may write to a
+disk or a server. Graphs inside other work get savers and stores of their own for each trial too.
 """
 
 # The framework is half typed, and its seams are its own affair.
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import base64
 from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import deepcopy
 from inspect import Signature, signature
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from langchain_core.messages import (
     AIMessage,
@@ -30,11 +32,14 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     writes_sort_key,
 )
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.memory import InMemoryStore
 from pydantic_core import from_json, to_json
 
 from greenroom.errors import AgentFailed, BadValue
 from greenroom.ledger.plain import Json, plain
+from greenroom.world.presence import Host, model_host
 
 THREAD = "greenroom"
 _PUTTING = "_checkpointer_put_after_previous"
@@ -42,6 +47,8 @@ _PUTTING = "_checkpointer_put_after_previous"
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=True)
 
 _USUAL = frozenset((HumanMessage, AIMessage, ToolMessage, SystemMessage))
+_INSTEAD: "WeakKeyDictionary[Host, dict[int, tuple[Any, Any]]]" = WeakKeyDictionary()
+"""What stands for the savers and stores of authors, by the host of each trial."""
 _LEAVES = frozenset((str, int, bool, type(None)))
 
 Version = str | int
@@ -224,6 +231,33 @@ def remembered(work: Any, args: tuple[Any, ...]) -> bool:
     # What the framework would wait for first is done already: it went this way too.
     memory.put(*args[-4:])
     return True
+
+
+def with_own_memory(graph: Any) -> Any:
+    """The graph as it is where nobody rehearses; else a copy that remembers for this trial alone."""
+    saver, store, cache = graph.checkpointer, graph.store, graph.cache
+    is_saving = isinstance(saver, BaseCheckpointSaver)
+    if isinstance(saver, Memory) or not (is_saving or store is not None or cache is not None):
+        return graph
+    host = model_host()
+    if host is None:
+        return graph
+    kept = _INSTEAD.setdefault(host, {})
+    twin: Any = object.__new__(type(graph))
+    vars(twin).update(vars(graph), cache=None)
+    if is_saving:
+        twin.checkpointer = _instead(kept, saver, InMemorySaver)
+    if store is not None:
+        twin.store = _instead(kept, store, InMemoryStore)
+    return twin
+
+
+def _instead(kept: dict[int, tuple[Any, Any]], real: Any, make: Any) -> Any:
+    """What stands for the author's own in this trial; one that does is left as it is."""
+    if any(real is own for _, own in kept.values()):
+        return real
+    # Kept together, so that the identity stays that of the one it was taken from.
+    return kept.setdefault(id(real), (real, make()))[1]
 
 
 def _config(ns: str, id: str | None) -> RunnableConfig:
