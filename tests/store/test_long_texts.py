@@ -97,8 +97,9 @@ def cost(text: str) -> float:
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", MADE)
 def test_a_text_four_times_as_long_takes_about_four_times_as_much(name):
+    # Both are long enough to be looked through in the same way: short rows take a shorter one.
     make = MADE[name]
-    assert cost(make(1_048_576)) <= 6 * max(cost(make(262_144)), 0.01)
+    assert cost(make(4_194_304)) <= 6 * max(cost(make(1_048_576)), 0.05)
 
 
 @pytest.mark.parametrize("name", MADE)
