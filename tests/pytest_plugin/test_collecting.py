@@ -229,13 +229,19 @@ def test_a_torn_file_of_somebody_else_is_left_alone(project: Project) -> None:
     "text, told",
     [
         ('agnet = "a.py"', "Did you mean 'agent'?"),
-        ("trials = 0", "`trials` is 0, but should be a whole number from 1 up"),
-        ("trials = true", "`trials` is True"),
-        ("min_pass_rate = 90", "`min_pass_rate` is 90, but should be a share from 0 to 1"),
+        ("trials = 0", "trials=0 should be a whole number of 1 or more"),
+        ("trials = true", "trials=True should be"),
+        ('trials = "3"', "trials='3' should be"),
+        ('trials = "auto"', "each case is a test of its own"),
+        ("min_pass_rate = 90", "min_pass_rate=90 should be a share from 0 to 1"),
         ("min_pass_rate = nan", "should be a share"),
-        ('files = "a.yaml"', "`files` is 'a.yaml', but should be a list of texts"),
+        ('files = "a.yaml"', "files='a.yaml' should be a list of patterns"),
         ("max_cost = -1", "an amount in USD"),
-        ("agent = 5", "`agent` is 5, but should be a text"),
+        ("agent = 5", "agent=5 should be a path"),
+        ("config = 5", "config=5 should be a path"),
+        ("store = true", "store=True should be a path"),
+        ('allow_tools = "refund"', "allow_tools='refund' should be a list of texts"),
+        ("allow_tools = [5]", "allow_tools=[5] should be a list of texts"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(project: Project, text: str, told: str) -> None:
@@ -249,7 +255,7 @@ def test_a_pattern_outside_the_project_is_refused(project: Project) -> None:
     project.cases(GOOD)
     result = project.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "`files` is ['/etc/*.json']" in said(result)
+    assert "files=['/etc/*.json'] should be a list of patterns" in said(result)
 
 
 def test_the_plugin_loads_no_room_until_there_is_something_to_rehearse() -> None:
@@ -264,6 +270,8 @@ def test_the_plugin_loads_no_room_until_there_is_something_to_rehearse() -> None
         "greenroom.apps.pytest_plugin",
         "greenroom.apps.pytest_plugin.settings",
         "greenroom.apps.pytest_plugin.tally",
+        "greenroom.suite",
+        "greenroom.suite.options",
     ]
 
 
@@ -278,7 +286,7 @@ def test_a_run_without_rehearsals_loads_no_room(
         """
         import sys
         def test_other():
-            rooms = ("cases", "suite", "results", "ledger", "errors")
+            rooms = ("cases", "suite.evaluation", "results", "ledger", "errors")
             assert not [room for room in rooms if f"greenroom.{room}" in sys.modules]
             assert "pydantic" not in sys.modules
         """,

@@ -5,6 +5,7 @@ commands read. A new option is one entry there and one line in `Options`, which 
 Nothing heavy is imported: `greenroom --help` loads this too.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,17 @@ class Option:
         if self.accepts(value):
             return ""
         return f"{value if typed is None else typed!r} should be {self.wanted}."
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+
+
+def as_number(text: str) -> int | float | str:
+    """The number that was typed, or the text if it is none."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def check(options: Options) -> None:

@@ -1,12 +1,11 @@
 """Options that several commands share, and the words in which help is given."""
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from greenroom.suite.options import OPTIONS, Flag, Option
+from greenroom.suite.options import OPTIONS, Flag, Option, as_number
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
@@ -51,22 +50,12 @@ def _reader(option: Option, flag: Flag) -> Callable[[click.Context, click.Parame
     def read(context: click.Context, parameter: click.Parameter, typed: str | None) -> Any:
         if typed is None:
             return None
-        value = words[typed] if typed in words else _as_number(typed)
+        value = words[typed] if typed in words else as_number(typed)
         if problem := option.problem(value, typed=typed):
             raise click.BadParameter(problem, context, parameter)
         return value
 
     return read
-
-
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-_WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
-
-
-def _as_number(text: str) -> Any:
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def declared(*names: str, help: str = "") -> Decorator[Any]:

@@ -199,8 +199,7 @@ class CaseItem(pytest.Item):
         report = rehearse(
             self.agent,
             replace(self.evalset, cases=[self.case]),
-            trials=settings.trials,
-            allow_tools=settings.allow_tools,
+            **settings.passed_on,
             config=self.parent.criteria,
             store=place_of_runs(self.config),
         )

@@ -1,4 +1,4 @@
-"""The fixtures: an agent rehearsed inside a test, with what its mark and its project say."""
+"""The fixtures: an agent rehearsed inside a test, with the options of its mark and its project."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from greenroom.suite.options import OPTIONS
 
 
 class Rehearsal:
-    """Rehearses in one test. What it is not told it takes from the test's mark, then the project."""
+    """Rehearses in one test; what is not given comes from the test's mark, then from the project."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._config = request.config
@@ -24,27 +24,26 @@ class Rehearsal:
         self._marked = _marked(request.node)
 
     def __call__(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
-        """Rehearse `agent` on `cases` and report what came of it; options are `evaluate`'s.
+        """Rehearse `agent` on `cases` and return the report; options are `evaluate`'s.
 
         A path is looked for beside the test, then in the project's folder. With `min_pass_rate` the
         test fails at once when fewer pass or something broke; with `baseline` when something got
         significantly worse.
         """
-        agent, cases, minimum, options = self._told(agent, cases, options)
+        agent, cases, minimum, options = self._completed(agent, cases, options)
         report = evaluation.rehearse(agent, cases, **options)
         return self._judged(report, minimum, options.get("baseline"))
 
     async def evaluate(self, agent: Any = None, cases: Any = None, **options: Any) -> Report:
         """The same, awaited."""
-        agent, cases, minimum, options = self._told(agent, cases, options)
+        agent, cases, minimum, options = self._completed(agent, cases, options)
         report = await evaluation.evaluate(agent, cases, **options)
         return self._judged(report, minimum, options.get("baseline"))
 
-    def _told(self, agent: Any, cases: Any, options: dict[str, Any]) -> Any:
+    def _completed(self, agent: Any, cases: Any, options: dict[str, Any]) -> Any:
         settings = self._config.stash[KEY]
         usual = {"agent": settings.agent or None, "cases": None, "min_pass_rate": None}
-        usual |= {"trials": settings.trials, "allow_tools": settings.allow_tools}
-        usual |= {"store": place_of_runs(self._config)}
+        usual |= {**settings.passed_on, "store": place_of_runs(self._config)}
         given = {**usual, **self._marked, **options}
         marked = given.pop("agent"), given.pop("cases")
         agent = marked[0] if agent is None else agent

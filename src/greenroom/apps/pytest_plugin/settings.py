@@ -1,25 +1,26 @@
-"""What a project wants of the plug-in: `[tool.greenroom.pytest]`, and the command line above it."""
+"""The settings of a project, `[tool.greenroom.pytest]`, and the command line above them."""
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from greenroom.suite.options import OPTIONS, Flag, Option, as_number
+
 _SECTION = "[tool.greenroom.pytest]"
 BASELINE_INI = "greenroom_baseline"
-"""The same as `baseline` there, for those who keep it beside pytest's own options."""
+"""The same as `baseline` there, for projects that keep it beside pytest's own options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How eval-set files are found, played and judged."""
+    """How eval-set files are found, run and judged."""
 
     agent: str = ""
     files: tuple[str, ...] = ()
     config: str = ""
-    trials: int | None = None
-    allow_tools: tuple[str, ...] = ()
     min_pass_rate: float | None = None
     max_errors: int = 0
     max_cost: float | None = None
@@ -28,11 +29,75 @@ class Settings:
     report: str = ""
     store: str = ""
     """Where runs are written down; nowhere unless it is named, for tests leave nothing behind."""
+    passed_on: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The other options of every rehearsal, by their names in `evaluate`."""
 
     @property
     def has_gate(self) -> bool:
         """Whether the cases of eval-set files are judged together, not one by one."""
         return self.min_pass_rate is not None or bool(self.baseline)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, cast("list[object]", value)))
+
+
+def _are_patterns(value: Any) -> bool:
+    return _is_texts(value) and not any(not one or Path(one).is_absolute() for one in value)
+
+
+def _flag(name: str, metavar: str, kind: Any = "value") -> Flag:
+    return Flag(names=(name,), help="", metavar=metavar, kind=kind)
+
+
+_KNOWN = {
+    option.name: option
+    for option in (
+        Option(
+            "agent",
+            _is_text,
+            "a path",
+            flag=_flag("--agent", "PATH[:NAME]", "file"),
+            setting="The agent that runs the cases of eval-set files.",
+        ),
+        Option("files", _are_patterns, "a list of patterns as seen from the project's folder"),
+        *(option for option in OPTIONS.values() if option.setting),
+        Option(
+            "max_errors",
+            lambda value: type(value) is int and value >= 0,
+            "a whole number of 0 or more",
+            flag=_flag("--max-errors", "N"),
+            setting="How many of their cases may end in an error where a pass rate is asked for.",
+        ),
+        Option(
+            "max_cost",
+            lambda value: type(value) in (int, float) and value >= 0,
+            "an amount in USD",
+            flag=_flag("--max-cost", "USD"),
+            setting="What they may cost together.",
+        ),
+        Option(
+            "baseline",
+            _is_text,
+            "a path",
+            flag=_flag("--baseline", "FILE", "file"),
+            setting="Compare them with this earlier report of --greenroom-report, in place of asking "
+            "that all pass.",
+        ),
+        Option(
+            "report",
+            _is_text,
+            "a path",
+            flag=_flag("--report", "FILE", "file"),
+            setting="Write their report to this JSON file.",
+        ),
+    )
+}
+"""The plug-in's own settings, and those options of an evaluation that it offers."""
 
 
 KEY = pytest.StashKey[Settings]()
@@ -59,74 +124,43 @@ def is_listed(path: Path, config: pytest.Config) -> bool:
 
 
 def add_options(group: pytest.OptionGroup) -> None:
-    """What may be said on the command line; it wins over the project's file."""
-    group.addoption(
-        "--greenroom-agent",
-        metavar="PATH[:NAME]",
-        help="The agent that plays the cases of eval-set files.",
-    )
-    group.addoption(
-        "--greenroom-config", metavar="FILE", help="The criteria by which they are judged."
-    )
-    group.addoption(
-        "--greenroom-trials", type=int, metavar="N", help="How often each of them is played."
-    )
-    group.addoption(
-        "--greenroom-allow-tool",
-        dest="greenroom_allow_tools",
-        action="append",
-        metavar="NAME",
-        help="Let the real body of this tool run, inside the fence; may be repeated.",
-    )
-    group.addoption(
-        "--greenroom-min-pass-rate",
-        type=float,
-        metavar="FLOAT",
-        help="The share of their cases that must pass, from 0 to 1, in place of all of them.",
-    )
-    group.addoption(
-        "--greenroom-max-errors",
-        type=int,
-        metavar="N",
-        help="How many of their cases may end in an error where a pass rate is asked for.",
-    )
-    group.addoption(
-        "--greenroom-max-cost", type=float, metavar="USD", help="What they may cost together."
-    )
-    group.addoption(
-        "--greenroom-baseline",
-        metavar="FILE",
-        help="Compare them with this earlier report of --greenroom-report, in place of asking that "
-        "all pass.",
-    )
-    group.addoption(
-        "--greenroom-report", metavar="FILE", help="Write what came of them to this JSON file."
-    )
-    group.addoption(
-        "--greenroom-store",
-        metavar="DIR",
-        help="Write every rehearsal down as a run in this folder.",
-    )
+    """Offer the settings on the command line, where they win over the project's file."""
+    for option in _KNOWN.values():
+        if (flag := option.flag) is not None:
+            group.addoption(
+                f"--greenroom{flag.names[0][1:]}",
+                dest=f"greenroom_{option.name}",
+                action="append" if flag.kind == "list" else "store",
+                metavar=(flag.metavar or "").partition("|")[0],
+                help=option.setting,
+            )
 
 
 def place_of_runs(config: pytest.Config) -> Path | bool:
-    """Where rehearsals are written down: the `store` that `evaluate` is told."""
+    """Where rehearsals are written down: the `store` of `evaluate`."""
     store = config.stash[KEY].store
     return config.rootpath / store if store else False
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """The settings of this run, remembered in its config; what cannot be meant is a usage error."""
+    """The settings of this run, remembered in its config; a wrong one is a usage error."""
     given = _section(config.rootpath / "pyproject.toml")
     if (baseline := config.getini(BASELINE_INI)) and "baseline" not in given:
         given["baseline"] = baseline
-    for name in _NAMES:
-        option = config.getoption(f"greenroom_{name}", None)
-        if option is not None:
-            given[name] = option
+    for name, option in _KNOWN.items():
+        typed = config.getoption(f"greenroom_{name}", None)
+        if typed is not None:
+            is_value = option.flag is not None and option.flag.kind == "value"
+            given[name] = as_number(typed) if is_value else typed
     for name, value in given.items():
-        given[name] = _checked(name, value)
-    settings = replace(Settings(), **given)
+        if problem := _problem(name, value):
+            raise pytest.UsageError(f"greenroom: {problem}")
+        if isinstance(value, list):
+            given[name] = tuple(cast("list[Any]", value))
+    own = {one.name for one in fields(Settings)}
+    passed_on = {name: value for name, value in given.items() if name not in own}
+    known: Any = {name: value for name, value in given.items() if name in own}
+    settings = Settings(**known, passed_on=passed_on)
     config.stash[KEY] = settings
     return settings
 
@@ -147,39 +181,21 @@ def _section(file: Path) -> dict[str, Any]:
             return {}
 
 
-_NAMES = tuple(field.name for field in fields(Settings))
-_TEXTS = ("agent", "config", "baseline", "report", "store")
-_LISTS = ("files", "allow_tools")
-_RANGES = {"trials": 1, "max_errors": 0}
+def _problem(name: str, value: Any) -> str:
+    """Why a setting cannot be used; empty if it can."""
+    if name not in _KNOWN:
+        from difflib import get_close_matches  # slow to load, and only a mistake needs it
 
-
-def _checked(name: str, value: Any) -> Any:
-    """A value that can be meant, or a usage error that says what could."""
-    if name not in _NAMES:
-        from difflib import get_close_matches  # loaded for those who mistype only
-
-        near = get_close_matches(name, _NAMES, 1)
-        meant = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(_NAMES)}."
-        raise pytest.UsageError(f"{_SECTION} has no option {name!r}. {meant}")
-    if name in _TEXTS:
-        return _fitting(name, value, isinstance(value, str), "a text")
-    if name in _LISTS:
-        fits = isinstance(value, list) and all(isinstance(o, str) for o in cast("list[Any]", value))
-        given: list[str] = _fitting(name, value, fits, "a list of texts")
-        if name == "files":
-            fits = not any(not one or Path(one).is_absolute() for one in given)
-            _fitting(name, given, fits, "a list of patterns as seen from the project's folder")
-        return tuple(given)
-    if name in _RANGES:
-        fits = type(value) is int and value >= _RANGES[name]
-        return _fitting(name, value, fits, f"a whole number from {_RANGES[name]} up")
-    is_number = type(value) in (int, float)
-    if name == "min_pass_rate":
-        return _fitting(name, value, is_number and 0 <= value <= 1, "a share from 0 to 1")
-    return _fitting(name, value, is_number and value >= 0, "an amount in USD")
-
-
-def _fitting(name: str, value: Any, fits: bool, wanted: str) -> Any:
-    if not fits:
-        raise pytest.UsageError(f"greenroom: `{name}` is {value!r}, but should be {wanted}.")
-    return value
+        near = get_close_matches(name, _KNOWN, 1)
+        meant = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(_KNOWN)}."
+        return f"{_SECTION} has no option {name!r}. {meant}"
+    option = _KNOWN[name]
+    kind = option.flag.kind if option.flag is not None else "value"
+    if kind in ("file", "folder") and not isinstance(value, str):
+        return f"{name}={value!r} should be a path."
+    if kind == "list" and not _is_texts(value):
+        return f"{name}={value!r} should be a list of texts."
+    if name == "trials" and value == "auto":
+        return "trials='auto' looks at all cases together, and here each case is a test of its own."
+    problem = option.problem(value)
+    return f"{name}={problem}" if problem else ""
