@@ -24,7 +24,7 @@ from turns import Figures
 from greenroom import Case, simulate
 from greenroom.backends import backend_for
 from greenroom.simulation.watchdog import keep_watching
-from greenroom.suite.garbage import RareCollection
+from greenroom.suite.watch import RareCollection
 
 ROUNDS = 60
 RUNS = 8
@@ -42,7 +42,7 @@ async def weather(city: str, days: int = 1) -> str:
 
 
 def langgraph() -> tuple[Run, Any]:
-    from langchain.agents import create_agent
+    from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, HumanMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
@@ -65,7 +65,7 @@ def langgraph() -> tuple[Run, Any]:
         async def _agenerate(self, messages: Any, *_: Any, **__: Any) -> Any:
             return self._generate(messages)
 
-    agent: Any = create_agent(Script(), [StructuredTool.from_function(coroutine=weather)])
+    agent: Any = create_agent(Script(), [StructuredTool.from_function(coroutine=weather)])  # pyright: ignore[reportUnknownVariableType]
     return lambda: agent.ainvoke({"messages": [HumanMessage("hello")]}), agent
 
 
@@ -125,7 +125,7 @@ def adk() -> tuple[Run, Any]:
     from google.genai import types
 
     class Script(BaseLlm):
-        async def generate_content_async(self, llm_request: Any, *_: Any, **__: Any) -> Any:
+        async def generate_content_async(self, llm_request: Any, *_: Any, **__: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
             asked = any(content.role == "model" for content in llm_request.contents)
             call = types.FunctionCall(name="weather", args={"city": "Oslo"})
             part = types.Part(text="done") if asked else types.Part(function_call=call)

@@ -91,7 +91,7 @@ def test_a_place_that_nobody_asked_for_and_cannot_be_had_is_a_note(greenroom, sh
     monkeypatch.delenv("GREENROOM_STORE")
     result = greenroom("eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0.5")
     assert result.exit_code == 0, result.output
-    assert "note: the run is not remembered" in result.stdout
+    assert "note: the run is not recorded" in result.stdout
 
 
 def test_a_place_that_a_variable_names_must_do(greenroom, shop, monkeypatch):
@@ -268,7 +268,7 @@ def test_a_budget_stops_before_the_money_is_spent_and_the_report_is_whole(greenr
     report = Report.load("report.json")
     assert [r.status for r in report] == ["passed", "passed", "skipped"]
     assert report.cost == 0.5
-    assert "the budget of $0.6 would not suffice" in result.stdout
+    assert "the budget of $0.6 is not enough" in result.stdout
     [run] = shop.runs()
     printed = re.search(r"1 of 3 trials is left; to go on, raise the budget: (.*)", result.stderr)
     assert printed, result.stderr

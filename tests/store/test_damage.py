@@ -210,7 +210,7 @@ async def test_a_store_that_is_spoilt_under_way_stops_the_run(
     if spoil is not overwrite:
         assert statuses.count("passed") <= finished, "a trial was judged that is not on record"
         assert statuses.count("skipped") == 3 - statuses.count("passed")
-    assert f"go on with run {failed.report.id!r}" in str(failed)
+    assert f"resume run {failed.report.id!r}" in str(failed)
     if spoil is shutil.rmtree:
         assert len(PAID) == at - 1 - finished, "a tool acted when its call was written nowhere"
 

@@ -99,10 +99,10 @@ async def test_a_full_disk_loses_nothing_that_was_safe(small_disk: Path) -> None
     filler.write_bytes(b"x" * 11_000_000)
     failed, model = await stopped(place, evalset)
     report = failed.report
-    [note] = [note for note in report.notes if "not everything could be written down" in note]
+    [note] = [note for note in report.notes if "not everything could be recorded" in note]
     for told in (note, str(failed)):
         assert any(words in told for words in ("full", "No space left"))
-    assert f"go on with run {report.id!r}" in str(failed)
+    assert f"resume run {report.id!r}" in str(failed)
     assert 0 < len(safe(report)) < 30
     assert model.count < 30
     skipped = [result for result in report if result.status == "skipped"]
@@ -150,7 +150,7 @@ assert 0 < len(safe(report)) < 60, len(safe(report))
 assert kept(place, report) >= safe(report)
 print(report.id)
 print(*sorted(safe(report)), sep=",")
-print([note for note in report.notes if "not everything could be written down" in note])
+print([note for note in report.notes if "not everything could be recorded" in note])
 """
 
 

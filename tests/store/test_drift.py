@@ -230,7 +230,7 @@ async def test_a_function_that_comes_another_way_after_its_worker_died_is_played
     assert (result.status, result.error) == ("passed", None)
     assert (tmp_path / "asked").read_text() == "xxxx", "two, and after the death the last two"
     assert any("SIGKILL" in note for note in result.notes)
-    assert "from there on it was played anew" in report.notes[0]
+    assert "from there on it was run anew" in report.notes[0]
     assert result.ledger is not None
     assert len(result.ledger.of(ModelReplied)) == 3
 

@@ -389,7 +389,7 @@ async def test_what_was_spent_on_trials_that_are_played_again_counts(tmp_path: P
     assert Store(tmp_path).spent(first.id) == pytest.approx((0.8, 0.4))
     third = await evaluate(agent, evalset, resume=first.id, retry_errors=True, **going_on)
     assert statuses(third) == ["skipped"]
-    assert "$0.8 are spent" in third.results[0].notes[0]
+    assert "$0.8 is spent" in third.results[0].notes[0]
 
 
 async def test_a_bar_that_cannot_be_leaves_no_run_behind(tmp_path: Path) -> None:

@@ -311,7 +311,7 @@ async def test_a_usual_place_that_cannot_be_written_is_a_note(
     monkeypatch.chdir(tmp_path)
     report = await evaluate(ECHO, Case("a", "Hi"), metrics=[OK])
     assert report.passed
-    [note] = [note for note in report.notes if "the run is not remembered" in note]
+    [note] = [note for note in report.notes if "the run is not recorded" in note]
     assert "cannot keep runs in" in note
 
 

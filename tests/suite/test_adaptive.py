@@ -13,7 +13,7 @@ from greenroom.errors import BadInput
 from greenroom.results import CaseResult, Status
 from greenroom.results.result import Problem, skipped
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive, spending
-from greenroom.suite.trial_state import Trial
+from greenroom.suite.trial import Trial
 
 Ends = Callable[[Trial], Status]
 
@@ -24,7 +24,7 @@ def cases(count: int) -> list[Case]:
 
 def result(play: Trial, status: Status) -> CaseResult:
     broke = Problem("system", "the model is away") if status in ("error", "skipped") else None
-    return CaseResult(case_id=play.case.id, status=status, trial=play.trial, error=broke)
+    return CaseResult(case_id=play.case.id, status=status, trial=play.number, error=broke)
 
 
 def played_out(adaptive: Adaptive, ends: Ends) -> list[Trial]:
@@ -33,7 +33,7 @@ def played_out(adaptive: Adaptive, ends: Ends) -> list[Trial]:
     while due := adaptive.due():
         found += due
         for play in due:
-            adaptive.take(result(play, ends(play)))
+            adaptive.add(result(play, ends(play)))
     return found
 
 
@@ -50,12 +50,12 @@ def halfway(play: Trial) -> Status:
 
 def test_the_first_round_is_one_trial_of_every_case_in_order():
     due = Adaptive(cases(3), 0.8).due()
-    assert [(play.case.id, play.trial) for play in due] == [("c0", 1), ("c1", 1), ("c2", 1)]
+    assert [(play.case.id, play.number) for play in due] == [("c0", 1), ("c1", 1), ("c2", 1)]
 
 
 def test_a_play_has_the_place_it_would_have_if_all_were_played():
     adaptive = Adaptive(cases(2), 0.8, max_trials=5)
-    found = played_out(adaptive, lambda play: "passed" if play.trial % 2 else "failed")
+    found = played_out(adaptive, lambda play: "passed" if play.number % 2 else "failed")
     assert [play.position for play in found[:4]] == [0, 5, 1, 6]
     assert sorted({play.position for play in found}) == list(range(10))
 
@@ -63,7 +63,7 @@ def test_a_play_has_the_place_it_would_have_if_all_were_played():
 def test_a_round_is_due_again_until_all_of_it_is_played():
     adaptive = Adaptive(cases(3), 0.8)
     first, second, third = adaptive.due()
-    adaptive.take(result(second, "passed"))
+    adaptive.add(result(second, "passed"))
     assert adaptive.due() == [first, third]
 
 
@@ -77,7 +77,7 @@ def test_what_a_run_came_to_can_be_told_from_its_results_alone(ends, count, most
     while len(results) < most and (due := adaptive.due()):
         for play in due:
             results.append(result(play, next(dealt)))
-            adaptive.take(results[-1])
+            adaptive.add(results[-1])
     in_order = sorted(results, key=lambda one: (one.case_id, one.trial))
     assert spending(cases(count), 0.7, in_order) == adaptive.spending
 
@@ -143,14 +143,14 @@ def test_less_than_one_trial_is_refused():
 def test_a_trial_that_broke_is_no_observation_and_is_played_again():
     adaptive = Adaptive(cases(3), 0.8)
     for play in adaptive.due():
-        adaptive.take(result(play, "error" if play.case.id == "c1" else "passed"))
-    assert [(play.case.id, play.trial) for play in adaptive.due()] == [("c1", 2)]
+        adaptive.add(result(play, "error" if play.case.id == "c1" else "passed"))
+    assert [(play.case.id, play.number) for play in adaptive.due()] == [("c1", 2)]
     assert adaptive.spending.interval is None
 
 
 def test_what_broke_says_nothing_about_the_pass_rate():
     adaptive = Adaptive(cases(20), 0.8)
-    played_out(adaptive, lambda play: "error" if play.trial == 1 else "passed")
+    played_out(adaptive, lambda play: "error" if play.number == 1 else "passed")
     spending = adaptive.spending
     assert spending.interval is not None
     assert (spending.verdict, spending.interval.share) == ("passes", 1.0)
@@ -175,7 +175,7 @@ def test_a_case_that_broke_in_all_the_trials_it_may_have_is_left_out():
 
 def test_a_case_that_broke_now_and_then_is_kept():
     adaptive = Adaptive(cases(5), 0.5, max_trials=9)
-    played_out(adaptive, lambda play: "error" if play.trial % 3 else halfway(play))
+    played_out(adaptive, lambda play: "error" if play.number % 3 else halfway(play))
     assert adaptive.spending.left_out == ()
     assert adaptive.spending.rounds == 3
 
@@ -185,7 +185,7 @@ def test_a_round_that_a_case_cannot_finish_is_not_begun():
     once = {"c0"}
     found = played_out(
         adaptive,
-        lambda play: "error" if play.case.id in once and play.trial == 2 else halfway(play),
+        lambda play: "error" if play.case.id in once and play.number == 2 else halfway(play),
     )
     assert adaptive.spending.rounds == 3
     assert len(found) == 4 * 3 + 1
@@ -193,16 +193,16 @@ def test_a_round_that_a_case_cannot_finish_is_not_begun():
 
 def test_a_trial_left_out_of_the_gate_is_made_up_for():
     adaptive = Adaptive(cases(20), 0.8)
-    played_out(adaptive, lambda play: "skipped" if play.trial == 1 else "passed")
+    played_out(adaptive, lambda play: "skipped" if play.number == 1 else "passed")
     assert adaptive.spending.verdict == "passes"
 
 
 def test_what_was_not_played_ends_the_run_and_is_not_counted():
     adaptive = Adaptive(cases(3), 0.8)
     first, second, third = adaptive.due()
-    adaptive.take(result(first, "passed"))
+    adaptive.add(result(first, "passed"))
     for play in (second, third):
-        adaptive.take(skipped(play.case, "not run: the budget would not suffice"))
+        adaptive.add(skipped(play.case, "not run: the budget is not enough"))
     assert adaptive.due() == []
     assert (adaptive.spending.verdict, adaptive.spending.played) == ("unclear", 1)
     assert adaptive.spending.left_out == ()
@@ -232,7 +232,7 @@ def test_any_run_ends_and_no_case_has_more_than_its_trials(seed, rate, bar):
     adaptive = Adaptive(cases(4), bar, max_trials=6)
     found = played_out(adaptive, ends)
     assert len({play.position for play in found}) == len(found) == adaptive.spending.played <= 24
-    assert all(1 <= play.trial <= 6 for play in found)
+    assert all(1 <= play.number <= 6 for play in found)
 
 
 @given(st.integers(0, 2**32))
@@ -248,6 +248,6 @@ def test_a_run_that_goes_on_asks_for_the_same_trials(seed):
         after += due
         dice.shuffle(due)
         for play in due:
-            other.take(result(play, ends(play)))
+            other.add(result(play, ends(play)))
     assert after == before
     assert other.spending == one.spending

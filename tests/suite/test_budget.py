@@ -73,11 +73,11 @@ async def test_what_was_not_run_says_why_and_the_rest_is_a_whole_report():
     report = await run(Priced(), [0.4, 0.4, 0.4], 1.0)
     assert statuses(report) == ["passed", "passed", "skipped"]
     assert report["c2"].notes == (
-        "not run: the budget of $1 would not suffice: $0.8 are spent, and a case took up to $0.4",
+        "not run: the budget of $1 is not enough: $0.8 is spent, and a case cost up to $0.4",
     )
     assert not report.passed
     assert report.summary.skipped == 1
-    assert "would not suffice" in str(report)
+    assert "is not enough" in str(report)
 
 
 async def test_a_budget_that_just_suffices_is_enough():
@@ -133,7 +133,7 @@ async def test_what_users_and_judges_cost_counts_as_well():
     )
     budget.settle(0, spent)
     assert budget.spent == pytest.approx(0.6)
-    assert "would not suffice" in await budget.begin(1)
+    assert "is not enough" in await budget.begin(1)
 
 
 async def test_a_run_that_goes_on_counts_what_was_spent_before(tmp_path):
@@ -196,7 +196,7 @@ async def work_off(budget: Budget, costs: list[list[int]], width: int) -> None:
             for cost in calls:
                 await asyncio.sleep(0)
                 paid += cost
-                budget.hear(position, ModelReplied(node="a", cost=float(cost)))
+                budget.add_event(position, ModelReplied(node="a", cost=float(cost)))
             dearest = max(dearest, sum(calls))
             result = CaseResult(case_id="c", status="passed", cost=float(sum(calls)))
             budget.settle(position, result)
@@ -230,7 +230,7 @@ def test_cases_of_one_call_that_cost_the_same_never_overdraw(costs, limit, width
 async def test_an_unpriced_reply_is_heard_at_once(unknown: UnknownPrices, refused):
     budget = Budget(1, unknown_prices=unknown)
     assert await budget.begin(0) == ""
-    budget.hear(0, ModelReplied(node="a", model="m", cost=None))
+    budget.add_event(0, ModelReplied(node="a", model="m", cost=None))
     assert budget.unpriced_refused is refused
 
 

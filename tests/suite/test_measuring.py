@@ -25,8 +25,7 @@ from greenroom.metrics import contains, judge
 from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.rescores import rescore
-from greenroom.suite.trial import Settings, run_trial
-from greenroom.suite.trial_state import Trial, TrialState
+from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.world.answers import AnswerCache
 
 HELLO = Agent("greeter", model=Scripted("Hello."))

@@ -16,8 +16,7 @@ from greenroom.ledger import (
 )
 from greenroom.ledger.events import Event, Source
 from greenroom.simulation.gate import CALLED_DIRECTLY
-from greenroom.suite.resume import taken_up
-from greenroom.suite.trial_state import Trial, TrialState
+from greenroom.suite.trial import Trial, TrialState
 
 
 @tool
@@ -57,35 +56,35 @@ def returned(source: Source) -> ToolReturned:
     return ToolReturned(path="@1", call_id="1", tool="pay", value={"ok": True}, source=source)
 
 
-def take_of(case: Case, left: Cut, digest: str = "same") -> TrialState:
-    take = TrialState(Trial(0, case))
-    taken_up(take, left, Resting(digest))  # pyright: ignore[reportArgumentType]
-    return take
+def state_of(case: Case, left: Cut, digest: str = "same") -> TrialState:
+    state = TrialState(Trial(0, case))
+    state.resume(left, Resting(digest))  # pyright: ignore[reportArgumentType]
+    return state
 
 
 @pytest.mark.parametrize("digest", ["same", "another"])
 def test_a_real_tool_that_returned_is_not_called_a_second_time(digest: str) -> None:
-    take = take_of(Case("a", says="Pay."), cut(called(), returned("live")), digest)
-    assert "tool 'pay' was called for real before the cut with {'amount': 3}" in take.doubt
+    state = state_of(Case("a", says="Pay."), cut(called(), returned("live")), digest)
+    assert "tool 'pay' was called for real before the cut with {'amount': 3}" in state.doubt
 
 
 @pytest.mark.parametrize("mocks", [{}, {"pay": live(pay, hosts=["bank"])}, {"pay": pay}])
 def test_nor_is_one_of_which_nobody_knows_whether_it_acted(mocks: dict[str, Any]) -> None:
-    assert take_of(Case("a", says="Pay.", mocks=mocks), cut(called())).doubt
+    assert state_of(Case("a", says="Pay.", mocks=mocks), cut(called())).doubt
 
 
 @pytest.mark.parametrize("mock", [{"ok": True}, lambda amount: {"ok": amount}])  # pyright: ignore[reportUnknownLambdaType]
 def test_a_mocked_tool_is_played_again_without_a_word(mock: Any) -> None:
     case = Case("a", says="Pay.", mocks={"pay": mock})
-    assert take_of(case, cut(called())).doubt == ""
-    assert take_of(case, cut(called(), returned("mock"))).doubt == ""
+    assert state_of(case, cut(called())).doubt == ""
+    assert state_of(case, cut(called(), returned("mock"))).doubt == ""
 
 
 def test_what_is_kept_of_the_run_raises_no_doubt() -> None:
     left = cut(called(), returned("live"))
     left.ledger.append(InvocationStarted(path="@2"), 0.0)
-    take = take_of(Case("a", says="Pay."), left)
-    assert (take.doubt, take.ledger) == ("", left.ledger)
+    state = state_of(Case("a", says="Pay."), left)
+    assert (state.doubt, state.ledger) == ("", left.ledger)
 
 
 @dataclass
@@ -97,37 +96,37 @@ class Exact(Resting):
 
 def test_a_real_tool_that_was_not_allowed_to_begin_raises_no_doubt() -> None:
     """The process that played it died before it was told that its call is on disk."""
-    left, take = cut(called()), TrialState(Trial(0, Case("a", says="Pay.")))
-    taken_up(take, left, Exact(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
-    assert not take.doubt
-    assert take.ledger is not None
-    assert take.ledger.events == left.ledger.events[:-1], "it is called anew"
+    left, state = cut(called()), TrialState(Trial(0, Case("a", says="Pay.")))
+    state.resume(left, Exact(), not_begun={"1"})  # pyright: ignore[reportArgumentType]
+    assert not state.doubt
+    assert state.ledger is not None
+    assert state.ledger.events == left.ledger.events[:-1], "it is called anew"
 
 
 def test_but_one_that_acted_beside_it_does() -> None:
     beside = ToolCalled(path="@1", call_id="2", tool="pay", args={"amount": 4})
-    take = TrialState(Trial(0, Case("a", says="Pay.")))
-    taken_up(take, cut(called(), beside), Exact(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
-    assert "would act twice" in take.doubt
+    state = TrialState(Trial(0, Case("a", says="Pay.")))
+    state.resume(cut(called(), beside), Exact(), not_begun={"1"})  # pyright: ignore[reportArgumentType]
+    assert "would act twice" in state.doubt
 
 
 def test_ids_that_mean_two_calls_clear_none_of_them() -> None:
-    take = TrialState(Trial(0, Case("a", says="Pay.")))
+    state = TrialState(Trial(0, Case("a", says="Pay.")))
     again = ToolCalled(path="@1", call_id="1", tool="pay", args={"amount": 5})
-    taken_up(take, cut(called(), again), Resting(), unbegun={"1"})  # pyright: ignore[reportArgumentType]
-    assert take.doubt
+    state.resume(cut(called(), again), Resting(), not_begun={"1"})  # pyright: ignore[reportArgumentType]
+    assert state.doubt
 
 
 @pytest.mark.parametrize("resumes", [Exact, Resting])
 def test_a_tool_that_code_called_past_the_gate_raises_doubt(resumes: type[Resting]) -> None:
-    take = TrialState(Trial(0, Case("a", says="Pay.")))
+    state = TrialState(Trial(0, Case("a", says="Pay.")))
     note = Noted(name=CALLED_DIRECTLY, data={"tool": "pay"})
-    taken_up(take, cut(note), resumes())  # pyright: ignore[reportArgumentType]
-    assert "'pay' itself" in take.doubt
+    state.resume(cut(note), resumes())  # pyright: ignore[reportArgumentType]
+    assert "'pay' itself" in state.doubt
 
 
-def test_a_user_agents_own_tool_is_a_part_of_the_play_and_may_run_again() -> None:
-    take = TrialState(Trial(0, Case("a", says="Pay.", mocks={"look": "nothing"})))
+def test_a_user_agents_own_tool_is_a_part_of_the_simulation_and_may_run_again() -> None:
+    state = TrialState(Trial(0, Case("a", says="Pay.", mocks={"look": "nothing"})))
     looked = ToolCalled(path="u", call_id="u1", tool="look", args={}, voice="user")
-    taken_up(take, cut(looked), Resting())  # pyright: ignore[reportArgumentType]
-    assert not take.doubt
+    state.resume(cut(looked), Resting())  # pyright: ignore[reportArgumentType]
+    assert not state.doubt

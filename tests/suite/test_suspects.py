@@ -129,7 +129,7 @@ def test_what_the_budget_cannot_pay_stays_a_suspect_and_says_so():
     report = rehearse(player.agent, cases(4), baseline=baseline, budget=6.0)
     [suspect] = report.compare(baseline).suspects
     assert suspect.case_id == "c2"
-    assert "failed 3 of 3 now; not run: the budget of $6 would not suffice" in suspect.why
+    assert "failed 3 of 3 now; not run: the budget of $6 is not enough" in suspect.why
     assert player.played["c2"] == 3
     assert Gate().decide(report, baseline).passed
     assert not Gate(fail_on=["unclear"]).decide(report, baseline).passed
@@ -244,7 +244,7 @@ def test_a_run_that_was_cut_asks_for_the_same_trials_and_none_twice(tmp_path: Pa
 
 def test_a_run_that_played_cases_again_does_not_go_on_with_more_trials(tmp_path: Path):
     report = rehearse(Player(all_but("c2")).agent, cases(4), baseline=good(4), store=tmp_path)
-    with pytest.raises(BadInput, match="has played cases again after 1 trials of each"):
+    with pytest.raises(BadInput, match="has run cases again after 1 trials of each"):
         rehearse(
             Player(all_but("c2")).agent,
             cases(4),

@@ -27,8 +27,7 @@ from greenroom.suite import load_agent
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.references import load_value
-from greenroom.suite.trial import Settings
-from greenroom.suite.trial_state import Trial, TrialState
+from greenroom.suite.trial import Settings, Trial, TrialState
 from greenroom.suite.workers.trial import WorkerTrial
 from greenroom.suite.workers.wire import Outbox, packed, unpacked
 from greenroom.suite.workers.worker import WorkerSetup
@@ -577,7 +576,7 @@ async def test_a_trial_that_waits_for_its_turn_is_not_overdue() -> None:
     ledger = await simulate(one(), Agent("clerk", model=Scripted("Yes.")))
     errand = WorkerTrial(TrialState(Trial(0, one()), ledger), Settings(measuring=Measurement()))
     errand.order()
-    assert errand.is_played
+    assert errand.is_simulated
     assert not errand.is_overdue(inf)
     assert errand.is_stuck(inf)
     errand.begin()
@@ -590,7 +589,7 @@ async def test_a_trial_that_a_worker_cannot_even_begin_is_told_as_an_error() -> 
     bench = WorkerSetup(None, {"one": one()}, Settings(measuring=Measurement()))
     order = {"position": 7, "case_id": "one", "trial": 1, "ledger": "no\nledger\n", "judging": ""}
     with os.fdopen(inbox, "rb") as lines, os.fdopen(outbox, "wb"):
-        await bench.play(order, Outbox(outbox))
+        await bench.run(order, Outbox(outbox))
         begun, done = unpacked(lines.readline()), unpacked(lines.readline())
     assert begun[:2] == ("B", 7)
     assert done[:2] == ("D", 7)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from greenroom.suite.batch import Batch, simulate_all
     from greenroom.suite.cancel import Cancel
     from greenroom.suite.evaluation import evaluate, rehearse, stream
-    from greenroom.suite.ledger_scores import score
+    from greenroom.suite.measurement import score
     from greenroom.suite.options import Options
     from greenroom.suite.references import load_agent, load_cases
     from greenroom.suite.rescores import Rescored, rescore
@@ -35,7 +35,7 @@ _MODULES = {
     "batch": ("Batch", "simulate_all"),
     "cancel": ("Cancel",),
     "evaluation": ("evaluate", "rehearse", "stream"),
-    "ledger_scores": ("score",),
+    "measurement": ("score",),
     "options": ("Options",),
     "references": ("load_agent", "load_cases"),
     "rescores": ("Rescored", "rescore"),

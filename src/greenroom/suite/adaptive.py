@@ -1,6 +1,6 @@
 """As many trials as the verdict needs: which are due next, and what that saved.
 
-Every case is played once; after that another round is due as long as nobody can tell whether the
+Every case runs once; after that another round is due as long as it is unclear whether the
 set's pass rate reaches the bar. The order in which trials end does not matter, so a run that was
 cut asks for the same trials again.
 """
@@ -16,10 +16,10 @@ from greenroom.results.intervals import Interval, percent
 from greenroom.results.result import CaseResult
 from greenroom.results.sequential import Sequential
 from greenroom.results.text import number_of
-from greenroom.suite.trial_state import Trial
+from greenroom.suite.trial import Trial
 
 MAX_TRIALS = 20
-"""How often a case is played at most."""
+"""How often a case runs at most."""
 PATIENCE = 3
 """After so many trials in a row that broke, a case is judged no more."""
 
@@ -48,10 +48,10 @@ class Spending:
         return 0 if self.verdict == "unclear" else self.most - self.played
 
     def __str__(self) -> str:
-        return f"{self._told}: {self._counts}{self._without}"
+        return f"{self._verdict_text}: {self._counts}{self._without}"
 
     @property
-    def _told(self) -> str:
+    def _verdict_text(self) -> str:
         bar = percent(self.bar, 0 if round(100 * self.bar, 9).is_integer() else 1)
         if self.interval is None:
             return f"no round was finished, so a minimum of {bar} is open"
@@ -79,24 +79,24 @@ class Spending:
 
 
 def spending(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -> Spending:
-    """What an adaptive run of these cases came to, told from its results alone."""
+    """What an adaptive run of these cases came to, computed from its results alone."""
     known = {(result.case_id, result.trial): result for result in results}
     adaptive = Adaptive(cases, bar)
     while due := adaptive.due():
-        found = [known.get((play.case.id, play.trial)) for play in due]
+        found = [known.get((trial.case.id, trial.number)) for trial in due]
         for result in found:
             if result is not None:
-                adaptive.take(result)
+                adaptive.add(result)
         if None in found:
-            break  # nobody went on from here
+            break  # the run went no further
     return adaptive.spending
 
 
 class Adaptive:
     """Which trials are due, round by round, until it is decided whether these cases reach `bar`.
 
-    Ask `due()`, play all of it, hand every result to `take()`, and ask again until nothing is due.
-    A case is played at most `max_trials` times.
+    Ask `due()`, run all of it, hand every result to `add()`, and ask again until nothing is due.
+    A case runs at most `max_trials` times.
     """
 
     def __init__(
@@ -112,33 +112,33 @@ class Adaptive:
         self.max_trials = max_trials
         self._places = {case.id: (number, case) for number, case in enumerate(cases)}
         self._test = Sequential(bar, self._places, alpha)
-        self._played = dict.fromkeys(self._places, 0)
+        self._runs = dict.fromkeys(self._places, 0)
         self._broke = dict.fromkeys(self._places, 0)
         """How many of its latest trials in a row broke, of each case."""
         self._left_out: list[str] = []
         self._cut = False
 
     def due(self) -> list[Trial]:
-        """The trials to play next, in the order of the cases; none when the run is over."""
+        """The trials to run next, in the order of the cases; none when the run is over."""
         wanted = [] if self._cut else self._test.wanted()
-        # A round that one of its cases cannot finish would tell nothing.
-        if any(self._played[case_id] >= self.max_trials for case_id in wanted):
+        # A round that one of its cases cannot finish would decide nothing.
+        if any(self._runs[case_id] >= self.max_trials for case_id in wanted):
             return []
-        return [self._play(case_id) for case_id in wanted]
+        return [self._next_trial(case_id) for case_id in wanted]
 
-    def take(self, result: CaseResult) -> None:
+    def add(self, result: CaseResult) -> None:
         """Learn how a trial that was due has ended.
 
         One that broke is no observation: its case is due again, unless it broke `PATIENCE` times in a
-        row; then the verdict is about the others. One that was not played at all ends the run.
+        row; then the verdict is about the others. One that did not run at all ends the run.
         """
         case_id = result.case_id
         if result.status == "skipped" and result.error is None:
             self._cut = True
             return
-        self._played[case_id] += 1
+        self._runs[case_id] += 1
         if result.status in ("error", "skipped"):
-            self._bear_with(case_id)
+            self._count_breakage(case_id)
         else:
             self._broke[case_id] = 0
             self._test.add(case_id, result.passed)
@@ -152,17 +152,17 @@ class Adaptive:
             bar=self._test.bar,
             interval=self._test.interval,
             rounds=self._test.rounds,
-            played=sum(self._played.values()),
+            played=sum(self._runs.values()),
             most=self.max_trials * len(self._places),
             left_out=tuple(self._left_out),
         )
 
-    def _play(self, case_id: str) -> Trial:
+    def _next_trial(self, case_id: str) -> Trial:
         number, case = self._places[case_id]
-        done = self._played[case_id]
+        done = self._runs[case_id]
         return Trial(number * self.max_trials + done, case, done + 1)
 
-    def _bear_with(self, case_id: str) -> None:
+    def _count_breakage(self, case_id: str) -> None:
         self._broke[case_id] += 1
         if self._broke[case_id] == min(PATIENCE, self.max_trials):
             self._left_out.append(case_id)

@@ -63,13 +63,12 @@ from greenroom.suite.adk_stand_ins import (
     outcome_of,
     their_case,
 )
-from greenroom.suite.blockers import overseen
-from greenroom.suite.defaults import equipped
+from greenroom.suite.criteria import equipped
 from greenroom.suite.evaluation import Cases
 from greenroom.suite.measurement import METRIC_SECONDS, Measurement, in_time, only_looking
 from greenroom.suite.references import as_evalset, load_agent
-from greenroom.suite.trial import CONCURRENCY, Settings, run_trial
-from greenroom.suite.trial_state import OnEvent, Trial, TrialState
+from greenroom.suite.trial import CONCURRENCY, OnEvent, Settings, Trial, TrialState, run_trial
+from greenroom.suite.watch import watched
 
 Criteria = Mapping[str, Any] | EvalConfig | str | Path
 """`{"tool_trajectory_avg_score": 1.0}`, google-adk's own `EvalConfig`, or its `test_config.json`."""
@@ -123,7 +122,7 @@ async def evaluate_in_adk(
     run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric, named, name)
     at, begun = time(), perf_counter()
     notes: list[str] = []
-    async with overseen(notes.append):
+    async with watched(notes.append):
         results = await run.results(evalset, concurrency)
     took = perf_counter() - begun
     return Report(results, name, took, notes, id=new_report_id(), evalset_id=evalset.id, at=at)

@@ -14,11 +14,10 @@ from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
-from greenroom.suite.blockers import overseen
-from greenroom.suite.fence_notes import refused
 from greenroom.suite.plan import Cases
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.suite.trial import CONCURRENCY
+from greenroom.suite.watch import refusals_since, watched
 
 OnSimulated = Callable[[Simulation], None]
 
@@ -93,12 +92,12 @@ async def simulate_all(
         check_opaque(backend, allow_opaque)
     stage = _BatchRun(backend, allow_tools, allow_opaque, on_complete)
     gate, before = asyncio.Semaphore(concurrency), len(strays())
-    async with overseen(stage.notes.append), asyncio.TaskGroup() as group:
+    async with watched(stage.notes.append), asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(stage.play(with_user_model(case, user_model), gate))
             for case in evalset
         ]
-    faults = refused(before)
+    faults = refusals_since(before)
     return Batch([task.result() for task in tasks], (*stage.notes, *faults), tuple(faults))
 
 

@@ -20,15 +20,15 @@ _SLACK: Final = 1 + 1e-9
 class Budget:
     """What a run may cost in USD, and what it has cost so far, cases under way included.
 
-    Before a case begins, as much is set aside for it as the dearest finished one has cost. Nobody
-    knows what the first will cost, so it goes alone.
+    Before a case begins, as much is set aside for it as the most expensive finished one has cost.
+    What the first will cost is unknown, so it runs alone.
     """
 
     limit: float
     unknown_prices: UnknownPrices = "refuse"
     spent: float = 0.0
     unpriced: set[str] = field(default_factory=set[str])
-    _dearest: float | None = None
+    _highest: float | None = None
     _under_way: dict[Hashable, float] = field(default_factory=dict[Hashable, float])
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -36,20 +36,20 @@ class Budget:
         self._settled.set()
         if not self.limit > 0:
             raise BadInput(f"budget={self.limit!r} should be an amount of USD above 0.")
-        if told := choice_problem(self.unknown_prices, get_args(UnknownPrices)):
-            raise BadInput(f"unknown_prices={told}")
+        if problem := choice_problem(self.unknown_prices, get_args(UnknownPrices)):
+            raise BadInput(f"unknown_prices={problem}")
 
     async def begin(self, whose: Hashable) -> str:
         """Set money aside for a case; why not, if there is not enough."""
         while True:
             why = self.refusal
-            if not why and (self._dearest is not None or not self._under_way):
+            if not why and (self._highest is not None or not self._under_way):
                 self._under_way[whose] = 0.0
                 return ""
             if why and (self.unpriced_refused or not self._under_way):
                 return why
             # What was set aside for those under way may turn out to be too much.
-            await self._next()
+            await self._next_settled()
 
     def release(self, whose: Hashable) -> None:
         """A case is not begun after all, or broken off: what it did not take is free again."""
@@ -61,18 +61,18 @@ class Budget:
         """Whether a model without a known price was asked, and that is not allowed."""
         return bool(self.unpriced) and self.unknown_prices == "refuse"
 
-    def go_on(self, spent: float, dearest: float) -> None:
+    def add_earlier(self, spent: float, highest: float) -> None:
         """Count what earlier processes have spent on this run."""
         self.spent += spent
-        if dearest:
-            self._dearest = max(self._dearest or 0.0, dearest)
+        if highest:
+            self._highest = max(self._highest or 0.0, highest)
 
     def carry(self, whose: Hashable, paid: float) -> None:
         """Count what was spent on a case before it was cut off as its own, now that it goes on."""
         self.spent -= paid
         self._under_way[whose] = self._under_way.get(whose, 0.0) + paid
 
-    def hear(self, whose: Hashable, event: Event) -> None:
+    def add_event(self, whose: Hashable, event: Event) -> None:
         """Count what a model's answer cost."""
         if not isinstance(event, ModelReplied):
             return
@@ -91,7 +91,7 @@ class Budget:
     def learn(self, result: CaseResult, took: float) -> None:
         """See from a finished case what others may cost."""
         if took or result.status not in ("error", "skipped"):  # else it says nothing of the others
-            self._dearest = max(self._dearest or 0.0, took)
+            self._highest = max(self._highest or 0.0, took)
         if result.spent is None and not self.unpriced:
             self.unpriced.add(f"a model that case {result.case_id!r} asked")
 
@@ -109,20 +109,20 @@ class Budget:
         if self.unpriced_refused:
             models = ", ".join(sorted(self.unpriced))
             return (
-                f"the price of {models} is unknown, so nobody can keep a budget; name it in "
+                f"the price of {models} is unknown, so the budget cannot be kept; name it in "
                 f"pyproject.toml below [tool.greenroom.prices], or allow unknown prices "
                 f"(--unknown-prices allow, Budget(..., unknown_prices='allow'))"
             )
-        dearest = self._dearest or 0.0
-        aside = sum(max(live, dearest) for live in self._under_way.values())
-        if self.spent + aside + dearest > self.limit * _SLACK:
+        highest = self._highest or 0.0
+        aside = sum(max(live, highest) for live in self._under_way.values())
+        if self.spent + aside + highest > self.limit * _SLACK:
             return (
-                f"the budget of ${self.limit:g} would not suffice: ${self.spent:.4g} are spent, "
-                f"and a case took up to ${dearest:.4g}"
+                f"the budget of ${self.limit:g} is not enough: ${self.spent:.4g} is spent, "
+                f"and a case cost up to ${highest:.4g}"
             )
         return ""
 
-    async def _next(self) -> None:
+    async def _next_settled(self) -> None:
         """Wait until another case is over."""
         if self._settled.is_set():
             self._settled = asyncio.Event()  # a new one, for this run may be on another loop

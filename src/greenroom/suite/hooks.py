@@ -1,4 +1,4 @@
-"""Somebody else's code that is told what happens: it may look, and it harms nothing.
+"""The author's hooks, told what happens in a run: they may look, and they can harm nothing.
 
 Single functions are hooks. A plug-in is an object with as many of their names among its methods as
 it likes, and with `on_run_start` and `on_run_complete`.
@@ -35,7 +35,7 @@ _MOST_CUTS = 3
 HOOKS = ("on_case_start", "on_event", "on_metric_complete", "on_case_complete")
 """The names of single functions."""
 MOMENTS = ("on_run_start", *HOOKS, "on_run_complete")
-"""What a plug-in may hear of, by the names of its methods."""
+"""The methods that a plug-in may have."""
 
 
 @record
@@ -48,10 +48,10 @@ class _Listener:
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """Who is told of what. A hook that raises, hangs or is async is noted and changes nothing.
+    """What the hooks of a run are told. A hook that raises, hangs or is async is noted and changes nothing.
 
-    They all work outside the fence: the author of the run listens, not the agent. But a tool is never
-    theirs to call.
+    They run outside the fence, because they belong to the author of the run and not to the agent; but
+    they may not call a tool.
     """
 
     on_case_start: OnCase | None = None
@@ -64,7 +64,7 @@ class Hooks:
     listeners: dict[str, list[_Listener]] = field(
         init=False, default_factory=dict[str, list[_Listener]]
     )
-    """Who listens at which moment."""
+    """The listeners of each moment."""
     cuts: Counter[str] = field(init=False, default_factory=Counter[str])
     """How often each was cut, by name."""
 
@@ -73,7 +73,7 @@ class Hooks:
             if (hook := getattr(self, moment)) is not None:
                 self._add(moment, _Listener(hook, getattr(hook, "__name__", repr(hook))))
         for plugin in self.plugins:
-            self._plug_in(plugin)
+            self._add_plugin(plugin)
 
     def run_started(self, plan: Plan) -> None:
         """A run begins, or goes on."""
@@ -88,7 +88,7 @@ class Hooks:
         self._tell("on_event", case, event)
 
     def metric_completed(self, case: Case, name: str, outcome: Outcome) -> None:
-        """A metric has looked at a case."""
+        """A metric has measured a trial."""
         self._tell("on_metric_complete", case, name, outcome)
 
     def case_completed(self, result: CaseResult) -> None:
@@ -96,7 +96,7 @@ class Hooks:
         self._tell("on_case_complete", result)
 
     def run_completed(self, report: Report) -> Report:
-        """A run is over: its report, with a note of what went wrong with those who heard of it."""
+        """A run is over: its report, with a note of what went wrong in hooks at this moment."""
         known = len(self.notes)
         self._tell("on_run_complete", report)
         new = self.notes[known:]
@@ -107,56 +107,54 @@ class Hooks:
         if text not in self.notes:
             self.notes.append(text)
 
-    def _plug_in(self, plugin: object) -> None:
-        name = type(plugin).__name__
+    def _add_plugin(self, plugin: object) -> None:
         heard = [moment for moment in MOMENTS if callable(getattr(plugin, moment, None))]
         if not heard or isinstance(plugin, type):
             raise BadInput(
-                f"plugins= has {plugin!r}, which is no plug-in. Give an object with any of the "
+                f"plugins= has {plugin!r}, which is not a plug-in. Give an object with any of the "
                 f"methods {', '.join(MOMENTS)}."
             )
         for moment in heard:
-            self._add(moment, _Listener(getattr(plugin, moment), f"{name}.{moment}"))
+            name = f"{type(plugin).__name__}.{moment}"
+            self._add(moment, _Listener(getattr(plugin, moment), name))
 
-    def _add(self, moment: str, ear: _Listener) -> None:
-        self.listeners.setdefault(moment, []).append(ear)
+    def _add(self, moment: str, listener: _Listener) -> None:
+        self.listeners.setdefault(moment, []).append(listener)
 
     def _tell(self, moment: str, *what: Any) -> None:
-        for ear in tuple(self.listeners.get(moment, ())):
-            refuse = partial(self._refuse, ear)
+        for listener in tuple(self.listeners.get(moment, ())):
+            refuse = partial(self._refuse, listener)
             put_up()
-            apart = RunScope(FencedScope(f"hook {ear.name}", body_guard=refuse))
+            apart = RunScope(FencedScope(f"hook {listener.name}", body_guard=refuse))
             with apart, LastingOpening(), guarded(refuse), answered_by(None):
-                self._tell_one(moment, ear, *what)
+                self._call(moment, listener, *what)
 
-    def _refuse(self, ear: _Listener, _: object, tool: str) -> None:
-        why = f"the hook {ear.name!r} called the tool {tool!r}; hooks look and never act"
+    def _refuse(self, listener: _Listener, _: object, tool: str) -> None:
+        why = f"the hook {listener.name!r} called the tool {tool!r}; hooks look and never act"
         self.note(f"{FAULT}{why}, so it was not run")
         raise HookRefused(f"{why}. Do it in a tool of the agent, or after the run.")
 
-    def _tell_one(self, moment: str, ear: _Listener, *what: Any) -> None:
+    def _call(self, moment: str, listener: _Listener, *what: Any) -> None:
+        name = f"the hook {listener.name!r}"
         try:
-            returned = call_in_time(
-                partial(ear.hook, *what), self.seconds, f"the hook {ear.name!r}", apart=True
-            )
+            returned = call_in_time(partial(listener.hook, *what), self.seconds, name, apart=True)
         except Expired:
             raise
         except Overdue:
-            self._cut(moment, ear)
+            self._count_cut(moment, listener)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - kept from the results
             # Nothing is awaited here, so a cancellation is the hook's own invention.
-            self.note(f"the hook {ear.name!r} raised {error!r}")
+            self.note(f"{name} raised {error!r}")
         else:
             if inspect.iscoroutine(returned):
                 returned.close()
-                self.note(f"the hook {ear.name!r} is async and was not awaited; make it a function")
+                self.note(f"{name} is async and was not awaited; make it a function")
 
-    def _cut(self, moment: str, ear: _Listener) -> None:
-        self.note(f"the hook {ear.name!r} did not return within {self.seconds:g} s, and was cut")
-        self.cuts[ear.name] += 1
-        if self.cuts[ear.name] == _MOST_CUTS:
+    def _count_cut(self, moment: str, listener: _Listener) -> None:
+        name = f"the hook {listener.name!r}"
+        self.note(f"{name} did not return within {self.seconds:g} s, and was cut")
+        self.cuts[listener.name] += 1
+        if self.cuts[listener.name] == _MOST_CUTS:
             # Else a run would take that long for each of its events.
-            self.listeners[moment] = [other for other in self.listeners[moment] if other is not ear]
-            self.note(
-                f"the hook {ear.name!r} was cut {_MOST_CUTS} times, and not called after that"
-            )
+            self.listeners[moment] = [o for o in self.listeners[moment] if o is not listener]
+            self.note(f"{name} was cut {_MOST_CUTS} times, and not called after that")

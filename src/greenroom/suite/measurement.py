@@ -1,7 +1,9 @@
-"""A finished run, measured: inside the fence, in time, and with what the judges asked written down."""
+"""A finished trial, measured: inside the fence, in time, and with what the judges asked recorded."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -12,6 +14,7 @@ from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, Metrics
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
+from greenroom.metrics import scores
 from greenroom.metrics.scores import (
     Limit,
     is_awaited,
@@ -19,12 +22,13 @@ from greenroom.metrics.scores import (
     metrics_for,
     only_compares,
     overdue,
-    score,
 )
-from greenroom.simulation.fence import enclose
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.simulation.fence import Opening, enclose, lent_executor
 from greenroom.simulation.gate import FencedWorld, Refusals
 from greenroom.simulation.limits import await_in_time, call_in_time
 from greenroom.world.answers import AnswerCache, CachedWorld
+from greenroom.world.around import Around
 from greenroom.world.bodies import answered_by, guarded
 from greenroom.world.live import LiveWorld
 from greenroom.world.replay import RememberingWorld
@@ -85,7 +89,7 @@ class Measurement:
         known that nobody may be asked.
         """
         if judging is None:
-            return score(ledger, self.metrics, case, world=_NOWHERE)
+            return scores.score(ledger, self.metrics, case, world=_NOWHERE)
         latch = Refusals()
         world = FencedWorld(judging, latch, on_event=on_event)
         world.deadline = monotonic() + self.seconds_for(case)
@@ -115,7 +119,7 @@ class Measurement:
                 return Unmeasured(str(error))
 
         with only_looking(case.id):
-            found = await score(
+            found = await scores.score(
                 ledger,
                 self.metrics,
                 case,
@@ -189,14 +193,67 @@ def only_looking(name: str) -> Generator[Refused]:
         raise error
 
 
-def forgive(metrics: Iterable[MetricLike]) -> None:
-    """A judge that was out of order in an earlier run is asked again in this one."""
+def reset_breakers(metrics: Iterable[MetricLike]) -> None:
+    """Ask a judge again that was out of order in an earlier run."""
     for metric in metrics:
         breaker = getattr(getattr(metric, "bench", None), "breaker", None)
         if breaker is not None:
             breaker.reset()
-        forgive(getattr(metric, "judges", ()))
+        reset_breakers(getattr(metric, "judges", ()))
 
 
 def _acting(breach: object) -> MetricRefused:
     return MetricRefused(f"a metric tried to reach the outside: {breach}; metrics only look.")
+
+
+async def score(
+    ledger: Ledger | str | Path,
+    metrics: Iterable[MetricLike] = (),
+    case: Case | None = None,
+    *,
+    world: World | None = None,
+    expectations: bool = True,
+    seconds_per_metric: float = METRIC_SECONDS,
+) -> dict[str, Outcome]:
+    """Measure a run, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
+
+    Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
+    `expectations=False` leaves what the case expects to the metrics that ask for it.
+    A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
+    Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
+    A metric that raises, returns nonsense, or is not done after `seconds_per_metric` (because it
+    waits, blocks or swallows its cancellation) is `Unmeasured`. Metrics only look: one that calls
+    a tool, connects or starts a process is refused, and that refusal is raised. Judges ask their
+    models through `world`, which writes into a ledger of its own.
+    """
+    asked = _with_a_way_out(LiveWorld(Ledger()) if world is None else world)
+    with lent_executor(), only_looking("score"):
+        return await scores.score(
+            ledger,
+            metrics,
+            case,
+            world=asked,
+            expectations=expectations,
+            seconds_per_metric=seconds_per_metric,
+            limit=cut_in_time(),
+        )
+
+
+class _Asking(Around):
+    """A world whose models may be reached from inside the fence."""
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """Ask in the world inside, with the fence open for this call."""
+        with Opening():
+            return await self.inner.call_model(request, body, on_delta)
+
+
+def _with_a_way_out(world: World) -> World:
+    if not isinstance(world, CachedWorld):
+        return _Asking(world)
+    # Judges know a cache when they see one.
+    cached = copy(world)
+    cached.inner = _Asking(world.inner)
+    return cached

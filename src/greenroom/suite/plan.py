@@ -13,18 +13,17 @@ from greenroom.simulation.checks import check_fence, check_opaque
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.budget import Budget
 from greenroom.suite.cancel import Cancel
-from greenroom.suite.criteria import check_metrics
-from greenroom.suite.defaults import all_metrics, as_config, equipped
-from greenroom.suite.fence_notes import unheld
+from greenroom.suite.criteria import all_metrics, as_config, check_metrics, equipped
 from greenroom.suite.hooks import HOOKS, Hooks
 from greenroom.suite.identity import plan_of
-from greenroom.suite.measurement import METRIC_SECONDS, Measurement, forgive
+from greenroom.suite.measurement import METRIC_SECONDS, Measurement, reset_breakers
 from greenroom.suite.options import Options, check
-from greenroom.suite.recorder import recording
+from greenroom.suite.recorder import open_recorder
 from greenroom.suite.references import as_evalset, load_agent
 from greenroom.suite.run import ActiveRun
 from greenroom.suite.suspects import suspects_for
 from greenroom.suite.trial import CONCURRENCY, Settings
+from greenroom.suite.watch import fence_gaps
 from greenroom.world.answers import AnswerCache
 
 if TYPE_CHECKING:
@@ -35,17 +34,19 @@ Cases = EvalSet | Case | Iterable[Case] | str | Path
 
 
 async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
-    """An evaluation that is ready to begin; whatever is wrong with it is said now."""
+    """An evaluation that is ready to begin; whatever is wrong with it is raised now."""
     check(options)
     found = as_evalset(cases)
     config = as_config(options.get("config"))
     evalset = _with_trials(equipped(found, options.get("mocks", {}), config), options)
     settings = _settings(evalset, config, options)
     suspects = suspects_for(evalset, options, fail_fast=settings.fail_fast)
-    _make_ready(evalset, settings)
+    for case in evalset:
+        reset_breakers(case.metrics)
+    reset_breakers(settings.measuring.metrics)
     backend = await _backend(agent, settings.allow_opaque)
     pool = _pool(agent, cases, found, evalset, backend, settings, options)
-    # Where workers play, it is their fence that counts, and they tell of it themselves.
+    # In worker processes it is their fence that counts, and they report on it themselves.
     notes = [] if pool is not None else _fence_notes(options.get("allow_unfenced", False))
     adaptive, cancel = _adaptive(evalset, options), options.get("cancel") or Cancel()
     plan = replace(
@@ -54,8 +55,8 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
         confirm=0 if suspects is None else suspects.most,
         against=None if suspects is None else suspects.baseline.id,
     )
-    # Last, because it opens what somebody has to close again.
-    recorder = await recording(options, plan, evalset, notes)
+    # Last, because from here on there is something to close.
+    recorder = await open_recorder(options, plan, evalset, notes)
     settings.hooks.run_started(plan)
     return ActiveRun(backend, evalset, settings, recorder, cancel, notes, pool, adaptive, suspects)
 
@@ -108,16 +109,8 @@ def _budget(options: Options) -> Budget | None:
     return Budget(given, options.get("unknown_prices", "refuse"))
 
 
-def _make_ready(evalset: EvalSet, settings: Settings) -> None:
-    """Forgive the metrics what was before."""
-    for case in evalset:
-        if case.metrics:
-            forgive(case.metrics)
-    forgive(settings.measuring.metrics)
-
-
 async def _backend(agent: Any, allow_opaque: bool) -> Backend | None:
-    """What plays the agent of the run; None leaves it to the cases."""
+    """The backend of the run's agent; None leaves it to the cases."""
     if isinstance(agent, str):
         agent = await load_agent(agent)
     if agent is None:
@@ -136,12 +129,12 @@ def _pool(
     settings: Settings,
     options: Options,
 ) -> "Pool | None":
-    """Who plays in other processes; BadInput if they could not find what they need."""
+    """The worker processes; BadInput if they could not find what they need."""
     workers = options.get("workers")
     if workers is None:
         return None
-    # Only those who have a use for processes load them.
-    from greenroom.suite.workers.identity import identity_of
+    # Loaded only where it is used.
+    from greenroom.suite.identity import identity_of
     from greenroom.suite.workers.pool import Pool
     from greenroom.suite.workers.references import WorkerInputs, Workers, briefing
 
@@ -162,4 +155,4 @@ def _pool(
 def _fence_notes(allowed: bool) -> list[str]:
     if not allowed:
         check_fence()
-    return unheld()
+    return fence_gaps()

@@ -1,9 +1,8 @@
-"""Who writes a run down as it goes, if anybody does."""
+"""The recorder of a run: a stored run, or none, in which case the report is all there is."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
@@ -11,35 +10,32 @@ from greenroom.errors import BadInput, StoreFailed, StoreRefused
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key, Plan
 from greenroom.suite.options import Options
-from greenroom.suite.trial_state import Trial, TrialState
-
-if TYPE_CHECKING:
-    from greenroom.store.store import Store
+from greenroom.suite.trial import Trial, TrialState
 
 Done = Callable[[CaseResult], None]
 
 
 class Recorder(Protocol):
-    """Whoever writes a run down."""
+    """Records a run as it goes."""
 
     run_id: str
     failure: str
-    """Why nothing more can be written down; empty while all is well."""
+    """Why nothing more can be recorded; empty while all is well."""
 
     def listen(self, on_failure: Callable[[], None]) -> None:
-        """Call `on_failure`, in any thread, once something cannot be written down."""
+        """Call `on_failure`, in any thread, once something cannot be recorded."""
         ...
 
-    def is_done(self, play: Trial) -> bool:
+    def is_done(self, trial: Trial) -> bool:
         """Whether an earlier process finished this trial of this very case."""
         ...
 
-    def take(self, play: Trial, agent: Backend | None) -> TrialState:
-        """Begin a trial, or go on where an earlier process was cut off."""
+    def begin(self, trial: Trial, agent: Backend | None) -> TrialState:
+        """Begin a trial, or resume it where an earlier process was cut off."""
         ...
 
-    def keep(self, take: TrialState, result: CaseResult, done: Done) -> Awaitable[None] | None:
-        """Write a result down; `done` hears of it when it is safe. None: nobody need wait."""
+    async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:
+        """Record a result; `done` is called when it is safe. Waits only if the disk is far behind."""
         ...
 
     async def flush(self) -> None:
@@ -47,12 +43,12 @@ class Recorder(Protocol):
         ...
 
     def freeze(self) -> None:
-        """Write no more events of takes under way: they are being stopped."""
+        """Record no more events of trials under way: they are being stopped."""
         ...
 
     @property
     def spent(self) -> tuple[float, float]:
-        """What earlier processes have spent on this run, and on its dearest trial, in USD."""
+        """What earlier processes have spent on this run, and on its most expensive trial, in USD."""
         ...
 
     def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
@@ -65,29 +61,29 @@ class Recorder(Protocol):
 
 
 class Unrecorded:
-    """Nothing is written down: the report is all there is."""
+    """Records nothing."""
 
     run_id = ""
     failure = ""
     spent = (0.0, 0.0)
 
     def listen(self, on_failure: Callable[[], None]) -> None:
-        """Nothing is written down, so nothing can fail."""
+        """Nothing is recorded, so nothing can fail."""
 
-    def is_done(self, play: Trial) -> bool:  # noqa: ARG002 - as the protocol has it
-        """Nobody knows of an earlier process."""
+    def is_done(self, trial: Trial) -> bool:  # noqa: ARG002 - as the protocol has it
+        """No earlier process is known."""
         return False
 
-    def take(self, play: Trial, agent: Backend | None) -> TrialState:  # noqa: ARG002
+    def begin(self, trial: Trial, agent: Backend | None) -> TrialState:  # noqa: ARG002
         """A fresh beginning."""
-        return TrialState(play)
+        return TrialState(trial)
 
-    def keep(self, take: TrialState, result: CaseResult, done: Done) -> None:  # noqa: ARG002
+    async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:  # noqa: ARG002
         """A result is done when it is there."""
         done(result)
 
     async def flush(self) -> None:
-        """Nobody is behind."""
+        """Nothing is behind."""
 
     def freeze(self) -> None:
         """There is nothing to protect."""
@@ -97,43 +93,35 @@ class Unrecorded:
         return ()
 
     async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:  # noqa: ARG002
-        """Nothing to put away."""
+        """There is nothing to close."""
         return []
 
 
-async def recording(options: Options, plan: Plan, evalset: EvalSet, notes: list[str]) -> Recorder:
-    """Who writes a run down. Where nobody asked for a store and none can be had, a note says so."""
-    store, resume = options.get("store"), options.get("resume", False)
-    place = _place(store)
-    if place is None:
+async def open_recorder(
+    options: Options, plan: Plan, evalset: EvalSet, notes: list[str]
+) -> Recorder:
+    """The recorder of a run. If no store was asked for and the usual one fails, a note says so."""
+    given, resume = options.get("store"), options.get("resume", False)
+    store = None
+    if given is not False:
+        from greenroom.store.store import as_store  # SQLite is loaded only where it is used
+
+        store = as_store(given)
+    if store is None:
         if resume is not False:
             raise BadInput("there is no store to resume from; leave store=False out.")
         return Unrecorded()
-    # SQLite is loaded by those who have a use for it.
-    from greenroom.suite.stored_run import begun, resumed
+    from greenroom.store.store import PLACE_VARIABLE
+    from greenroom.suite.stored_run import begin_run, resume_run
 
     try:
         if resume is False:
-            return await begun(place, plan, evalset)
-        return await resumed(place, plan, evalset, "" if resume is True else resume, options)
+            return await begin_run(store, plan, evalset)
+        return await resume_run(store, plan, evalset, "" if resume is True else resume, options)
     except StoreFailed as error:
-        # A place that somebody else holds is no accident of the disk, to be got over.
-        if _is_named(store) or resume is not False or isinstance(error, StoreRefused):
+        # A store that was chosen must work; one that another process holds is no fault of the disk.
+        is_chosen = given is not None or bool(os.environ.get(PLACE_VARIABLE))
+        if is_chosen or resume is not False or isinstance(error, StoreRefused):
             raise
-        notes.append(f"the run is not remembered: {error}")
+        notes.append(f"the run is not recorded: {error}")
         return Unrecorded()
-
-
-def _is_named(given: "Store | str | Path | bool | None") -> bool:
-    """Whether somebody chose this store, here or for the whole machine: then it must work."""
-    from greenroom.store.store import PLACE_VARIABLE
-
-    return given is not None or bool(os.environ.get(PLACE_VARIABLE))
-
-
-def _place(given: "Store | str | Path | bool | None") -> "Store | None":
-    if given is False:
-        return None
-    from greenroom.store.store import as_store
-
-    return as_store(given)

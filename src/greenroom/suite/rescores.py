@@ -31,12 +31,11 @@ from greenroom.results.result import CaseResult, Status, concluded, label, unmea
 from greenroom.results.text import shown
 from greenroom.simulation.checks import check_fence
 from greenroom.store.store import Store, as_store
-from greenroom.suite.blockers import overseen
-from greenroom.suite.criteria import check_metrics
-from greenroom.suite.defaults import all_metrics, as_config, equipped
-from greenroom.suite.measurement import METRIC_SECONDS, Measurement, forgive
+from greenroom.suite.criteria import all_metrics, as_config, check_metrics, equipped
+from greenroom.suite.measurement import METRIC_SECONDS, Measurement, reset_breakers
 from greenroom.suite.references import as_evalset
 from greenroom.suite.trial import CONCURRENCY
+from greenroom.suite.watch import watched
 from greenroom.world.answers import AnswerCache
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ async def rescore(
         seconds_per_metric=seconds_per_metric,
         cache=AnswerCache.of(cache),
     )
-    forgive(measuring.metrics)
+    reset_breakers(measuring.metrics)
     by_id = None if known is None else _by_id(evalset)
     return await _Rescoring(report, measuring, by_id).rescored(concurrency)
 
@@ -138,7 +137,7 @@ class _Rescoring:
         at, begun = time(), perf_counter()
         before = [*self.report.results, *self.report.confirmed]
         waiting = iter(enumerate(before))
-        async with overseen(self.notes.append):
+        async with watched(self.notes.append):
             workers = [self._work(waiting) for _ in range(max(1, concurrency))]
             await asyncio.gather(*workers)
         found = [self.done[place] for place in sorted(self.done)]

@@ -1,125 +1,163 @@
-"""Where a trial that was cut off can go on."""
+"""What a resumed run finds in its store, and where a trial that was cut off continues."""
 
 from collections import Counter
-from collections.abc import Collection
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from greenroom.backends.backend import DRIFTED, Backend
-from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
-from greenroom.ledger.events import (
-    InvocationStarted,
-    ModelCalled,
-    Noted,
-    Remembered,
-    RunResumed,
-    ToolCalled,
-)
+from greenroom.errors import BadInput, BadLedger, NotFound
+from greenroom.ledger.events import InvocationStarted, ModelCalled, Noted, Remembered, ToolCalled
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import is_object
-from greenroom.ledger.questions import ended, started
 from greenroom.simulation.gate import CALLED_DIRECTLY
-from greenroom.suite.trial_state import TrialState
+from greenroom.store.runs import Key, Plan, Run
+
+if TYPE_CHECKING:
+    from greenroom.store.cut_trials import CutTrial
+    from greenroom.store.journal import Journal
+    from greenroom.store.store import Store
 
 _ABSENT = object()
 
-
-class Begun(Protocol):
-    """A trial that was under way when its process ended, as far as it was written down."""
-
-    ledger: Ledger
-    judging: Ledger
+# The run
 
 
-def taken_up(
-    take: TrialState, left: Begun, agent: Backend | None, unbegun: Collection[str] = ()
-) -> str:
-    """Let `take` begin where an earlier process was cut off; why, if work has to be done again.
+def check_plan(
+    run: Run,
+    plan: Plan,
+    done: Mapping[Key, str],
+    digests: Mapping[str, str],
+    *,
+    accept_changes: bool,
+) -> None:
+    """Refuse to resume a run as something else than it began as."""
+    has_confirmed = run.plan.confirm and any(key.trial > run.plan.trials for key in done)
+    if has_confirmed and run.plan.trials != plan.trials:
+        raise BadInput(
+            f"run {run.id!r} has run cases again after {run.plan.trials} trials of each, and cannot "
+            f"be resumed with {plan.trials}. Resume it with as many, or start a new run."
+        )
+    if accept_changes:
+        return
+    changes = run.plan.changes(plan)
+    if done and digests.keys().isdisjoint(key.case_id for key in done):
+        changes.append("none of its finished cases is among these")
+    if changes:
+        raise BadInput(
+            f"run {run.id!r} cannot simply be resumed: {'; '.join(changes)} since it began. Its report "
+            f"would mix the two. Start a new run, or accept the changes (accept_changes=True, "
+            f"--accept-changes): what is finished stays as it is."
+        )
 
-    `unbegun` are calls of real tools that were written down, but were not allowed to act any more.
+
+def changed_cases(done: Iterable[tuple[Key, str]], digests: Mapping[str, str]) -> list[str]:
+    """A note for each finished case that has changed, or is gone."""
+    known = {key.case_id: digest for key, digest in done}
+    return [
+        f"case {case_id!r} has changed since the run began, and is run anew"
+        if case_id in digests
+        else f"case {case_id!r} is not among the cases any more, and its results are left out"
+        for case_id, digest in known.items()
+        if digests.get(case_id) != digest
+    ]
+
+
+def positions(done: Mapping[Key, str], plan: Plan, digests: Mapping[str, str]) -> dict[Key, int]:
+    """The positions of finished trials now, without those of cases that are gone or have changed."""
+    numbers = {case_id: number for number, case_id in enumerate(digests)}
+
+    def position(key: Key) -> int:
+        number, again = numbers[key.case_id], key.trial - plan.trials
+        if again <= 0:
+            return number * plan.trials + key.trial - 1
+        return len(digests) * plan.trials + number * plan.confirm + again - 1
+
+    return {
+        key: position(key)
+        for key, digest in done.items()
+        if digests.get(key.case_id) == digest and key.trial <= plan.trials + plan.confirm
+    }
+
+
+def cut_trials(
+    journal: "Journal", done: Mapping[Key, str], runs_again: Callable[["CutTrial"], bool]
+) -> dict[Key, "CutTrial"]:
+    """What the journal has of each trial that was cut; one that was being resumed may be there twice.
+
+    A file also keeps a trial that was finished in it, if the process ended before it was emptied.
     """
-    case = take.play.case
-    backend = agent if case.agent is None else backend_for(case.agent)
-    first = started(left.ledger)
-    if first is None or backend is None:
-        return ""
-    if ended(left.ledger) is not None:
-        take.ledger, take.judged = left.ledger, left.judging
-        return ""
-    if first.digest != backend.digest and not case.target:
-        take.doubt = _doubt(case, left.ledger, 0, unbegun)
-        return "played from its beginning, because the agent has changed since it was cut off"
-    if backend.resumes == "no":
-        take.doubt = _doubt(case, left.ledger, 0, unbegun)
-        return f"played from its beginning: agents played by {backend.name!r} cannot go on"
-    known = _before(left.ledger, unbegun)
-    take.ledger = known if backend.resumes != "checkpoint" else _at_pause(known)
-    take.doubt = _doubt(case, left.ledger, len(take.ledger), unbegun)
-    lost = len(known) - len(take.ledger)
-    return f"taken up at its last pause; {lost} events after it are played again" if lost else ""
+    found: dict[Key, CutTrial] = {}
+    for cut in journal.left_over():
+        if done.get(cut.key) == cut.digest and not runs_again(cut):
+            cut.discard()
+            continue
+        other = found.setdefault(cut.key, cut)
+        if other is not cut:
+            # The shorter one would later be mistaken for newer than what runs from here on.
+            found[cut.key], shorter = sorted((cut, other), key=_length, reverse=True)
+            shorter.discard()
+    return found
 
 
-def went_back(take: TrialState, ledger: Ledger) -> bool:
-    """Whether the run came another way than the recorded one, and `take` begins where they part."""
-    if take.ledger is None or take.on_restart is None:
-        return False
-    last = next((e for e in reversed(ledger.events) if isinstance(e, Noted | RunResumed)), None)
-    if not isinstance(last, Noted) or last.name != DRIFTED:
-        return False
-    seq = last.data.get("seq") if is_object(last.data) else None
-    # Each time further back, or somebody else's note could lead round in circles.
-    if type(seq) is not int or not 0 < seq < take.goes_back_to:
-        return False
-    take.goes_back_to = seq
-    take.doubt = _doubt(take.play.case, ledger, seq)
-    take.ledger = Ledger(ledger.events[:seq])
-    if not take.doubt:  # else whoever resumes after another cut must find the same reason for it
-        take.on_restart(take.ledger, take.judging)
-    take.notes.append(f"{last.data.get('told')}; from there on it was played anew")
-    return True
+def _length(cut: "CutTrial") -> tuple[bool, int, int]:
+    return bool(cut.damage), len(cut.ledger), len(cut.judging)
 
 
-def _before(ledger: Ledger, calls: Collection[str]) -> Ledger:
+def is_retry(cut: "CutTrial", store: "Store", run: Run) -> bool:
+    """Whether this is another attempt at a trial than the one that is in the store."""
+    now = cut.ledger.first
+    try:
+        kept = store.ledger(run.id, cut.key).first
+    except (BadLedger, NotFound):
+        kept = None
+    return now is not None and (kept is None or kept.at != now.at)
+
+
+# One trial
+
+
+def before_calls(ledger: Ledger, calls: Collection[str]) -> Ledger:
     """The ledger up to the first of these calls."""
     first = min((event.seq for event in _open_calls(ledger, calls)), default=None)
     return ledger if first is None else Ledger(ledger.events[:first])
 
 
-def _open_calls(ledger: Ledger, ids: Collection[str]) -> list[ToolCalled]:
-    """The calls of these ids that have not ended, as far as an id means one of them only."""
-    found = [e for index, e in _calls(ledger) if e.call_id in ids and index.end_of(e) is None]
-    counts = Counter(event.call_id for event in found)
-    return [event for event in found if counts[event.call_id] == 1]
+def up_to_last_pause(ledger: Ledger) -> Ledger:
+    """The ledger up to where the agent last rested: inside its work its state is not recorded."""
+    resting = 0
+    is_at_work = False
+    for event in ledger:
+        if event.voice != "agent":
+            continue
+        if isinstance(event, ModelCalled | ToolCalled) and not is_at_work:
+            is_at_work, resting = True, event.seq
+        elif isinstance(event, InvocationStarted | Remembered):
+            is_at_work = False
+    return Ledger(ledger.events[:resting]) if is_at_work else ledger
 
 
-def _calls(ledger: Ledger) -> list[tuple[VoiceIndex, ToolCalled]]:
-    """Every call of either side."""
-    voices: tuple[Voice, ...] = ("agent", "user")
-    return [(index, event) for index in map(ledger.index_of, voices) for event in index.issued]
-
-
-def _doubt(case: Case, ledger: Ledger, kept: int, unbegun: Collection[str] = ()) -> str:
-    """Which real tool acted, or may have, in what would be played a second time."""
+def reason_for_doubt(case: Case, ledger: Ledger, kept: int, not_begun: Collection[str] = ()) -> str:
+    """Which real tool acted, or may have, after the first `kept` events, which would run again."""
     for note in ledger.of(Noted, voice=None):
         if note.name == CALLED_DIRECTLY and is_object(note.data):
             return (
                 f"code of the case called the tool {note.data.get('tool')!r} itself before the cut, "
-                f"past the gate, so nobody knows whether it would do so again. Look at the real "
+                f"past the gate, so it is unknown whether it would do so again. Look at the real "
                 f"system, then start a new run."
             )
-    harmless = {event.seq for event in _open_calls(ledger, unbegun)}
+    harmless = {event.seq for event in _open_calls(ledger, not_begun)}
     for index, event in _calls(ledger):
-        # The tools of user agents belong to the play: they may run again.
+        # The tools of user agents belong to the simulation: they may run again.
         if event.seq < kept or event.seq in harmless or event.voice == "user":
             continue
         end = index.end_of(event)
         if end.source == "live" if end is not None else not _is_mocked(case, event.tool):
             return (
                 f"tool {event.tool!r} was called for real before the cut with {event.args!r}, in a "
-                f"part of the run that would have to be played again, so it would act twice. Look "
+                f"part of the trial that would have to run again, so it would act twice. Look "
                 f"at the real system, then start a new run."
             )
     return ""
@@ -139,15 +177,14 @@ def _is_mocked(case: Case, tool: str) -> bool:
     return mock is not _ABSENT and not isinstance(mock, Live) and not is_itself
 
 
-def _at_pause(ledger: Ledger) -> Ledger:
-    """The ledger up to where the agent last rested: inside its work it keeps its state to itself."""
-    resting = 0
-    is_at_work = False
-    for event in ledger:
-        if event.voice != "agent":
-            continue
-        if isinstance(event, ModelCalled | ToolCalled) and not is_at_work:
-            is_at_work, resting = True, event.seq
-        elif isinstance(event, InvocationStarted | Remembered):
-            is_at_work = False
-    return Ledger(ledger.events[:resting]) if is_at_work else ledger
+def _open_calls(ledger: Ledger, ids: Collection[str]) -> list[ToolCalled]:
+    """The calls with these ids that have not ended, where an id belongs to one call only."""
+    found = [e for index, e in _calls(ledger) if e.call_id in ids and index.end_of(e) is None]
+    counts = Counter(event.call_id for event in found)
+    return [event for event in found if counts[event.call_id] == 1]
+
+
+def _calls(ledger: Ledger) -> list[tuple[VoiceIndex, ToolCalled]]:
+    """Every call of either side."""
+    voices: tuple[Voice, ...] = ("agent", "user")
+    return [(index, event) for index in map(ledger.index_of, voices) for event in index.issued]

@@ -16,10 +16,9 @@ from greenroom.cases.merged import merge
 from greenroom.errors import BadFile, NotFound
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.records import record
-from greenroom.suite.agent_lookup import agent_beside
-from greenroom.suite.criteria import check_evalset
-from greenroom.suite.defaults import as_config, equipped
+from greenroom.suite.criteria import as_config, check_evalset, equipped
 from greenroom.suite.references import (
+    agent_beside,
     chosen,
     listed_ids,
     load_cases,

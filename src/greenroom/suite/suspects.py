@@ -14,14 +14,14 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key
 from greenroom.suite.options import Options
-from greenroom.suite.trial_state import Trial
+from greenroom.suite.trial import Trial
 
 
 class Suspects:
-    """Who is played again, round by round, at most `most` times each.
+    """Which cases run again, round by round, at most `most` times each.
 
-    When every case has been played, hand all results to `begin()`. Then ask `due()`, play all of it,
-    hand every result to `take()`, and ask again until nothing is due.
+    When every case has run, hand all results to `begin()`. Then ask `due()`, run all of it,
+    hand every result to `add()`, and ask again until nothing is due.
     """
 
     def __init__(self, baseline: Report, evalset: EvalSet, most: int, *, adaptive: bool) -> None:
@@ -32,48 +32,48 @@ class Suspects:
         """The place behind the last trial of the set."""
         self._own: dict[str, str] = {}
         self._found: Confirming | None = None
-        self._played = dict.fromkeys(self._cases, 0)
+        self._runs = dict.fromkeys(self._cases, 0)
         self._cut = False
 
     def is_again(self, position: int) -> bool:
-        """Whether this is the place of a trial that was played again."""
+        """Whether this is the place of a trial that confirms."""
         return position >= self._first
 
     def begin(self, results: Sequence[CaseResult]) -> None:
-        """See who is a suspect, once every case was played."""
+        """Find the suspects, once every case has run."""
         report = Report(results, adaptive=self._adaptive)
         clean = clean_ids(report.by_case(), redactor())
         self._own = {name: case_id for case_id, name in clean.items()}
         self._found = confirming(paired(self.baseline, report).values(), self.most)
 
     def due(self) -> list[Trial]:
-        """The trials to play next, in the order of the cases; none when all is said."""
+        """The trials to run next, in the order of the cases; none when all is clear."""
         if self._found is None or self._cut:
             return []
         ids = [self._own[name] for name in self._found.due()]
-        return [self._play(case_id, self._played[case_id] + 1) for case_id in ids]
+        return [self._trial(case_id, self._runs[case_id] + 1) for case_id in ids]
 
-    def take(self, result: CaseResult) -> None:
-        """Learn how a trial that was due has ended. One that was not played at all ends it."""
+    def add(self, result: CaseResult) -> None:
+        """Learn how a trial that was due has ended. One that did not run at all ends it."""
         if self._found is None or (result.status == "skipped" and result.error is None):
             self._cut = True
             return
-        self._played[result.case_id] += 1
+        self._runs[result.case_id] += 1
         name = next(name for name, own in self._own.items() if own == result.case_id)
         self._found.take(name, end_of(result))
 
-    def place_of(self, key: Key) -> Trial:
-        """The play of a trial that an earlier process finished."""
-        return self._play(key.case_id, key.trial - self._trials)
+    def trial_of(self, key: Key) -> Trial:
+        """The trial that an earlier process finished."""
+        return self._trial(key.case_id, key.trial - self._trials)
 
-    def _play(self, case_id: str, number: int) -> Trial:
+    def _trial(self, case_id: str, number: int) -> Trial:
         place, case = self._cases[case_id]
         position = self._first + place * self.most + number - 1
         return Trial(position, case, self._trials + number)
 
 
 def suspects_for(evalset: EvalSet, options: Options, *, fail_fast: bool) -> Suspects | None:
-    """Who is played again against the baseline, if anybody is; a baseline of other cases is refused."""
+    """The suspects against the baseline, if any case may run again; a baseline of other cases is refused."""
     given = options.get("baseline")
     most = options.get("confirm")
     if given is None:
@@ -82,7 +82,7 @@ def suspects_for(evalset: EvalSet, options: Options, *, fail_fast: bool) -> Susp
         return None
     baseline = given if isinstance(given, Report) else Report.pooled(given)
     _check_shared(baseline, evalset)
-    # A run that stops at the first failure never comes to playing cases again.
+    # A run that stops at the first failure never comes to running cases again.
     most = 0 if fail_fast else MOST if most is None else most
     if not most:
         return None

@@ -1,25 +1,33 @@
 """One trial of one case: simulated, then measured; whatever breaks becomes its error."""
 
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from math import inf
+from typing import Any, Literal, Protocol, get_args
 
+from greenroom.backends.backend import DRIFTED, Backend
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
 from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
 from greenroom.ledger.choices import choice_problem
-from greenroom.ledger.events import Event
-from greenroom.ledger.records import fill
+from greenroom.ledger.events import Event, Noted, RunResumed
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import is_object
+from greenroom.ledger.questions import ended, started
+from greenroom.ledger.records import record
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.conversation import simulate
+from greenroom.simulation.durable_calls import BeforeLive
 from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
 from greenroom.suite.chance import would_fail_again
 from greenroom.suite.hooks import Hooks
 from greenroom.suite.measurement import Measurement
-from greenroom.suite.resume import went_back
-from greenroom.suite.trial_state import Trial, TrialState
+from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
 
 OnError = Literal["collect", "stop", "skip"]
+OnEvent = Callable[[Event], None]
 CONCURRENCY = 4
 
 
@@ -36,86 +44,167 @@ class Settings:
     keep_ledgers: bool = True
     budget: Budget | None = None
     hooks: Hooks = field(default_factory=Hooks)
-    is_heard: bool = field(init=False)
-    """Whether anybody but the recorder hears of the events."""
-
-    def reservation(self, play: Trial) -> Hashable:
-        """Under which name the budget keeps what is set aside for a trial of this evaluation."""
-        return id(self), play.position
 
     def __post_init__(self) -> None:
-        if told := choice_problem(self.on_error, get_args(OnError)):
-            raise BadInput(f"on_error={told}")
-        is_heard = self.budget is not None or "on_event" in self.hooks.listeners
-        object.__setattr__(self, "is_heard", is_heard)
+        if problem := choice_problem(self.on_error, get_args(OnError)):
+            raise BadInput(f"on_error={problem}")
+
+    def reservation(self, trial: "Trial") -> Hashable:
+        """The name under which the budget keeps what is set aside for a trial of this evaluation."""
+        return id(self), trial.position
 
 
-async def run_trial(agent: Any, take: TrialState, settings: Settings) -> CaseResult:
+@record
+class Trial:
+    """One trial of a case: which repeat it is, and the position of its result in the report."""
+
+    position: int
+    case: Case
+    number: int = 1
+
+
+class PartialTrial(Protocol):
+    """A trial that was under way when its process ended, as far as it was recorded."""
+
+    ledger: Ledger
+    judging: Ledger
+
+
+@record(frozen=False, eq=False)
+class TrialState:
+    """A trial under way: what an earlier process did of it, and who is told what happens."""
+
+    trial: Trial
+    ledger: Ledger | None = None
+    """The beginning of the conversation, if an earlier process was cut off in it."""
+    judged: Ledger | None = None
+    """What the metrics have asked models so far, if any of them has."""
+    on_event: OnEvent | None = None
+    on_judging: OnEvent | None = None
+    on_restart: Callable[[Ledger, Ledger], None] | None = None
+    """Called with what still counts of both ledgers when a part of the trial runs again."""
+    before_live: BeforeLive | None = None
+    """Makes sure that the call of a real tool is on disk before its body begins."""
+    paid: float = 0.0
+    """What the part that an earlier process ran has cost, in USD."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader of the report should know of how it was run."""
+    drifted_at: float = inf
+    """The event at which it was last found to differ from the recorded trial."""
+    doubt: str = ""
+    """Why it cannot run again: a real tool may have acted in what was cut off."""
+
+    @property
+    def judging(self) -> Ledger:
+        """Where metrics that ask models record that; made for the first that may."""
+        if self.judged is None:
+            self.judged = Ledger()
+        return self.judged
+
+    def resume(
+        self, cut: PartialTrial, agent: Backend | None, not_begun: Collection[str] = ()
+    ) -> str:
+        """Begin where an earlier process was cut off; the reason if some of its work is repeated.
+
+        `not_begun` are calls of real tools that were recorded, but never allowed to act.
+        """
+        case = self.trial.case
+        backend = agent if case.agent is None else backend_for(case.agent)
+        first = started(cut.ledger)
+        if first is None or backend is None:
+            return ""
+        if ended(cut.ledger) is not None:
+            self.ledger, self.judged = cut.ledger, cut.judging
+            return ""
+        is_changed = first.digest != backend.digest and not case.target
+        if is_changed or backend.resumes == "no":
+            self.doubt = reason_for_doubt(case, cut.ledger, 0, not_begun)
+            if is_changed:
+                return "run from its beginning, because the agent has changed since it was cut off"
+            return f"run from its beginning: the {backend.name!r} backend cannot resume an agent"
+        known = before_calls(cut.ledger, not_begun)
+        self.ledger = known if backend.resumes != "checkpoint" else up_to_last_pause(known)
+        self.doubt = reason_for_doubt(case, cut.ledger, len(self.ledger), not_begun)
+        lost = len(known) - len(self.ledger)
+        return f"resumed at its last pause; {lost} events after it are run again" if lost else ""
+
+    def go_back(self, ledger: Ledger) -> bool:
+        """Begin anew where the agent left the recorded path; False if it did not leave it."""
+        if self.ledger is None or self.on_restart is None:
+            return False
+        last = next((e for e in reversed(ledger.events) if isinstance(e, Noted | RunResumed)), None)
+        if not isinstance(last, Noted) or last.name != DRIFTED:
+            return False
+        seq = last.data.get("seq") if is_object(last.data) else None
+        # Each time further back, or a note of other origin could lead round in circles.
+        if type(seq) is not int or not 0 < seq < self.drifted_at:
+            return False
+        self.drifted_at = seq
+        self.doubt = reason_for_doubt(self.trial.case, ledger, seq)
+        self.ledger = Ledger(ledger.events[:seq])
+        if not self.doubt:  # else a run that resumes after another cut must find the same doubt
+            self.on_restart(self.ledger, self.judging)
+        self.notes.append(f"{last.data.get('told')}; from there on it was run anew")
+        return True
+
+
+async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
-    result = await _played(agent, take, settings)
-    if "on_metric_complete" in settings.hooks.listeners:
-        for name, outcome in result.scores.items():
-            settings.hooks.metric_completed(take.play.case, name, outcome)
+    result = await _simulate_and_measure(agent, state, settings)
+    for name, outcome in result.scores.items():
+        settings.hooks.metric_completed(state.trial.case, name, outcome)
     return result
 
 
-async def _played(agent: Any, take: TrialState, settings: Settings) -> CaseResult:
-    case, measuring = take.play.case, settings.measuring
+async def _simulate_and_measure(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
+    case, measuring = state.trial.case, settings.measuring
     try:
         while True:
-            if take.doubt:
-                raise InDoubt(take.doubt)
+            if state.doubt:
+                raise InDoubt(state.doubt)
             ledger = await simulate(
                 case,
                 agent,
-                ledger=take.ledger,
+                ledger=state.ledger,
                 allow_tools=settings.allow_tools,
                 allow_unfenced=True,
                 allow_opaque=settings.allow_opaque,
-                on_event=heard_by(take.on_event, take, settings),
-                before_live=take.before_live,
+                on_event=observer(state.on_event, state, settings),
+                before_live=state.before_live,
             )
-            if take.ledger is None or not went_back(take, ledger):
+            if not state.go_back(ledger):
                 break
-    except Exception as error:  # noqa: BLE001 - the sanctioned place: a case that cannot be played
+    except Exception as error:  # noqa: BLE001 - the one place where a case that cannot run is caught
         return broken(case, error, metrics=measuring.names(case))
     failpoint("trial.played")
-    is_kept = settings.keep_ledgers
+    keeps = settings.keep_ledgers
     try:
         scores = measuring.at_once(case, ledger)
         if scores is None:
-            judging = take.judging if measuring.may_ask(case) else None
-            heard = heard_by(take.on_judging, take, settings)
-            scores = await measuring.outcomes(case, ledger, judging, heard, take.play.trial)
+            judging = state.judging if measuring.may_ask(case) else None
+            on_event = observer(state.on_judging, state, settings)
+            scores = await measuring.outcomes(case, ledger, judging, on_event, state.trial.number)
     except (Refusal, MetricsHung, BadInput) as error:
         names = measuring.names(case)
-        return unmeasured(case, ledger, error, names, judging=take.judged, keep_ledger=is_kept)
-    result = concluded(case, ledger, scores, judging=take.judged, keep_ledger=is_kept)
-    if result.status == "failed" and would_fail_again(
-        result, agent, case, ledger, measuring.metrics
-    ):
-        fill(result, "fixed", True)
+        return unmeasured(case, ledger, error, names, judging=state.judged, keep_ledger=keeps)
+    result = concluded(case, ledger, scores, judging=state.judged, keep_ledger=keeps)
+    if would_fail_again(result, agent, case, ledger, measuring.metrics):
+        return replace(result, fixed=True)
     return result
 
 
-def heard_by(
-    written: Callable[[Event], None] | None, take: TrialState, settings: Settings
-) -> Callable[[Event], None] | None:
-    """Everybody who wants to hear of the events of a take; None if nobody does."""
-    if not settings.is_heard:
-        return written
-    listeners: list[Callable[[Event], None]] = []
-    if written is not None:
-        listeners.append(written)
+def observer(recorded: OnEvent | None, state: TrialState, settings: Settings) -> OnEvent | None:
+    """Passes the events of a trial on to recorder, budget and hooks; None if there is none of them."""
+    observers = [] if recorded is None else [recorded]
     if settings.budget is not None:
-        listeners.append(partial(settings.budget.hear, settings.reservation(take.play)))
+        observers.append(partial(settings.budget.add_event, settings.reservation(state.trial)))
     if "on_event" in settings.hooks.listeners:
-        listeners.append(partial(settings.hooks.happened, take.play.case))
-    if len(listeners) == 1:
-        return listeners[0]
+        observers.append(partial(settings.hooks.happened, state.trial.case))
+    if len(observers) < 2:
+        return observers[0] if observers else None
 
-    def hear(event: Event) -> None:
-        for ear in listeners:
-            ear(event)
+    def observe(event: Event) -> None:
+        for each in observers:
+            each(event)
 
-    return hear
+    return observe

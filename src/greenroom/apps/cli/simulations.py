@@ -32,7 +32,7 @@ from greenroom.reports.words import shortened
 from greenroom.results.text import number_of
 from greenroom.simulation import Simulation, UserAgents, simulation_data
 from greenroom.suite import Batch, simulate_all
-from greenroom.suite.defaults import equipped
+from greenroom.suite.criteria import equipped
 from greenroom.suite.sources import gather, load_mocks, load_model
 
 _LONGEST = 200

@@ -56,7 +56,7 @@ def eval_file(
 
 def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str | None:
     """The agent that plays a file: told on the command line, by the set, the project, or beside it."""
-    from greenroom.suite.agent_lookup import agent_beside, anchored
+    from greenroom.suite.references import agent_beside, anchored
 
     if told := config.getoption("greenroom_agent", None):
         return anchored(told, config.invocation_params.dir, config.rootpath)
@@ -69,8 +69,7 @@ def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str
 
 def _own_agent(reference: str, path: Path, root: Path) -> str:
     """A file of data may name a Python file of its project, and no other code."""
-    from greenroom.suite.agent_lookup import anchored
-    from greenroom.suite.references import split_reference
+    from greenroom.suite.references import anchored, split_reference
 
     found = anchored(reference, path.parent, root)
     where = Path(split_reference(found)[0]).resolve()

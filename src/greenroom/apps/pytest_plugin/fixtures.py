@@ -11,8 +11,8 @@ from greenroom.errors import BadInput
 from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
-from greenroom.suite.agent_lookup import anchored
 from greenroom.suite.options import OPTIONS
+from greenroom.suite.references import anchored
 
 
 class Rehearsal:

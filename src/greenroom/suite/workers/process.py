@@ -1,4 +1,4 @@
-"""One worker, as its parent sees it: a process, two pipes, and the trials it has in hand."""
+"""One worker, as its parent sees it: a process, two pipes, and the trials it is running."""
 
 import asyncio
 import json
@@ -42,17 +42,17 @@ _BEGINNING: Final = (
 
 
 class Worker:
-    """A process that plays trials. `errands` are those it has in hand, by position."""
+    """A process that runs trials. `trials` are those it is running, by position."""
 
     def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
         self._note = note
-        self.errands: dict[int, WorkerTrial] = {}
+        self.trials: dict[int, WorkerTrial] = {}
         self.is_gone = False
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._process, self._to, self._from = _started()
         self._cut: dict[WorkerTrial, Cut] = {}
-        """What each trial is told when the parent ends this worker because one was overdue."""
+        """How each trial ends when the parent ends this worker because one was overdue."""
         self._died: str = ""
         self._dead_since: float | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -83,137 +83,137 @@ class Worker:
         self._outbox, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, self._to)
         self._reading = asyncio.create_task(self._read(reader))
 
-    async def play(self, errand: WorkerTrial) -> Ending:
-        """Let the worker play a trial, or go on with it."""
-        position = errand.take.play.position
-        self.errands[position] = errand
-        self._outbox.write(packed(errand.order()))
+    async def run(self, trial: WorkerTrial) -> Ending:
+        """Let the worker run a trial, or resume it."""
+        position = trial.state.trial.position
+        self.trials[position] = trial
+        self._outbox.write(packed(trial.order()))
         try:
-            return await errand.over
+            return await trial.over
         finally:
-            self.errands.pop(position, None)
+            self.trials.pop(position, None)
 
-    # What it says
+    # What it sends
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while line := await reader.readline():
-                self._take(line)
+                self._receive(line)
         except (GreenroomError, ValueError, KeyError, TypeError) as error:
-            self._died = f"said something that cannot be understood: {error}"
+            self._died = f"sent something that cannot be understood: {error}"
             self._end_process()
         finally:
             self.is_gone = True
-            self._settle(await self._how())
+            self._settle(await self._describe_end())
 
-    def _take(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> None:
         if not line.endswith(b"\n"):
-            return  # it died while it spoke
+            return  # it died while it was writing
         mark, position, text = unpacked(line)
         if mark in (READY, FAILED):
             self._begin(mark == READY, json.loads(text))
         elif mark == KEEPS:
             keep_secret(**json.loads(text))
         elif mark == STALLED:
-            self._stand_still(position, json.loads(text))
-        elif (errand := self.errands.get(position)) is None:
+            self._pause_others(position, json.loads(text))
+        elif (trial := self.trials.get(position)) is None:
             return
         elif mark == BEGUN:
-            errand.begin()
+            trial.begin()
         elif mark == DONE:
-            errand.settle(Done(json.loads(text)))
+            trial.settle(Done(json.loads(text)))
         elif mark == WAITS:
-            self._make_safe(errand, json.loads(text))
+            self._confirm_call(trial, json.loads(text))
         else:
             assert mark in (AGENT, JUDGE)
-            errand.hear(text, judging=mark == JUDGE)
+            trial.add_event(text, judging=mark == JUDGE)
 
-    def _make_safe(self, errand: WorkerTrial, told: dict[str, Any]) -> None:
+    def _confirm_call(self, trial: WorkerTrial, message: dict[str, Any]) -> None:
         """Let a real tool act once its call is on disk; if it cannot be, the run stops."""
-        call_id: str = told["call"]
+        call_id: str = message["call"]
 
-        def say() -> None:
-            # Whoever is gone has not acted, and its trial goes on elsewhere.
+        def answer() -> None:
+            # A worker that is gone has not acted, and its trial goes on elsewhere.
             if not self.is_gone and not self._outbox.is_closing():
-                errand.waiting.discard(call_id)
-                self._outbox.write(packed({"safe": told["number"]}))
+                trial.waiting.discard(call_id)
+                self._outbox.write(packed({"safe": message["number"]}))
 
         def tell(error: GreenroomError | None) -> None:
             if error is None:
-                with suppress(RuntimeError):  # a closed loop has nobody left who waits
-                    self._loop.call_soon_threadsafe(say)
+                with suppress(RuntimeError):  # in a closed loop nothing waits any more
+                    self._loop.call_soon_threadsafe(answer)
 
-        errand.waiting.add(call_id)
-        assert errand.take.before_live is not None
-        errand.take.before_live(call_id, tell)
+        trial.waiting.add(call_id)
+        assert trial.state.before_live is not None
+        trial.state.before_live(call_id, tell)
 
-    def _stand_still(self, culprit: int, told: dict[str, Any]) -> None:
-        """One trial held up its worker: the clocks of the others stood still."""
-        for position, errand in self.errands.items():
+    def _pause_others(self, culprit: int, message: dict[str, Any]) -> None:
+        """One trial blocked its worker: the clocks of the others stood still."""
+        for position, trial in self.trials.items():
             if position != culprit:
-                errand.stand_still(float(told["seconds"]))
-        if told["note"]:
-            self._note(str(told["note"]))
+                trial.pause_clock(float(message["seconds"]))
+        if message["note"]:
+            self._note(str(message["note"]))
 
-    def _begin(self, is_ready: bool, told: dict[str, Any]) -> None:
+    def _begin(self, is_ready: bool, message: dict[str, Any]) -> None:
         if self._ready.done():
-            return  # nobody waits for it any more
+            return  # too late
         if is_ready:
-            self._ready.set_result(told)
+            self._ready.set_result(message)
         else:
-            why = f"a worker process could not be made ready: {told['why']}"
+            why = f"a worker process could not be made ready: {message['why']}"
             self._ready.set_exception(BadInput(why))
 
     def _settle(self, how: str) -> None:
-        """The worker is gone: whoever waits for it is told."""
-        for errand in tuple(self.errands.values()):
-            errand.settle(self._cut.get(errand) or Died(how))
+        """The worker is gone: end whatever waits for it."""
+        for trial in tuple(self.trials.values()):
+            trial.settle(self._cut.get(trial) or Died(how))
         if not self._ready.done():
             self._ready.set_exception(WorkerDied(f"a worker process {how} before it was ready."))
-            self._ready.exception()  # seen, though nobody may wait for it any more
+            self._ready.exception()  # marked as seen, since the wait for it may be over
 
-    async def _how(self) -> str:
+    async def _describe_end(self) -> str:
         """How it ended, once its pipe is closed."""
         await self._exit()
         self._end_process()
-        return self._died or _told(self._process.returncode)
+        return self._died or _describe_exit(self._process.returncode)
 
     # Its end
 
     def look(self, now: float) -> None:
         """End the worker if a trial of it is overdue, or its pipe if it is dead already."""
         if self._process.poll() is not None:
-            self._mourn(now)
+            self._close_pipe_of_dead(now)
         elif not self.is_gone:
-            self._look_at_errands(now)
+            self._check_trials(now)
 
-    def _mourn(self, now: float) -> None:
+    def _close_pipe_of_dead(self, now: float) -> None:
         self.is_gone = True
         self._dead_since = self._dead_since or now
         if now > self._dead_since + _LEAVING and self._reading is not None:
             # A child of the worker holds the other end of the pipe.
             self._inbox.close()
 
-    def _look_at_errands(self, now: float) -> None:
-        for errand in self.errands.values():
+    def _check_trials(self, now: float) -> None:
+        for trial in self.trials.values():
             # Seen twice: what the worker said meanwhile is heard first.
-            errand.missed = errand.missed + 1 if errand.is_overdue(now) else 0
-        if any(errand.missed > 1 for errand in self.errands.values()):
-            self._cut = {errand: errand.cut() for errand in self.errands.values()}
+            trial.missed = trial.missed + 1 if trial.is_overdue(now) else 0
+        if any(trial.missed > 1 for trial in self.trials.values()):
+            self._cut = {trial: trial.cut() for trial in self.trials.values()}
             self._end_process()
         elif self._is_stuck(now):
-            self._died = "did not begin what it was told to play"
+            self._died = "did not begin the trial it was given"
             self._end_process()
 
     def _is_stuck(self, now: float) -> bool:
-        errands = self.errands.values()
-        return not any(e.has_begun for e in errands) and any(e.is_stuck(now) for e in errands)
+        trials = self.trials.values()
+        return not any(e.has_begun for e in trials) and any(e.is_stuck(now) for e in trials)
 
     def kill(self) -> None:
-        """End it at once, and let nobody wait for it."""
+        """End it at once, and all that waits for it."""
         self._end_process()
-        for errand in tuple(self.errands.values()):
-            errand.over.cancel()
+        for trial in tuple(self.trials.values()):
+            trial.over.cancel()
 
     def _end_process(self) -> None:
         self.is_gone = True
@@ -231,7 +231,7 @@ class Worker:
             await asyncio.sleep(_LOOK)
 
     async def leave(self) -> None:
-        """Let it go in peace, but not for long."""
+        """Ask it to end, and wait for that, but not for long."""
         if not self._outbox.is_closing():
             self._outbox.write(packed(None))
         try:
@@ -240,7 +240,7 @@ class Worker:
             await self.close()
 
     async def close(self) -> None:
-        """End it, if nothing else did, and put everything away."""
+        """End it, if nothing else did, and close its pipes."""
         self.kill()
         if self._is_closed:
             return
@@ -260,7 +260,7 @@ def _started() -> tuple["subprocess.Popen[bytes]", Any, Any]:
     inbox, to = os.pipe()
     from_, outbox = os.pipe()
     try:
-        # Nobody's case: the fence of another run in this process is not meant for it.
+        # It belongs to no case: the fence of another run in this process is not meant for it.
         with opening_for(processes=True):
             process = subprocess.Popen(
                 [*_python(), "-c", _BEGINNING, json.dumps(sys.path), str(inbox), str(outbox)],
@@ -284,7 +284,7 @@ def _python() -> list[str]:
     return [sys.executable, *["-O"] * sys.flags.optimize]
 
 
-def _told(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is None:
         return "would not end"
     if code >= 0:

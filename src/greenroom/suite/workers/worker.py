@@ -1,4 +1,4 @@
-"""The life of a worker process: it is told what to import, then plays the trials it is sent."""
+"""The life of a worker process: it imports what its briefing names, then runs the trials it is sent."""
 
 import asyncio
 import json
@@ -27,18 +27,15 @@ from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import fenced_executor, strays
 from greenroom.simulation.stalls import Stall
 from greenroom.simulation.watchdog import keep_watching
-from greenroom.suite.blockers import blocked
-from greenroom.suite.defaults import all_metrics, as_config, equipped
-from greenroom.suite.fence_notes import refused, unheld
-from greenroom.suite.garbage import RareCollection
+from greenroom.suite.criteria import all_metrics, as_config, equipped
+from greenroom.suite.identity import identity_of
 from greenroom.suite.imports import allow_import_network
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.references import as_evalset, load_agent, load_value
 from greenroom.suite.sources import gather, gather_beside, load_mocks, load_model
-from greenroom.suite.trial import Settings, run_trial
-from greenroom.suite.trial_state import Trial, TrialState
-from greenroom.suite.workers.identity import identity_of
-from greenroom.suite.workers.location import load_as
+from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
+from greenroom.suite.watch import RareCollection, describe_stall, fence_gaps, refusals_since
+from greenroom.suite.workers.references import load_as
 from greenroom.suite.workers.wire import (
     AGENT,
     BEGUN,
@@ -57,7 +54,7 @@ Briefing = dict[str, Any]
 
 
 def main(inbox: int, outbox: int) -> None:
-    """Work until the parent says that it is enough, or is no more."""
+    """Work until the parent ends it, or is gone."""
     # Ctrl-C is for the parent, who ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (inbox, outbox):
@@ -67,25 +64,25 @@ def main(inbox: int, outbox: int) -> None:
 
 async def _serve(inbox: int, outbox: Outbox) -> None:
     asyncio.get_running_loop().set_default_executor(fenced_executor())
-    orders = _listening(inbox, outbox)
-    bench = await _begun(await orders.get(), outbox)
+    orders = _orders(inbox, outbox)
+    setup = await _start(await orders.get(), outbox)
     under_way: set[asyncio.Task[None]] = set()
-    with RareCollection(), keep_watching(on_stall=partial(_tell_stall, outbox)):
-        while bench is not None and (order := await orders.get()) is not None:
-            task = asyncio.create_task(bench.play(order, outbox))
+    with RareCollection(), keep_watching(on_stall=partial(_send_stall, outbox)):
+        while setup is not None and (order := await orders.get()) is not None:
+            task = asyncio.create_task(setup.run(order, outbox))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
 
 
-def _tell_stall(outbox: Outbox, stall: Stall) -> None:
-    """Tell the parent, who has clocks of its own, that the trials beside this one stand still."""
+def _send_stall(outbox: Outbox, stall: Stall) -> None:
+    """Tell the parent, which has clocks of its own, that the trials beside this one stand still."""
     position = stall.owner if isinstance(stall.owner, int) else None
-    note = blocked(stall) if stall.is_news else ""
+    note = describe_stall(stall) if stall.is_news else ""
     outbox.tell(STALLED, position, {"seconds": stall.seconds, "note": note})
 
 
-def _listening(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
-    """The parent's lines as they come, heard by a thread: the loop may be blocked."""
+def _orders(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
+    """The parent's lines as they come, read by a thread: the loop may be blocked."""
     loop = asyncio.get_running_loop()
     orders: asyncio.Queue[Any] = asyncio.Queue()
 
@@ -93,7 +90,7 @@ def _listening(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
         with os.fdopen(inbox, "rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
-                    break  # the parent died while it spoke
+                    break  # the parent died while it was writing
                 match json.loads(line):
                     case {"safe": int(number)}:
                         outbox.answer(number)
@@ -105,20 +102,20 @@ def _listening(inbox: int, outbox: Outbox) -> "asyncio.Queue[Any]":
     return orders
 
 
-async def _begun(briefing: Briefing, outbox: Outbox) -> "WorkerSetup | None":
+async def _start(briefing: Briefing, outbox: Outbox) -> "WorkerSetup | None":
     try:
-        bench = await _bench(briefing)
-        found = identity_of(bench.backend, bench.cases.values(), bench.settings.measuring.metrics)
-        outbox.tell(READY, None, {**found, "notes": bench.notes()})
-    except Exception as error:  # noqa: BLE001 - the author's code, whose failure the parent tells
+        setup = await _set_up(briefing)
+        found = identity_of(setup.backend, setup.cases.values(), setup.settings.measuring.metrics)
+        outbox.tell(READY, None, {**found, "notes": setup.notes()})
+    except Exception as error:  # noqa: BLE001 - the author's code, whose failure the parent reports
         shown = str(error) if isinstance(error, GreenroomError) else repr(error)
         outbox.tell(FAILED, None, {"why": shown})
         return None
-    return bench
+    return setup
 
 
 class WorkerSetup:
-    """All that a worker needs to play any trial of the run."""
+    """All that a worker needs to run any trial."""
 
     def __init__(self, backend: Backend | None, cases: dict[str, Case], settings: Settings) -> None:
         self.backend = backend
@@ -126,58 +123,61 @@ class WorkerSetup:
         self.settings = settings
         self._strays = len(strays())
 
-    async def play(self, order: dict[str, Any], outbox: Outbox) -> None:
-        """Play a trial, or go on with it, and tell the parent of all that happens."""
+    async def run(self, order: dict[str, Any], outbox: Outbox) -> None:
+        """Run a trial, or resume it, and report all that happens to the parent."""
         position, case = order["position"], self.cases[order["case_id"]]
         outbox.send(BEGUN, position, b"")
         try:
             with keep_watching(position):
-                result = await self._played(Trial(position, case, order["trial"]), order, outbox)
+                result = await self._run(Trial(position, case, order["trial"]), order, outbox)
             outbox.tell(DONE, position, _done(result, self.notes()))
         except (Exception, asyncio.CancelledError, Expired) as error:  # noqa: BLE001 - the trial's error
             names = self.settings.measuring.names(case)
             outbox.tell(DONE, position, _done(broken(case, error, metrics=names), []))
 
-    async def _played(self, play: Trial, order: dict[str, Any], outbox: Outbox) -> CaseResult:
-        position = play.position
+    async def _run(self, trial: Trial, order: dict[str, Any], outbox: Outbox) -> CaseResult:
+        position = trial.position
         ledger, judging = _ledger(order["ledger"]), _ledger(order["judging"])
-        told = _telling(ledger, outbox, AGENT, position), _telling(judging, outbox, JUDGE, position)
-        take = TrialState(play, ledger, judging, *told, on_restart=_left_to_the_parent)
+        senders = (
+            _sender(ledger, outbox, AGENT, position),
+            _sender(judging, outbox, JUDGE, position),
+        )
+        state = TrialState(trial, ledger, judging, *senders, on_restart=_leave_to_parent)
         if order.get("is_recorded"):
-            take.before_live = partial(outbox.ask, position)
+            state.before_live = partial(outbox.ask, position)
         try:
-            return await run_trial(self.backend, take, self.settings)
+            return await run_trial(self.backend, state, self.settings)
         finally:
-            for tell in told:
-                tell(None)
+            for send in senders:
+                send(None)
 
     def notes(self) -> list[str]:
         """What the fence could not hold or had to refuse in this process, since last asked."""
         before, self._strays = self._strays, len(strays())
-        return [*unheld(), *refused(before)]
+        return [*fence_gaps(), *refusals_since(before)]
 
 
-_told: set[str] = set()
+_sent_secrets: set[str] = set()
 
 
-def _tell_secrets(outbox: Outbox) -> None:
-    """Let the parent, who writes everything down, know the secrets that turned up here."""
-    if len(known := given_secrets()) > len(_told):
+def _send_secrets(outbox: Outbox) -> None:
+    """Let the parent, which records everything, know the secrets that turned up here."""
+    if len(known := given_secrets()) > len(_sent_secrets):
         for name, value in known:
-            if value not in _told:
+            if value not in _sent_secrets:
                 outbox.tell(KEEPS, None, {"name": name, "value": value})
-                _told.add(value)
+                _sent_secrets.add(value)
 
 
 def _done(result: CaseResult, notes: list[str]) -> dict[str, Any]:
-    """What the parent is told in the end; it knows the tags, which may be anything."""
+    """The verdict for the parent; it knows the tags, which may be anything."""
     verdict: dict[str, Any] = {**verdict_data(result), "tags": []}
     return {"verdict": verdict, "kept": result.kept is not None, "notes": notes}
 
 
-def _left_to_the_parent(_: Ledger, __: Ledger) -> None:
-    """A run that came another way is not measured: the parent, who has it all, plays it anew."""
-    raise BadLedger("the run came another way than the recorded one.")
+def _leave_to_parent(_: Ledger, __: Ledger) -> None:
+    """A trial that left the recorded path is not measured: the parent, which has all of it, runs it anew."""
+    raise BadLedger("the trial left the recorded path.")
 
 
 def _ledger(text: str) -> Ledger:
@@ -185,27 +185,27 @@ def _ledger(text: str) -> Ledger:
     return Ledger.loads(text, "the parent's ledger") if text else Ledger()
 
 
-def _telling(
+def _sender(
     ledger: Ledger, outbox: Outbox, mark: str, position: int
 ) -> Callable[[Event | None], None]:
-    """Sends what is new in a ledger; also what an earlier call was cut off from sending."""
+    """A function that sends what is new in a ledger, also what an earlier call was cut off from sending."""
     sent, sending = len(ledger), Lock()
 
-    def tell(_: Event | None) -> None:
+    def send(_: Event | None) -> None:
         nonlocal sent
         with sending:  # tools may be called in threads
-            _tell_secrets(outbox)
+            _send_secrets(outbox)
             while sent < len(ledger):
                 outbox.send(mark, position, encoded(ledger[sent]).rstrip(b"\n"))
                 sent += 1
 
-    return tell
+    return send
 
 
 # From the briefing
 
 
-async def _bench(briefing: Briefing) -> WorkerSetup:
+async def _set_up(briefing: Briefing) -> WorkerSetup:
     if briefing["allow_import"]:
         allow_import_network()
     if not briefing["allow_unfenced"]:
@@ -237,8 +237,8 @@ async def _backend(briefing: Briefing) -> Backend | None:
     return None if agent is None else backend_for(_named(agent))
 
 
-def _cases(told: dict[str, Any]) -> EvalSet:
-    match told:
+def _cases(given: dict[str, Any]) -> EvalSet:
+    match given:
         case {"gathered": where, "configs": configs}:
             return gather(where, configs=configs).evalset
         case {"beside": agent, "configs": configs}:
@@ -248,31 +248,31 @@ def _cases(told: dict[str, Any]) -> EvalSet:
         case {"value": where}:
             return as_evalset(load_value(where))
         case _:
-            usual = told["usual"]
+            usual = given["usual"]
             return EvalSet(
-                told["id"],
-                [case_from(data, "case") for data in told["cases"]],
-                metrics=[_metric(metric) for metric in told["metrics"]],
+                given["id"],
+                [case_from(data, "case") for data in given["cases"]],
+                metrics=[_metric(metric) for metric in given["metrics"]],
                 usual=None if usual is None else [criterion_from(data, "usual") for data in usual],
             )
 
 
-def _mocks(told: Any) -> Any:
-    if isinstance(told, str):
-        return load_mocks(told)
-    return case_from({"id": "mocks", "mocks": told}, "mocks").mocks
+def _mocks(given: Any) -> Any:
+    if isinstance(given, str):
+        return load_mocks(given)
+    return case_from({"id": "mocks", "mocks": given}, "mocks").mocks
 
 
-def _metric(told: Any) -> MetricLike:
-    if isinstance(told, str) or "criterion" in told:
-        return criterion_from(told, "metrics")
-    return _named(told)
+def _metric(given: Any) -> MetricLike:
+    if isinstance(given, str) or "criterion" in given:
+        return criterion_from(given, "metrics")
+    return _named(given)
 
 
-def _named(told: Any) -> Any:
+def _named(given: Any) -> Any:
     """What a reference leads to; anything else is itself."""
-    match told:
+    match given:
         case {"reference": str(where)}:
             return load_value(where)
         case _:
-            return told
+            return given

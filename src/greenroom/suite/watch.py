@@ -1,0 +1,111 @@
+"""The watch over a run: code that blocks the event loop is named, refusals of the fence are noted."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Self
+
+from greenroom.reports.words import printable
+from greenroom.results.report import FAULT
+from greenroom.simulation.fence import Breach, blind_spots, lent_executor, not_held, strays
+from greenroom.simulation.stalls import Stall
+from greenroom.simulation.watchdog import keep_watching, sweep_cut_work
+
+_LOG = logging.getLogger("greenroom")
+_MOST_NOTES = 20
+
+Note = Callable[[str], None]
+
+
+@asynccontextmanager
+async def watched(note: Note, owner: object = None) -> AsyncGenerator[None]:
+    """Watch all that runs inside; `owner` identifies it to `cut_all`.
+
+    Work that blocks the event loop for a second is logged at once, and noted.
+    """
+    blockers = Blockers(note)
+    with RareCollection(), keep_watching(owner, blockers.add), lent_executor():
+        try:
+            yield
+        finally:
+            await sweep_cut_work()
+
+
+class Blockers:
+    """What blocked the event loop of a run, each reported once."""
+
+    def __init__(self, note: Note) -> None:
+        self._note = note
+        self._reported: set[str] = set()
+
+    def add(self, stall: Stall) -> None:
+        """Something holds up the loop; called in a thread of the watchdog's."""
+        if stall.is_news:
+            self.report(describe_stall(stall))
+
+    def report(self, text: str) -> None:
+        """Log it now, and note it for the report."""
+        if text in self._reported or len(self._reported) > _MOST_NOTES:
+            return
+        self._reported.add(text)
+        if len(self._reported) > _MOST_NOTES:
+            text = "the event loop was blocked by more than that; the rest is not listed"
+        _LOG.warning(text)
+        self._note(text)
+
+
+def describe_stall(stall: Stall) -> str:
+    """A note about work that blocks the event loop."""
+    who = stall.who or "code of no case"
+    where = f", at {stall.where}" if stall.where else ""
+    return printable(
+        f"{who} blocked the event loop for more than a second{where}. The limits of what ran beside "
+        f"it stood still meanwhile; the seconds reported of it include that time. Await what takes "
+        f"long, put it into asyncio.to_thread, or run it in worker processes."
+    )
+
+
+_OFTEN_ENOUGH = 50_000
+"""New objects between two looks for cycles; Python's own 700 would look at every other case."""
+
+_open: list["RareCollection"] = []
+_before: list[tuple[int, int, int]] = []
+
+
+class RareCollection:
+    """While open, look for cycles seldom; the last one out restores what was set before."""
+
+    def __enter__(self) -> Self:
+        if not _open:
+            _before.append(gc.get_threshold())
+            first, second, third = _before[0]
+            # A threshold of zero means that collection is switched off.
+            gc.set_threshold(max(first, _OFTEN_ENOUGH) if first else 0, second, third)
+        _open.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _open.remove(self)
+        if not _open:
+            gc.set_threshold(*_before.pop())
+
+
+def fence_gaps() -> list[str]:
+    """What the fence cannot hold here, and what it cannot see."""
+    reasons = not_held(asyncio.get_running_loop())
+    return [
+        *(f"the fence was not held: {reason}" for reason in reasons),
+        *(f"the fence cannot see connections of {name}" for name in blind_spots()),
+    ]
+
+
+def refusals_since(since: int) -> list[str]:
+    """What the fence refused to work of no open trial, after the first `since` refusals: faults."""
+    return list(dict.fromkeys(_describe(breach) for breach in strays()[since:]))
+
+
+def _describe(breach: Breach) -> str:
+    whose = f"work that case {breach.of!r} left behind" if breach.of else "work of no case"
+    return f"{FAULT}{whose} tried {breach} while cases were open; it was refused"
