@@ -200,7 +200,7 @@ def test_validate_tells_every_problem_with_line_and_place(greenroom):
     for said in ("line 5, cases[0].tags[0]", "line 6, cases[0].metrics[0]", "cases[1].expect"):
         assert said in result.stdout
     assert "shop.yaml: fine" in result.stdout
-    assert "not fit to be played: bad.yaml" in result.stderr
+    assert "bad.yaml is not valid" in result.stderr
     [bad, _] = json.loads(
         greenroom("eval-set", "validate", "bad.yaml", "shop.yaml", "--json").stdout
     )

@@ -201,7 +201,7 @@ def test_a_finished_run_has_nothing_left_to_play(greenroom, shop, played):
     words = ["eval", "run", "shop.py", "cases.json", "--min-pass-rate", "0.5"]
     result = greenroom(*words, "--resume", run)
     assert result.exit_code == 0, result.output
-    assert "nothing was left to play" in result.stderr
+    assert "nothing was left to run" in result.stderr
     assert "3 cases: 2 passed, 1 failed" in result.stdout
 
 
@@ -225,7 +225,7 @@ def test_errors_are_played_again_by_the_command_that_is_offered(greenroom, autho
     broke = greenroom("eval", "run", "shop.py")
     assert broke.exit_code == 2
     [run] = shop.runs()
-    printed = re.search(r"to play errors again: greenroom (.*)", broke.stderr)
+    printed = re.search(r"to run errors again: greenroom (.*)", broke.stderr)
     assert printed, broke.output
     assert printed[1].endswith(f"--resume {run.id} --retry-errors")
     Path("well").touch()

@@ -11,7 +11,7 @@ import pytest
 
 from apps.terminals import started, wait_for
 from greenroom.apps.cli.request import Order
-from greenroom.apps.cli.watched_files import places_of
+from greenroom.apps.cli.watch import places_of
 
 pytest.importorskip("watchfiles")
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_played_is_said_and_watching_goes_on(shop, tmp_path):
         assert "SyntaxError" in watch.until(READY)
         shop.write_text(before)
         again = watch.until(READY)
-        assert "last time: not played (exit code 3)" in again
+        assert "last time: not run (exit code 3)" in again
         assert "2 cases: 2 passed" in again
         assert watch.interrupted(signal.SIGTERM) == 143
 

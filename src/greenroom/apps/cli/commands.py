@@ -17,8 +17,8 @@ from greenroom.apps.cli.simulate_commands import simulate_group
 def main() -> None:
     """Where an AI agent rehearses before it meets real people.
 
-    Greenroom plays your agent against simulated users with every side effect mocked, writes down
-    all that happened, and measures it.
+    Greenroom runs your agent against simulated users with every side effect mocked, records all
+    that happened, and measures it.
 
     \b
     Start here:
@@ -47,9 +47,15 @@ def agent_group() -> None:
 @options.verbose
 def agent_graph(agent: str, verbose: bool) -> int:
     """Print AGENT's graph as a Mermaid flowchart, for Markdown pages and viewers."""
-    from greenroom.apps.cli.graph import draw
+    from greenroom.agents.mermaid import mermaid
+    from greenroom.apps.cli.event_loop import loaded, to_the_end
+    from greenroom.apps.cli.exits import put_out, telling
+    from greenroom.backends.registry import backend_for
 
-    return draw(agent, verbose)
+    with telling(verbose):
+        found = to_the_end(lambda: loaded(agent, None, verbose))
+        put_out(mermaid(backend_for(found).snapshot))
+    return 0
 
 
 @main.command(epilog=examples("greenroom demo", "greenroom demo --source > clinic.py"))
@@ -88,7 +94,10 @@ def init(folder: str) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the script that makes SHELL complete commands, options and files."""
-    from greenroom.apps.cli.completion import script
+    from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-    click.echo(script(shell))
+    kinds = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+    made = kinds[shell](click.Group(), {}, "greenroom", "_GREENROOM_COMPLETE")
+    # `source()` of bash asks a bash for its version first, which need not be installed here.
+    click.echo(made.source_template % made.source_vars())
     return 0

@@ -102,7 +102,7 @@ def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | No
         elif agent == order.agent:
             decision = gate.decide(report, baseline)
         else:
-            # Beside a baseline a minimum is asked of nobody unless it was given.
+            # Beside a baseline no minimum is asked unless it was given.
             decision = replace(gate, min_pass_rate=order.min_pass_rate or 0.0).decide(report)
         found[agent] = _with_doubt(decision, order, cases, report)
     return found
@@ -121,7 +121,7 @@ def end(decisions: Decisions, unwritten: list[str]) -> None:
 
 
 def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report) -> Decision:
-    """The same, and that a run which was to play until it is sure did not become sure.
+    """The same, and that a run which was to go on until it is sure did not become sure.
 
     Where the pass rate is too low as it is, or nothing was proved, that is said already.
     """

@@ -18,7 +18,7 @@ _BEFORE = (
 _AFTER = """
 Where to look next
   greenroom demo --source > clinic.py   its one file: agent, patients, mocks, metrics
-  greenroom eval run clinic.py          play it yourself, then change it
+  greenroom eval run clinic.py          run it yourself, then change it
   greenroom eval run clinic.py clinic.py:headache -v    one case, in full
   greenroom eval run --help             options and exit codes
   README.md and docs/                   how to rehearse an agent of your own"""

@@ -41,7 +41,7 @@ def create(**given: Any) -> int:
     type=FILE,
     default="",
     metavar="LEDGER",
-    help="The case that plays this recorded session again.",
+    help="The case that repeats this recorded session.",
 )
 @click.option(
     "--no-expect",
@@ -90,9 +90,9 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
 @options.as_json
 def list_cases(**given: Any) -> int:
     """List the cases of an eval-set FILE, of a folder of them, or of a glob."""
-    from greenroom.apps.cli.case_list import list_cases
+    from greenroom.apps.cli import evalsets
 
-    return list_cases(**given)
+    return evalsets.list_cases(**given)
 
 
 @evalset_group.command(

@@ -1,4 +1,4 @@
-"""`greenroom eval run`: load, play, report, and decide by the gate."""
+"""`greenroom eval run`: load, run, report, and decide by the gate."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -41,7 +41,7 @@ def run(order: Order) -> int:
 
 
 def _check_tags(order: Order, cases: Chosen) -> None:
-    """Refuse a tag of which too little could be said, before anything is played."""
+    """Refuse a tag of which too little could be said, before anything is run."""
     for tag in order.gate_tags:
         count = sum(tag in map(str, case.tags) for case in cases.evalset)
         if count < FEWEST_IN_TAG:
@@ -52,7 +52,7 @@ def _check_tags(order: Order, cases: Chosen) -> None:
 
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:
-    """Print mocks to begin with instead of playing anything."""
+    """Print mocks to begin with instead of running anything."""
     found = mocks_for(order.agent, cases.evalset, order.played_by(), order.settings())
     if found:
         put_out(found)
@@ -84,7 +84,7 @@ class _Rehearsal:
     # Playing
 
     def play(self) -> None:
-        """Play the agents one after another, until somebody interrupts or the store fails."""
+        """Run the agents one after another, until interrupted or until the store fails."""
         for number, agent in enumerate(self._order.agents, start=1):
             if self._stop is None and self._broken is None:
                 self._play(agent, number)
@@ -109,7 +109,7 @@ class _Rehearsal:
         watching = Watching(self._terminal, self._total, trials=self._trials, shown=order.talks)
 
         def overdue(code: int) -> None:
-            # Nobody knows what the main thread holds; what is told here is the last of it.
+            # The main thread may hold anything; what is said here is the last of it.
             watching.stop()
             self._stop = Interrupted(code)
             self._take(agent, self._so_far(watching))
@@ -137,12 +137,12 @@ class _Rehearsal:
             self._stop = stop
             return stop.report
         except StoreFailed as error:
-            if error.report is None:  # nothing was played: the place was badly chosen
+            if error.report is None:  # nothing was run: the place was badly chosen
                 raise
             self._broken = error
             return error.report
         if order.resume is not None and not watching.done:
-            order.aside("nothing was left to play")
+            order.aside("nothing was left to run")
         return report
 
     def _against(self, agent: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class _Rehearsal:
         return {"baseline": self._baseline, "confirm": self._order.confirm}
 
     def _farewell(self, agent: str) -> str:
-        """How to go on with the run under way, for somebody who does not wait for its report."""
+        """How to go on with the run under way, for a user who does not wait for its report."""
         run = self._under_way()
         return f"run {run.id}; to go on: {self._order.resume_command(agent, run.id)}" if run else ""
 
@@ -165,12 +165,12 @@ class _Rehearsal:
         return watching.so_far
 
     def _under_way(self) -> Run | None:
-        """The run that is being played, if there is no doubt which one it is."""
+        """The run that is under way, if there is no doubt which one it is."""
         store, name = self._order.keeping, self._cases.evalset.name or self._cases.evalset.id
         known: list[Run] = []
         with suppress(NotFound, StoreFailed):
             known = [] if store is None else store.runs()
-        # Somebody else may play the same set just now.
+        # Another process may run the same set just now.
         is_new = self._order.resume is None
         found = [
             run
@@ -213,7 +213,7 @@ class _Rehearsal:
     def conclude(self) -> list[str]:
         """Write and show what belongs to the whole; which files could not be written is returned.
 
-        Raises if somebody interrupted, or the store failed: what was finished is no verdict on the
+        Raises if it was interrupted, or the store failed: what was finished is no verdict on the
         whole.
         """
         order, unwritten = self._order, list[str]()
@@ -266,7 +266,7 @@ class _Rehearsal:
         return found
 
     def _to_go_on(self, agent: str, kept: Run) -> list[str]:
-        """The command that plays the rest, as it must be for anything to be played."""
+        """The command that runs the rest, with what it needs to run anything."""
         left = kept.total - kept.done
         is_again = bool(kept.plan.confirm) and kept.status == "interrupted"
         if left <= 0 and not is_again:
@@ -274,7 +274,7 @@ class _Rehearsal:
         order, budget = self._order, self._budgets.get(agent)
         told = f"{left} of {kept.total} trials {'is' if left == 1 else 'are'} left"
         if left <= 0:
-            told = "cases that fail have to be played again"
+            told = "cases that fail have to be run again"
         if budget is None or not budget.refusal:
             return [f"{told}; to go on: {order.resume_command(agent, kept.id)}"]
         if budget.unpriced_refused:
@@ -284,11 +284,11 @@ class _Rehearsal:
         return [f"{told}; to go on, raise the budget: {command}"]
 
     def _to_try_again(self, agent: str, kept: Run, report: Report) -> list[str]:
-        """The command that plays errors again, where they are what kept the gate shut."""
+        """The command that runs errors again, where they are what kept the gate shut."""
         store = self._order.keeping
         with suppress(NotFound, StoreFailed):
             is_broken = report.summary.errors > self._order.max_errors
             if store is not None and is_broken and store.has_errors(kept):
                 command = f"{self._order.resume_command(agent, kept.id)} --retry-errors"
-                return [f"to play errors again: {command}"]
+                return [f"to run errors again: {command}"]
         return []

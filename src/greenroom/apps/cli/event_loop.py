@@ -1,4 +1,4 @@
-"""Cases played on an event loop of their own, until they are done or somebody interrupts."""
+"""Cases run on an event loop of their own, until they are done or interrupted."""
 
 import asyncio
 import signal
@@ -131,7 +131,7 @@ def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
 
 
 class _Terminated(BaseException):
-    """Somebody asked twice, and code that does not look up from its work must stop."""
+    """A second signal came, and code that does not look up from its work must stop."""
 
 
 class _Ends:

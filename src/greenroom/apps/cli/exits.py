@@ -47,7 +47,7 @@ class Interrupted(Exception):
 
 
 class CommandGroup(click.Group):
-    """A group that ends with Greenroom's exit codes, whoever raised what."""
+    """A group that ends with Greenroom's exit codes, whatever was raised."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit; a command returns its code, or raises."""
@@ -78,7 +78,7 @@ def telling(verbose: bool) -> Generator[None]:
     except Interrupted as stop:
         raise Stopped(str(stop), stop.exit_code) from None
     except (BadInput, StoreFailed) as error:
-        # A store that fails when something was played is told by the report.
+        # A store that fails after trials were run is told by the report.
         raise _stopped(str(error), BAD_INPUT, verbose) from error
     except GreenroomError as error:
         raise _stopped(str(error), RUN_ERRORS, verbose) from error

@@ -14,9 +14,9 @@ _FILES = {
 }
 _AFTER = """
 What to do next{where}
-  greenroom eval run agent.py          play the cases
+  greenroom eval run agent.py          run the cases
   pytest                               the same as tests
-  greenroom eval watch agent.py        play them again whenever you save"""
+  greenroom eval watch agent.py        run them again whenever you save"""
 
 
 def start(folder: str) -> int:
@@ -34,7 +34,7 @@ def _written(source: Path, target: Path) -> str:
     text = source.read_text(encoding="utf-8")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Opening it this way fails if it exists, even if somebody made it a moment ago.
+        # Opening it this way fails if it exists, even if it was made a moment ago.
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:

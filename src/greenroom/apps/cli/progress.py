@@ -1,4 +1,4 @@
-"""What a terminal shows while cases are played: a bar, the counts, the cost and the time."""
+"""What a terminal shows while cases run: a bar, the counts, the cost and the time."""
 
 from collections import Counter
 from time import perf_counter
@@ -52,7 +52,7 @@ class Watching:
         spent = result.spent
         self._cost = None if self._cost is None or spent is None else self._cost + spent
         words = f"{counted(self._summary)}{self._spent}"
-        # Cases that are played again come on top.
+        # Cases that are run again come on top.
         total = max(self.total, len(self.done))
         self._bar.update(self._task, advance=1, total=total, description=words)
 

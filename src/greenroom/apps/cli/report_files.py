@@ -19,7 +19,7 @@ Plan = Mapping[str, Path]
 
 
 def planned(formats: Sequence[str], output: str) -> Plan:
-    """Which formats are written where; what cannot be meant is refused before anything is played.
+    """Which formats are written where; what cannot be meant is refused before anything is run.
 
     `console` is what the terminal shows anyway. Without a format the file's ending says which.
     """

@@ -90,7 +90,7 @@ class Order(Showing):
 
     @property
     def keeps_ledgers(self) -> bool:
-        """Whether anybody will look at what was said."""
+        """Whether the conversations will be looked at."""
         return not self.quiet or bool(self.formats or self.output)
 
     def settings(self) -> dict[str, Any]:
@@ -149,12 +149,12 @@ class Order(Showing):
         return None if self.no_store else as_store(self.store)
 
     def played_by(self) -> Any:
-        """The model that plays the agent in place of its own, or None."""
+        """The model that answers for the agent in place of its own, or None."""
         with loading(self.model, self.verbose):
             return load_model(self.model) if self.model else None
 
     def hands(self, agent: str) -> Workers | None:
-        """The processes that play this agent, and where they find it and its cases."""
+        """The processes that run this agent, and where they find it and its cases."""
         if self.workers is None:
             return None
         return Workers(
@@ -226,7 +226,7 @@ def _typed(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The cases to be played, and where they are from."""
+    """The cases to run, and where they are from."""
 
     evalset: EvalSet
     gathered: CaseSource = field(repr=False)
@@ -235,7 +235,7 @@ class Chosen:
         return len(self.evalset)
 
     def rerun_commands(self, order: Order, agent: str) -> dict[str, str]:
-        """How to play each case alone."""
+        """How to run each case alone."""
         names = self._names()
         return {
             case.id: shlex.join(self._alone(case, order, agent, names)) for case in self.evalset

@@ -45,7 +45,7 @@ def rescore_run(
 
 
 def _unmeasured(report: Report) -> list[str]:
-    """The cases on which there is no verdict, although they were played to an end."""
+    """The cases on which there is no verdict, although their conversation came to an end."""
     return [
         result.label
         for result in report

@@ -158,7 +158,7 @@ def _ask(found: Sequence[Run]) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        raise click.UsageError("nobody is there to ask; give --yes.") from None
+        raise click.UsageError("no terminal to ask on; give --yes.") from None
     if not is_sure:
         raise Stopped("nothing was deleted", GATE_MISSED)
 

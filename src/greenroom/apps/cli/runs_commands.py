@@ -20,7 +20,7 @@ def runs_group() -> None:
 @options.store
 @options.as_json
 def runs_list(**given: Any) -> int:
-    """List the runs, the latest first: what was played, how far it got, how many trials broke, and what it cost."""
+    """List the runs, the latest first: the set, how far it got, how many trials broke, and its cost."""
     from greenroom.apps.cli.runs import list_runs
 
     return list_runs(**given)

@@ -46,7 +46,7 @@ class Signals:
 
     def __enter__(self) -> Self:
         if current_thread() is not main_thread():
-            return self  # nobody else may say who hears signals
+            return self  # only the main thread may set handlers
         heard, told = os.pipe()
         os.set_blocking(told, False)
         self._told = told
@@ -104,14 +104,14 @@ class Signals:
 
 
 def _in_time(tell: Callable[[], None]) -> None:
-    """Nobody waits for last words that do not come."""
+    """Do not wait for last words that do not come."""
     telling = Thread(target=tell, daemon=True)
     telling.start()
     telling.join(_LAST_WORDS)
 
 
 def _next(heard: int, until: float) -> int | None:
-    """The exit code of the next signal; 0 when time is up, None when nobody listens any more."""
+    """The exit code of the next signal; 0 when time is up, None when the run is over."""
     while (left := until - monotonic()) > 0:
         if not select([heard], [], [], None if left == inf else left)[0]:
             break

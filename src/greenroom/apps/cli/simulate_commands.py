@@ -19,7 +19,7 @@ Exit codes, the first that applies:
 
 @click.group("simulate")
 def simulate_group() -> None:
-    """Let a model play the user, and see what comes of it."""
+    """Let a model answer as the user, and see how the conversation goes."""
 
 
 def _user_model(command: Any) -> Any:
@@ -28,7 +28,7 @@ def _user_model(command: Any) -> Any:
         default="gpt-4o-mini",
         show_default=True,
         metavar="NAME",
-        help="Who plays the user: a model's name, or models.py:name.",
+        help="The model that answers as the user: its name, or models.py:name.",
     )(command)
 
 

@@ -1,4 +1,4 @@
-"""`greenroom simulate`: conversations played, shown and kept."""
+"""`greenroom simulate`: conversations run, shown and kept."""
 
 import json
 import re
@@ -40,7 +40,7 @@ _LONGEST = 200
 
 @record(kw_only=True)
 class _Setup:
-    """Who plays with whom, and what answers for tools."""
+    """The agent, the user's model, and what answers for tools."""
 
     agent: str
     model: str
@@ -203,7 +203,7 @@ def _broke(one: Simulation) -> bool:
 def _say_totals(terminal: Terminal, batch: Batch) -> None:
     parts = [_count(batch)]
     if batch.completed is not None:
-        parts.append(f"{batch.completed:.0%} of those played came to an end of their own")
+        parts.append(f"{batch.completed:.0%} of those that ran came to an end of their own")
     if batch.mean_turns is not None:
         parts.append(f"{batch.mean_turns:.1f} turns on average")
     if batch.goals_achieved is not None:

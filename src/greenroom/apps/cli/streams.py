@@ -41,7 +41,7 @@ class Streams:
                 setattr(sys, name, _text(outlet, stream))
 
     def flush(self) -> str:
-        """Write what waits; why not all that was to be printed could be, if somebody wanted it."""
+        """Write what waits; why not all could be printed, if a reader is left to miss it."""
         for name in self._outlets:
             with suppress(OSError, ValueError):
                 getattr(sys, name).flush()

@@ -46,7 +46,7 @@ def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
             _show(file, found[file], repairs[file])
     bad = [file for file in files if not all(problem.hint for problem in found[file])]
     if bad:
-        raise Stopped(f"not fit to be played: {', '.join(bad)}", BAD_INPUT)
+        raise Stopped(f"{', '.join(bad)} {'is' if len(bad) == 1 else 'are'} not valid", BAD_INPUT)
     return PASSED
 
 

@@ -1,38 +1,46 @@
-"""`greenroom eval watch`: cases played again whenever something changes.
+"""`greenroom eval watch`: cases run again whenever something changes.
 
 Every run is a process of its own, so that changed code counts. What it came to is read from the
 report it leaves behind.
 """
 
 import asyncio
+import json
+import shutil
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import strftime
 
 from greenroom.apps.cli.event_loop import to_the_end
 from greenroom.apps.cli.exits import PASSED, Interrupted, Stopped, telling
-from greenroom.apps.cli.notification import notify
 from greenroom.apps.cli.request import Order
-from greenroom.apps.cli.watched_files import Places, places_of
 from greenroom.cases import case_data, read_evalset
-from greenroom.errors import BadInput, MissingExtra
+from greenroom.errors import BadInput, MissingExtra, NotFound
 from greenroom.ledger.plain import Json
+from greenroom.ledger.shown import harmless
 from greenroom.reports.console import totals
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
+from greenroom.suite.references import split_reference
+from greenroom.suite.sources import is_usual
 
 _COMMAND = (sys.executable, "-m", "greenroom.apps.cli")
 _PATIENCE = 5.0
 """Seconds a run may take to end after it was told to."""
 _MOST = 100
-"""How many cases are named as those to be played first; a command line has its limits."""
+"""How many cases are named as those to be run first; a command line has its limits."""
+_CODE = (".py", ".md", ".txt", ".j2", ".jinja", ".toml")
+"""What an agent may be made of: its code, and the prompts and settings that it reads."""
+_DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
+_NOT_OURS = ("__pycache__", "node_modules", "venv")
 
 
 def watch(order: Order, interval: float, notifies: bool) -> int:
-    """Play, wait for a change, play again, until somebody interrupts."""
+    """Run the cases, wait for a change and run them again, until interrupted."""
     with telling(order.verbose), TemporaryDirectory(prefix="greenroom-watch-") as folder:
         watching = Watch(order, Path(folder) / "report.json", notifies)
         changes = _changes(places_of(order), interval)
@@ -43,7 +51,7 @@ def watch(order: Order, interval: float, notifies: bool) -> int:
     return PASSED
 
 
-async def _changes(places: Places, interval: float) -> AsyncIterator[list[Path]]:
+async def _changes(places: "Places", interval: float) -> AsyncIterator[list[Path]]:
     """Files that matter, gathered until nothing has changed for a while."""
     try:
         from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
@@ -72,10 +80,10 @@ class Watch:
         self._terminal = Terminal()
         self._failed: list[str] = []
         self._known = self._cases()
-        self.verdict = "nothing was played to its end"
+        self.verdict = "no run came to its end"
 
     async def go(self, changes: AsyncIterator[list[Path]]) -> None:
-        """Play once, then after every change; a run that is out of date is broken off."""
+        """Run once, then after every change; a run that is out of date is broken off."""
         running = asyncio.create_task(self._play([]))
         try:
             async for changed in changes:
@@ -120,7 +128,7 @@ class Watch:
         try:
             report = Report.load(self._report)
         except BadInput:
-            self.verdict = f"not played (exit code {code}), {strftime('%H:%M:%S')}"
+            self.verdict = f"not run (exit code {code}), {strftime('%H:%M:%S')}"
             return
         self._failed = list(dict.fromkeys(result.case_id for result in report.failures))
         self.verdict = f"{totals(report).plain}, {strftime('%H:%M:%S')}"
@@ -156,3 +164,88 @@ async def _put_down(process: asyncio.subprocess.Process) -> None:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+async def notify(text: str, terminal: Terminal) -> None:
+    """Tell the desktop if it can be told, else ring the terminal's bell."""
+    command = _command(harmless(text))
+    if command is None:
+        terminal.bell()
+        return
+    nothing = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*command, stdout=nothing, stderr=nothing)
+    if await process.wait():
+        terminal.bell()
+
+
+def _command(text: str) -> list[str] | None:
+    if sys.platform == "darwin" and shutil.which("osascript"):
+        return [
+            "osascript",
+            "-e",
+            f"display notification {json.dumps(text)} with title {json.dumps('Greenroom')}",
+        ]
+    if shutil.which("notify-send"):
+        return ["notify-send", "--", "Greenroom", text]
+    return None
+
+
+# Which files matter
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders of agents, and the files and folders that cases, config and mocks are from."""
+
+    homes: frozenset[Path]
+    data: frozenset[Path]
+
+    @property
+    def folders(self) -> list[Path]:
+        """Everything there is to watch."""
+        return sorted(self.homes | {path if path.is_dir() else path.parent for path in self.data})
+
+    def matter(self, file: Path) -> bool:
+        """Whether a change of this file may change a verdict."""
+        if file in self.data or (file.suffix in _DATA and _lies_in(file, self.data)):
+            return True
+        counts = file.suffix in _CODE or (is_usual(file) and not self.data)
+        return counts and _lies_in(file, self.homes)
+
+
+def _lies_in(file: Path, folders: frozenset[Path]) -> bool:
+    return any(_is_ours(file.relative_to(f)) for f in folders if file.is_relative_to(f))
+
+
+def _is_ours(inside: Path) -> bool:
+    return not any(part.startswith(".") or part in _NOT_OURS for part in inside.parts)
+
+
+def places_of(order: Order) -> Places:
+    """What an order is about."""
+    homes = frozenset(_home(agent).resolve() for agent in order.agents)
+    return Places(homes, frozenset(path.resolve() for path in _data_places(order)))
+
+
+def _home(agent: str) -> Path:
+    """The folder that an agent lives in."""
+    where, _ = split_reference(agent)
+    module = Path(*where.split("."))
+    for path in (Path(where), module, module.with_suffix(".py")):
+        if path.exists():
+            return path if path.is_dir() else path.parent
+    if where.endswith(".py") or "/" in where:
+        raise NotFound(f"invalid agent path: there is no file {where!r}.")
+    return Path()  # an installed module: its author hardly edits it, but perhaps what is here
+
+
+def _data_places(order: Order) -> Iterator[Path]:
+    for name in (order.cases, order.config, order.mocks):
+        path = Path(split_reference(name)[0])
+        if name and (path.suffix in _DATA or path.exists()):
+            yield path if path.exists() else _beginning(path)
+
+
+def _beginning(path: Path) -> Path:
+    """The folder that a glob starts in."""
+    return next(folder for folder in path.parents if folder.exists())

@@ -133,7 +133,7 @@ class EvalFile(pytest.File):
             tally_of(self.config).unplayed.append(self.nodeid)
             return
         raise self.CollectError(
-            f"no agent is known for {self.nodeid}. Say which one plays it: --greenroom-agent "
+            f"no agent is known for {self.nodeid}. Say which one runs it: --greenroom-agent "
             f'my_agent.py, agent = "my_agent.py" under [tool.greenroom.pytest] in pyproject.toml, '
             f"`agent` in the set's metadata, or an agent.py beside the file."
         )

@@ -148,7 +148,7 @@ class Tally:
         from greenroom.results.result import CaseResult, Problem
 
         parts = [report_from(json.loads(one), "a test's report") for one in self._sent[in_file]]
-        never = Problem("system", "the test that plays it broke before there was a result")
+        never = Problem("system", "the test that runs it broke before there was a result")
         broken = [CaseResult(case_id=name, status="error", error=never) for name in lost]
         return Report(
             [*(result for part in parts for result in part), *broken],
@@ -195,7 +195,7 @@ class Tally:
         if not self.unplayed or self._config.get_verbosity() < -1:
             return []
         files = ", ".join(self.unplayed)
-        return [f"not played, because no agent is known for it: {files}"]
+        return [f"not run, because no agent is known for it: {files}"]
 
 
 def missed(report: "Report", settings: Settings, root: Path) -> list[str]:
