@@ -10,4 +10,6 @@ os.environ["GREENROOM_STORE"] = "off"
 # A busy machine is not a bug: properties are about behaviour, deadlines are the benchmarks' business.
 # The gate tries the same examples on every machine; torture looks for new ones.
 settings.register_profile("greenroom", deadline=None, derandomize=True)
+# For the tests marked `deep`, in `make test-all`.
+settings.register_profile("deep", settings.get_profile("greenroom"), max_examples=3000)
 settings.load_profile("greenroom")
