@@ -11,5 +11,5 @@ os.environ["GREENROOM_STORE"] = "off"
 # The gate tries the same examples on every machine; torture looks for new ones.
 settings.register_profile("greenroom", deadline=None, derandomize=True)
 # For the tests marked `deep`, in `make test-all`.
-settings.register_profile("deep", settings.get_profile("greenroom"), max_examples=3000)
+settings.register_profile("deep", settings.get_profile("greenroom"), max_examples=1000)
 settings.load_profile("greenroom")

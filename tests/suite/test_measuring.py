@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,14 +15,14 @@ from greenroom import (
     Report,
     Score,
     Scripted,
+    Unmeasured,
     call,
     evaluate,
-    score,
     simulate,
     tool,
 )
 from greenroom.ledger import Ledger, Usage
-from greenroom.metrics import contains, judge
+from greenroom.metrics import contains, judge, scores
 from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.rescores import rescore
@@ -74,43 +75,54 @@ async def test_a_run_without_judges_spent_nothing_on_them():
     assert "judged by" not in str(report)
 
 
-async def test_what_only_compares_is_measured_alike_with_and_without_a_guard():
-    measuring = Measurement()
-    case = Case("hello", says="Hi", expect=Expect(tools=[], contains="Goodbye"))
-    assert not measuring.may_ask(case)
-    ledger = await simulate(case, HELLO)
-    unguarded = await measuring.outcomes(case, ledger, None)
-    assert unguarded == await measuring.outcomes(case, ledger, Ledger())
-    assert [o.passed for o in unguarded.values() if isinstance(o, Score)] == [True, False]
-
-
 @pytest.mark.parametrize(
-    "expect, is_at_once",
+    "expect, guarded",
     [
-        (Expect(tools=[], contains="Goodbye"), True),
-        (Expect(response="Hello.", contains=["Hell", "o"]), True),
-        (Expect(tools=["greet"]), True),
-        (Expect(), True),
-        (None, True),
-        (Expect(reference="Hello there."), False),
-        (Expect(state={"session": {"$exists": False}}), False),
-        (Expect(tools=[call("greet", name=bool)]), False),
+        (Expect(tools=[], contains="Goodbye"), []),
+        (Expect(response="Hello.", contains=["Hell", "o"]), []),
+        (Expect(tools=["greet"]), []),
+        (Expect(tools=[call("greet", name="Ann")]), []),
+        (Expect(reference="Hello there."), []),
+        (Expect(state={"session": {"$exists": False}}, response="Hello."), ["expected_state"]),
+        (Expect(tools=[call("greet", name=bool)]), ["expected_tools"]),
+        (Expect(tools=[call("greet", name={"$gt": 1})]), ["expected_tools"]),
     ],
 )
-async def test_what_is_measured_at_once_comes_out_as_if_somebody_had_waited(expect, is_at_once):
-    for implied in (True, False):
-        case = Case("hello", says="Hi", expect=expect, implied=implied)
-        ledger = await simulate(case, HELLO)
-        found = Measurement().at_once(case, ledger)
-        assert (found is not None) == is_at_once or not implied
-        assert found is None or found == await score(ledger, case=case)
-
-
-async def test_further_metrics_are_waited_for():
-    case = Case("hello", says="Hi", expect=Expect(contains="Hello"), metrics=[contains("Hello")])
+async def test_only_what_runs_no_code_is_measured_without_a_guard(expect, guarded):
+    case = Case("hello", says="Hi", expect=expect)
     ledger = await simulate(case, HELLO)
-    assert Measurement().at_once(case, ledger) is None
-    assert Measurement(metrics=[contains("Hello")]).at_once(CASE, ledger) is None
+    seen: list[str] = []
+
+    async def limit(name: str, measure: Callable[[], Any], _: float) -> Any:
+        seen.append(name)
+        return measure()
+
+    found = await scores.score(ledger, case=case, limit=limit)
+    assert seen == guarded
+    assert found == await Measurement().outcomes(case, ledger, Ledger())
+
+
+async def test_a_metric_is_guarded_unless_it_says_that_it_needs_no_guard():
+    class Asked:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def measure(self, case, ledger, world):
+            return Score(1.0)
+
+    class Quick(Asked):
+        def needs_guard(self, case):
+            return False
+
+    seen: list[str] = []
+
+    async def limit(name: str, measure: Callable[[], Any], _: float) -> Any:
+        seen.append(name)
+        return measure()
+
+    metrics = [Asked("asked"), Quick("quick"), contains("Hello")]
+    await scores.score(await simulate(CASE, HELLO), metrics, CASE, limit=limit)
+    assert seen == ["asked", metrics[2].name]
 
 
 async def test_what_judges_took_before_a_cut_counts_though_none_is_asked_any_more():
@@ -155,10 +167,12 @@ async def test_a_judge_out_of_order_is_asked_again_in_the_next_run():
     assert (await evaluate(HELLO, cases, metrics=[kind])).passed
 
 
-async def test_a_metric_that_claims_only_to_compare_is_guarded_all_the_same():
+async def test_a_metric_that_claims_to_need_no_guard_is_fenced_all_the_same():
     class Sly:
         name = "sly"
-        compares = True
+
+        def needs_guard(self, case):
+            return False
 
         def measure(self, case, ledger, world):
             with socket.create_connection(("127.0.0.1", 9)):
@@ -167,6 +181,19 @@ async def test_a_metric_that_claims_only_to_compare_is_guarded_all_the_same():
     report = await evaluate(HELLO, [CASE], metrics=[Sly()])
     assert report["hello"].error is not None
     assert "tried to reach the outside" in report["hello"].error.message
+
+
+async def test_a_metric_that_breaks_when_asked_whether_it_needs_a_guard_measured_nothing():
+    class Odd:
+        name = "odd"
+        needs_guard = False
+
+        def measure(self, case, ledger, world):
+            return Score(1.0)
+
+    found = (await evaluate(HELLO, [CASE], metrics=[Odd()]))["hello"].scores["odd"]
+    assert isinstance(found, Unmeasured)
+    assert "'bool' object is not callable" in found.why
 
 
 async def test_likeness_asked_for_the_run_is_measured():

@@ -15,7 +15,6 @@ class Critical:
 
     inner: Metric
     critical = True
-    compares = False
 
     @property
     def name(self) -> str:

@@ -29,6 +29,7 @@ A bare tuple, because every expectation of every run makes one.
 """
 
 _NOTHING: Mapping[str, Json] = {}
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 _AS_EXPECTED = "as expected"
 _NO_CALLS = ("no calls",)
 _NEVER_REACHED: Met = (0.0, ("never reached",), (), _NOTHING)
@@ -49,15 +50,8 @@ class Expectation:
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
         """The mean over the turns that expect something here."""
-        return self.over(played_turns(case, ledger))
-
-    def over(self, turns: Sequence[PlayedTurn]) -> Outcome:
-        """The mean over those of these turns that expect something here."""
-        # Most cases have one turn, and nothing to take the mean of.
-        if len(turns) == 1 and (alone := self._of(turns[0])) is not None:
-            return alone
         found: list[Score] = []
-        for turn in turns:
+        for turn in played_turns(case, ledger):
             one = self._of(turn)
             if isinstance(one, Score):
                 found.append(one)
@@ -68,6 +62,10 @@ class Expectation:
         if not found:
             return NotApplicable(f"no turn of the case has Expect({self.field}=...)")
         return self._mean(found)
+
+    def needs_guard(self, case: Case) -> bool:  # noqa: ARG002
+        """Whether more than texts are compared: a query may be slow, and a function is code."""
+        return False
 
     def _of(self, turn: PlayedTurn) -> Score | Unmeasured | None:
         """What one turn comes to; None if it expects nothing here."""
@@ -128,6 +126,15 @@ class ExpectedTools(Expectation):
     heeds_empty = True
     """None says nothing; [] says that no tool may be called."""
 
+    def needs_guard(self, case: Case) -> bool:
+        """Whether an expected argument is a query or a function."""
+        return any(
+            not isinstance(wanted, str)
+            and any(type(value) not in _PLAIN for value in wanted.args.values())
+            for turn in case.script
+            for wanted in (turn.expect and turn.expect.tools) or ()
+        )
+
     def met(self, turn: PlayedTurn) -> Met:
         """How far the calls of this turn are the expected ones."""
         wanted, made = turn.expect.tools or (), turn.calls
@@ -187,6 +194,10 @@ class ExpectedState(Expectation):
     __slots__ = ()
     name = "expected_state"
     field = "state"
+
+    def needs_guard(self, case: Case) -> bool:  # noqa: ARG002
+        """The expected state is a query."""
+        return True
 
     def met(self, turn: PlayedTurn) -> Met:
         """1 if every scope matches."""

@@ -28,15 +28,14 @@ class ResponseMatch(BuiltIn):
 
     covers: ClassVar[tuple[str, ...]] = ("reference",)
 
-    @property
-    def compares(self) -> bool:
-        """Whether it takes no longer than reading both texts."""
-        return self.kind != "rougeL"
-
     kind: RougeKind
     mode: RougeMode
     stem: bool
     threshold: float
+
+    def needs_guard(self, case: Case) -> bool:  # noqa: ARG002
+        """Whether it may take longer than reading both texts."""
+        return self.kind == "rougeL"
 
     def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
         """What the turns that have a reference come to."""

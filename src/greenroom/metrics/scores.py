@@ -2,10 +2,10 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
@@ -13,17 +13,14 @@ from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.origin import told
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.critical import falls_short, is_critical
-from greenroom.metrics.expectations import Expectation
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.facts import unseen_calls
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
-from greenroom.metrics.turns import turns_of
 from greenroom.results.breakage import breakage, unscored
 from greenroom.world.live import LiveWorld
 from greenroom.world.world import World
@@ -88,8 +85,6 @@ async def score(
     measures = metrics_for(played, metrics, expectations)
     if (broke := breakage(run)) is not None:
         return unscored(measures, broke.unmeasured)
-    if _only_expected(measures) and only_compares(played, ()):
-        return _met(measures, played, run)
     critical = [name for name, metric in measures.items() if is_critical(metric)]
     unseen = unseen_calls(run)
     found: dict[str, Outcome] = {}
@@ -102,7 +97,11 @@ async def score(
         measure: Callable[[], Any] = partial(metric.measure, played, run, asked)
         if unseen is not None and _counts_calls(metric):
             measure = partial(_asked_of, metric, measure, unseen)
-        found[name] = await _measured(metric, measure, limit, seconds_per_metric)
+        try:
+            guard = limit if needs_guard(metric, played) else await_in_time
+            found[name] = as_outcome(await guard(name, measure, seconds_per_metric), name)
+        except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is no number
+            found[name] = _broken(error)
         if name in critical and falls_short(found[name]):
             missed = name
     return {name: found[name] for name in measures} if critical else found
@@ -125,35 +124,6 @@ def _apart_from(run: Ledger, world: World) -> World:
     return world
 
 
-def _only_expected(measures: Mapping[str, Metric]) -> TypeGuard[Mapping[str, Expectation]]:
-    """Whether nobody asked for more than what the turns of the case expect."""
-    for metric in measures.values():  # noqa: SIM110 - every run is asked, and `all` costs twice that
-        if not isinstance(metric, Expectation):
-            return False
-    return True
-
-
-def met(case: Case, ledger: Ledger) -> dict[str, Outcome] | None:
-    """What `score` comes to without further metrics, if none of the expectations has to wait."""
-    measures = expected_of(case) if case.implied else {}
-    if (broke := breakage(ledger)) is not None:
-        return unscored(measures, broke.unmeasured)
-    return _met(measures, case, ledger) if _only_expected(measures) else None
-
-
-def _met(measures: Mapping[str, Expectation], case: Case, ledger: Ledger) -> dict[str, Outcome]:
-    """How far each expectation is met. None of them waits or is critical, so this is one pass."""
-    turns = turns_of(case, ledger)
-    found: dict[str, Outcome] = {}
-    for name, metric in measures.items():
-        unseen = unseen_calls(ledger) if metric.field == "tools" else None
-        try:
-            found[name] = metric.over(turns) if unseen is None else unseen
-        except BaseException as error:  # noqa: BLE001 - the sanctioned place, as below
-            found[name] = _broken(error)
-    return found
-
-
 def recorded_case(ledger: Ledger) -> Case:
     """The case in the ledger's first event; a trace without one has a case that expects nothing."""
     first = started(ledger)
@@ -162,42 +132,14 @@ def recorded_case(ledger: Ledger) -> Case:
     return case_from(first.case, "the recorded case", live=True)
 
 
-def only_compares(case: Case, metrics: Sequence[Metric]) -> bool:
-    """Whether a run of `case` is measured by nothing but its texts and calls.
+def needs_guard(metric: Metric, case: Case) -> bool:
+    """Whether a metric may block, run an author's code or ask a model when it measures `case`.
 
-    Such a measurement neither blocks nor acts nor asks a model, so nobody needs to stand guard.
-    Metrics of ours that are of this kind say so: `compares`.
+    A metric without a method `needs_guard(case)` does. One that says no is called in place, without
+    a time limit and a fence of its own; the fence around all metrics of a case holds for it as well.
     """
-    if case.metrics or (metrics and not all(map(_compares, metrics))):
-        return False
-    for turn in case.script:
-        expect = turn.expect
-        if expect is None:
-            continue
-        if expect.state is not None or expect.intermediate:
-            return False
-        if expect.tools and not _of_texts(expect.tools):
-            return False
-    return True
-
-
-def _compares(metric: Metric) -> bool:
-    """Whether a metric is one of ours that only compares; a visitor's word is not taken for it."""
-    is_ours = type(metric).__module__.startswith("greenroom.metrics.")
-    return is_ours and bool(getattr(metric, "compares", False))
-
-
-def _of_texts(tools: Sequence[ToolCall | str]) -> bool:
-    """Whether expected calls hold plain values only: a query can be slow, and a function is code."""
-    for wanted in tools:
-        if isinstance(wanted, ToolCall):
-            for value in wanted.args.values():
-                if type(value) not in _PLAIN:
-                    return False
-    return True
-
-
-_PLAIN = frozenset((str, int, float, bool, type(None)))
+    says: Callable[[Case], bool] | None = getattr(metric, "needs_guard", None)
+    return says is None or says(case)
 
 
 def metrics_for(
@@ -233,22 +175,6 @@ def _by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
             raise BadMetric(f"{where} has two metrics named {name!r}; give one of them a `name=`.")
         found[name] = metric
     return found
-
-
-async def _measured(
-    metric: Metric, measure: Callable[[], Any], limit: Limit, seconds: float
-) -> Outcome:
-    try:
-        if isinstance(metric, BuiltIn) and _compares(metric):
-            # It neither waits nor hangs, and builds its score of JSON.
-            found = measure()
-            return await found if is_awaited(found) else found
-        found = await limit(metric.name, measure, seconds)
-        # An expectation may be a function that hangs, but its scores are ours; a visitor's are
-        # looked at first.
-        return found if isinstance(metric, Expectation) else as_outcome(found, metric.name)
-    except BaseException as error:  # noqa: BLE001 - the sanctioned place: a broken metric is no number
-        return _broken(error)
 
 
 def _broken(error: BaseException) -> Unmeasured:

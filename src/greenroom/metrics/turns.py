@@ -61,20 +61,6 @@ class PlayedTurn:
 
 def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
     """The scripted turns that expect something, each with its events."""
-    global _last  # noqa: PLW0603 - several expectations look at one run, one after another
-    length = len(ledger)
-    run, so_far, played, found = _last
-    if run is not ledger or so_far != length or played is not case:
-        found = turns_of(case, ledger)
-        _last = (ledger, length, case, found)
-    return found
-
-
-_last: tuple[Ledger | None, int, Case | None, Sequence[PlayedTurn]] = (None, 0, None, ())
-
-
-def turns_of(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
-    """The same, looked for anew."""
     script, index = case.script, ledger.indexes["agent"]
     rounds = index.rounds
     if len(script) == len(rounds) == 1 and script[0].says and type(rounds[0]) is UserSaid:

@@ -4,7 +4,6 @@ Where there is doubt it is left to chance; then playing the case again settles i
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from greenroom.backends.native import NativeBackend
 from greenroom.cases.case import Case
@@ -15,7 +14,8 @@ from greenroom.ledger.events import RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics import as_metric
-from greenroom.metrics.scores import only_compares
+from greenroom.metrics.expectations import expectations
+from greenroom.metrics.scores import needs_guard
 from greenroom.models.scripted import SCRIPT
 from greenroom.results.result import CaseResult
 
@@ -73,4 +73,4 @@ def _fell_short_for_good(result: CaseResult, case: Case, metrics: Iterable[Metri
     if any(type(known[n]).__module__ in _FIXED_METRICS for n in missed if n in known):
         return True
     own = [name for name in missed if name not in known and name.startswith("expected_")]
-    return bool(own) and only_compares(replace(case, metrics=()), ())
+    return bool(own) and not any(needs_guard(one, case) for one in expectations(case).values())

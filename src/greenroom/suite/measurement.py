@@ -18,9 +18,7 @@ from greenroom.metrics import scores
 from greenroom.metrics.scores import (
     Limit,
     is_awaited,
-    met,
     metrics_for,
-    only_compares,
     overdue,
 )
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
@@ -30,7 +28,6 @@ from greenroom.simulation.limits import await_in_time, call_in_time
 from greenroom.world.answers import AnswerCache, CachedWorld
 from greenroom.world.around import Around
 from greenroom.world.bodies import answered_by, guarded
-from greenroom.world.live import LiveWorld
 from greenroom.world.replay import RememberingWorld
 from greenroom.world.threads import Overdue
 from greenroom.world.world import World
@@ -41,9 +38,6 @@ METRIC_SECONDS = 60.0
 
 _PATIENCE = 2.0
 """Seconds beyond its limit that it may take to cut a metric, on a busy machine."""
-
-_NOWHERE = LiveWorld(Ledger())
-"""For measurements that ask nobody anything."""
 
 
 @record(kw_only=True)
@@ -65,31 +59,18 @@ class Measurement:
         except GreenroomError:
             return [metric.name for metric in self.metrics]
 
-    def may_ask(self, case: Case) -> bool:
-        """Whether measuring a run of `case` may ask models; what only compares does not."""
-        return not only_compares(case, self.metrics)
-
-    def at_once(self, case: Case, ledger: Ledger) -> dict[str, Outcome] | None:
-        """The outcomes, if nothing but what the case expects measures it, and none of it may wait."""
-        if self.metrics or case.metrics or not only_compares(case, ()):
-            return None
-        return met(case, ledger)
-
     def outcomes(
         self,
         case: Case,
         ledger: Ledger,
-        judging: Ledger | None,
+        judging: Ledger,
         on_event: OnEvent | None = None,
         trial: int = 1,
     ) -> Awaitable[dict[str, Outcome]]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
-        Answers that `judging` holds from before a cut are not asked for again. Without one, it is
-        known that nobody may be asked.
+        Answers that `judging` holds from before a cut are not asked for again.
         """
-        if judging is None:
-            return scores.score(ledger, self.metrics, case, world=_NOWHERE)
         latch = Refusals()
         world = FencedWorld(judging, latch, on_event=on_event)
         world.deadline = monotonic() + self.seconds_for(case)

@@ -197,8 +197,7 @@ class _Rescoring:
         if breakage(ledger) is None and _has_lost(list(ledger)):
             return unmeasured(case, ledger, _lost_secrets(), self.measuring.names(case))
         try:
-            asked = judging if self.measuring.may_ask(case) else None
-            scores = await self.measuring.outcomes(case, ledger, asked, trial=before.trial)
+            scores = await self.measuring.outcomes(case, ledger, judging, trial=before.trial)
         except (Refusal, MetricsHung, BadInput) as error:
             names = self.measuring.names(case)
             return unmeasured(case, ledger, error, names, judging=judging)

@@ -179,11 +179,8 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
     failpoint("trial.played")
     keeps = settings.keep_ledgers
     try:
-        scores = measuring.at_once(case, ledger)
-        if scores is None:
-            judging = state.judging if measuring.may_ask(case) else None
-            on_event = observer(state.on_judging, state, settings)
-            scores = await measuring.outcomes(case, ledger, judging, on_event, state.trial.number)
+        on_event = observer(state.on_judging, state, settings)
+        scores = await measuring.outcomes(case, ledger, state.judging, on_event, state.trial.number)
     except (Refusal, MetricsHung, BadInput) as error:
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=state.judged, keep_ledger=keeps)
