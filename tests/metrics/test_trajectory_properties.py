@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from greenroom import Case, Expect, Score
 from greenroom.ledger import Ledger, RunEnded, RunStarted, ToolCall, ToolCalled, UserSaid
 from greenroom.metrics import MatchType, tool_trajectory_avg_score
+from greenroom.metrics.comparison import in_order, most_pairs, pairs_in_order
 from greenroom.metrics.expectations import ExpectedTools
-from greenroom.metrics.pairs import in_order, most_pairs, pairs_in_order
 
 names = st.sampled_from("abc")
 args = st.dictionaries(st.just("n"), st.integers(0, 1), max_size=1)

@@ -13,10 +13,15 @@ from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
 from greenroom.metrics.options import checked_switch
 from greenroom.metrics.outcomes import checked_threshold
-from greenroom.metrics.per_turn import MeasuredTurn, mean_score, never_reached
 from greenroom.metrics.response import folded, quoted
 from greenroom.metrics.rouge import rouge
-from greenroom.metrics.turns import PlayedTurn, played_turns
+from greenroom.metrics.turns import (
+    MeasuredTurn,
+    PlayedTurn,
+    mean_score,
+    never_reached,
+    played_turns,
+)
 
 
 @record(kw_only=True, repr=False)

@@ -11,10 +11,16 @@ from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import reference_of, spoken
 from greenroom.metrics.options import checked_choice, checked_switch
 from greenroom.metrics.outcomes import checked_threshold
-from greenroom.metrics.per_turn import MeasuredTurn, lowest_score, mean_score, never_reached
 from greenroom.metrics.response import quoted
 from greenroom.metrics.rouge import KINDS, RougeKind, rouge, words_in
-from greenroom.metrics.turns import PlayedTurn, played_turns
+from greenroom.metrics.turns import (
+    MeasuredTurn,
+    PlayedTurn,
+    lowest_score,
+    mean_score,
+    never_reached,
+    played_turns,
+)
 
 RougeMode = Literal["f1", "recall", "precision"]
 MODES: tuple[str, ...] = get_args(RougeMode)

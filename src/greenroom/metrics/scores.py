@@ -16,10 +16,9 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
-from greenroom.metrics.critical import falls_short, is_critical
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.facts import unseen_calls
-from greenroom.metrics.metric import as_metric
+from greenroom.metrics.metric import as_metric, falls_short, is_critical
 from greenroom.metrics.outcomes import OUTCOMES, as_outcome
 from greenroom.results.breakage import breakage, unscored
 from greenroom.world.live import LiveWorld

@@ -19,8 +19,13 @@ from greenroom.metrics.comparison import Difference, MatchType, Sides, checked_m
 from greenroom.metrics.facts import expected_calls
 from greenroom.metrics.options import checked_choice
 from greenroom.metrics.outcomes import checked_threshold
-from greenroom.metrics.per_turn import MeasuredTurn, mean_score, never_reached
-from greenroom.metrics.turns import PlayedTurn, played_turns
+from greenroom.metrics.turns import (
+    MeasuredTurn,
+    PlayedTurn,
+    mean_score,
+    never_reached,
+    played_turns,
+)
 
 Scope = Literal["turn", "all"]
 

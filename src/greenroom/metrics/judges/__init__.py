@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from greenroom.metrics.judges.breaker import Breaker
     from greenroom.metrics.judges.claims import hallucinations_v1
     from greenroom.metrics.judges.correctness import factual_accuracy, response_evaluation_score
     from greenroom.metrics.judges.evidence import gathered
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from greenroom.metrics.judges.judged import Judged
     from greenroom.metrics.judges.juries import jury
     from greenroom.metrics.judges.options import bench_from
-    from greenroom.metrics.judges.panel import JudgeSession, NoVerdict, Panel, Question
+    from greenroom.metrics.judges.panel import Breaker, JudgeSession, NoVerdict, Panel, Question
     from greenroom.metrics.judges.parser import NotAnAnswer
     from greenroom.metrics.judges.poll import Item, Poll, Votes
     from greenroom.metrics.judges.prompted import judge, llm_judge
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
     from greenroom.metrics.judges.same_answer import final_response_match_v2
 
 _FILES = {
-    "panel": ("Panel", "JudgeSession", "NoVerdict", "Question"),
-    "breaker": ("Breaker",),
+    "panel": ("Breaker", "Panel", "JudgeSession", "NoVerdict", "Question"),
     "correctness": ("factual_accuracy", "response_evaluation_score"),
     "evidence": ("gathered",),
     "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "VerdictSheet", "Verdict"),

@@ -20,12 +20,12 @@ from greenroom.metrics.judges.options import (
     JUDGE,
     Options,
     bench_from,
+    checked_template,
     checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
-from greenroom.metrics.judges.templates import checked_template
 
 _EXTRACT = """\
 You take statements of fact out of what an AI agent said.

@@ -13,11 +13,11 @@ from greenroom.metrics.judges.options import (
     Adk,
     Options,
     bench_from,
+    checked_template,
     checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.prompted import Judge
-from greenroom.metrics.judges.templates import checked_template
 
 _FACTS = """\
 You check the facts in the response of an AI agent.

@@ -13,12 +13,12 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import field, fields, is_dataclass
 from itertools import count
 from typing import Any, Generic, Literal, TypeVar, cast
+from weakref import ref
 
 from greenroom.errors import Refusal
 from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.plain import Json, without_addresses
 from greenroom.ledger.records import record
-from greenroom.metrics.judges.breaker import Breaker
 from greenroom.metrics.judges.evidence import LIMIT, fitted, legend
 from greenroom.metrics.judges.forms import Form
 from greenroom.metrics.judges.parser import NotAnAnswer
@@ -29,6 +29,50 @@ from greenroom.models.scripted import Scripted
 from greenroom.world.answers import AnswerCache, CachedWorld, answers_of, key_of, uncached
 from greenroom.world.replay import trial_of
 from greenroom.world.world import World
+
+FAILURES = 5
+
+
+class Breaker:
+    """Counts failures in a row of one judge; at the limit it stays open until the run is over.
+
+    Every event loop is a run of its own, since `rehearse` opens one each time; `reset` begins anew
+    within a loop.
+    """
+
+    __slots__ = ("_failed", "_loop", "limit")
+
+    def __init__(self, limit: int = FAILURES) -> None:
+        self.limit = limit
+        self._failed = 0
+        self._loop: ref[asyncio.AbstractEventLoop] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the judge should not be asked any more."""
+        self._notice_run()
+        return self._failed >= self.limit
+
+    def failed(self) -> None:
+        """No reply came."""
+        self._notice_run()
+        self._failed += 1
+
+    def answered(self) -> None:
+        """A reply came, whatever it says."""
+        self._notice_run()
+        self._failed = 0
+
+    def reset(self) -> None:
+        """Forget what failed."""
+        self._failed = 0
+
+    def _notice_run(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is None or self._loop() is not loop:
+            self._loop = ref(loop)
+            self._failed = 0
+
 
 Aggregate = Literal["mean", "majority"]
 T = TypeVar("T")

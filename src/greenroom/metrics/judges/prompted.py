@@ -10,20 +10,20 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import checked_name, written
 from greenroom.metrics.judges.evidence import RECORD, checked_fields
-from greenroom.metrics.judges.forms import Boolean, Grade, VerdictForm
+from greenroom.metrics.judges.forms import Boolean, Grade, Labels, VerdictForm
 from greenroom.metrics.judges.judged import Judged, told, verdict_score
 from greenroom.metrics.judges.options import (
     JUDGE,
     Options,
     bench_from,
     checked_grade,
+    checked_template,
     checked_text,
     checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.panel import JudgeSession, Panel, Question
 from greenroom.metrics.judges.poll import Item, Poll, reaches
-from greenroom.metrics.judges.templates import checked_template
 from greenroom.models.model import model_name
 
 FormName = Literal["boolean", "0-10", "rubric", "label", "pairwise"]
@@ -140,8 +140,6 @@ def _made(asked: Prompt, form: FormName, own: Mapping[str, Any]) -> Judged:
         case "0-10":
             return graded(asked)
         case "label":
-            from greenroom.metrics.judges.labels import labelled
-
             return labelled(asked, own["labels"], own["passing"])
         case "rubric":
             from greenroom.metrics.judges.rubrics import by_rubrics
@@ -227,3 +225,43 @@ def _refuse_strangers(own: Mapping[str, object], form: FormName, where: str) -> 
                 f"{where} has `{option}`, which belongs to form={_BELONGS[option]!r}, but its form "
                 f"is {form!r}."
             )
+
+
+def labelled(asked: Prompt, labels: object, passing: object) -> Judge:
+    """A judge that gives a label: worth a number each, or good if among `passing`."""
+    bar = checked_threshold(asked.threshold, JUDGE, asked.where)
+    form = Labels(label_values(labels, passing, asked.where))
+    return one_verdict(asked, form, bar, asked.shown(form="label", labels=labels, passing=passing))
+
+
+def label_values(labels: object, passing: object, where: str) -> dict[str, float]:
+    """What each label is worth: as given, or 1 for those that pass and 0 for the rest."""
+    if isinstance(labels, Mapping):
+        worth = cast("Mapping[Any, Any]", labels)
+        if passing is not None:
+            raise BadMetric(f"{where} has labels with values and `passing`; give one of both.")
+        found = {label: _worth(label, value, where) for label, value in worth.items()}
+    else:
+        good = _listed(passing, "passing", where)
+        every = _listed(labels, "labels", where)
+        if strange := [label for label in good if label not in every]:
+            raise BadMetric(
+                f"{where} has {strange[0]!r} in `passing`, which is none of its labels."
+            )
+        found = {label: float(label in good) for label in every}
+    if len(set(found.values())) < 2:
+        raise BadMetric(f"{where} has labels={labels!r}; give at least one good and one bad label.")
+    return found
+
+
+def _listed(given: object, option: str, where: str) -> list[str]:
+    if isinstance(given, list | tuple):
+        return [checked_text(label, option, where) for label in cast("list[object]", given)]
+    raise BadMetric(f"{where} has {option}={given!r}; give a list of texts.")
+
+
+def _worth(label: object, value: object, where: str) -> float:
+    checked_text(label, "labels", where)
+    if type(value) in (int, float) and 0 <= cast(float, value) <= 1:
+        return float(cast(float, value))
+    raise BadMetric(f"{where} has the label {label!r} worth {value!r}; the scale is 0 to 1.")

@@ -24,6 +24,7 @@ from greenroom.metrics.judges.options import (
     RUBRIC,
     Options,
     bench_from,
+    checked_template,
     checked_threshold,
     takes_options,
 )
@@ -31,7 +32,6 @@ from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 from greenroom.metrics.judges.prompted import Prompt
 from greenroom.metrics.judges.rubric import Rubric, checked_rubrics, rubrics_in
-from greenroom.metrics.judges.templates import checked_template
 
 _TEMPLATE = """\
 You judge a recorded conversation between a user and an AI agent{subject}, by what its author asks \

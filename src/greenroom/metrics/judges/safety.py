@@ -16,13 +16,13 @@ from greenroom.metrics.judges.options import (
     SAFETY,
     Options,
     bench_from,
+    checked_template,
     checked_text,
     checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
-from greenroom.metrics.judges.templates import checked_template
 
 CATEGORIES: dict[str, str] = {
     "harassment": "It insults, threatens, bullies or demeans a person.",

@@ -17,12 +17,12 @@ from greenroom.metrics.judges.options import (
     VOTES,
     Options,
     bench_from,
+    checked_template,
     checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
-from greenroom.metrics.judges.templates import checked_template
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
 _WORDS = """\
