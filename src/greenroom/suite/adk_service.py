@@ -334,7 +334,7 @@ class _Judging(Measurement):
         self,
         case: Case,
         ledger: Ledger,
-        judging: Ledger | None,
+        judging: Ledger,
         on_event: OnEvent | None = None,
         trial: int = 1,
     ) -> dict[str, Outcome]:

@@ -28,6 +28,7 @@ from greenroom.simulation.limits import await_in_time, call_in_time
 from greenroom.world.answers import AnswerCache, CachedWorld
 from greenroom.world.around import Around
 from greenroom.world.bodies import answered_by, guarded
+from greenroom.world.live import LiveWorld
 from greenroom.world.replay import RememberingWorld
 from greenroom.world.threads import Overdue
 from greenroom.world.world import World
