@@ -19,7 +19,7 @@ from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from google.genai import types
 
-from greenroom.backends.adk.copies import Copier, Wrapped
+from greenroom.backends.adk.copies import Copier
 from greenroom.backends.adk.facts import (
     described,
     members_of,
@@ -72,7 +72,6 @@ class AdkBackend:
         self.agent = agent
         self.root = root_of(agent)
         self._members = members_of(self.root)
-        self._wrapped = Wrapped()
         quiet()
 
     @cached_property
@@ -130,7 +129,7 @@ class AdkBackend:
 
     def copier(self, stage: FrameworkRun) -> Copier:
         """What makes a copy for this stage."""
-        return Copier(stage, bool(getattr(self.agent, "plugins", None)), self._wrapped)
+        return Copier(stage, bool(getattr(self.agent, "plugins", None)))
 
     def copied(self, copier: Copier) -> App:
         """The gated copy of all, with the tripwire as the last of its plug-ins."""

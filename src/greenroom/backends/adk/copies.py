@@ -1,7 +1,6 @@
 """A copy of an agent tree in which every model and every tool goes through the gate."""
 
 import copy
-from itertools import compress
 from typing import Any
 
 from google.adk.agents import BaseAgent, LlmAgent
@@ -18,7 +17,7 @@ from greenroom.backends.adk.facts import (
     is_delegation,
     origin_of,
 )
-from greenroom.backends.adk.gates import Delegation, ModelGate, NoLine, ToolGate, twin_of
+from greenroom.backends.adk.gates import Delegation, ModelGate, NoLine, ToolGate
 from greenroom.backends.adk.nodes import (
     check_node,
     copied_graph,
@@ -37,27 +36,6 @@ from greenroom.backends.adk.versions import (
     Workflow,
 )
 
-_SIMPLE = frozenset((str, int, bool, type(None)))
-
-
-class Wrapped:
-    """The tools the framework makes of an author's functions, made once for all copies."""
-
-    __slots__ = ("_made",)
-
-    def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, BaseTool]] = {}
-
-    def tool(self, given: Any) -> BaseTool:
-        """The tool for what stands among an agent's tools; it is copied, never used itself."""
-        known = self._made.get(id(given))
-        if known is not None and known[0] is given:
-            return known[1]
-        if isinstance(given, BaseTool):
-            return given
-        self._made[id(given)] = known = given, as_tool(given)
-        return known[1]
-
 
 class Copier:
     """Copies agents for one advance; an agent met twice is copied once.
@@ -65,13 +43,10 @@ class Copier:
     An agent that runs without the app's plug-ins carries the tripwire itself.
     """
 
-    __slots__ = ("_done", "_has_plugins", "_made", "_stage", "_toolsets", "_wrapped", "tripwire")
+    __slots__ = ("_done", "_has_plugins", "_made", "_stage", "_toolsets", "tripwire")
 
-    def __init__(
-        self, stage: FrameworkRun, has_plugins: bool = False, wrapped: Wrapped | None = None
-    ) -> None:
+    def __init__(self, stage: FrameworkRun, has_plugins: bool = False) -> None:
         self._stage = stage
-        self._wrapped = Wrapped() if wrapped is None else wrapped
         self._has_plugins = has_plugins
         self._done: dict[tuple[int, bool], BaseAgent] = {}
         self._made: dict[int, BaseTool] = {}
@@ -91,7 +66,7 @@ class Copier:
                 changes["tools"] = [self._given(tool, plugged) for tool in given_tools(original)]
             if not plugged:
                 changes |= self.tripwire.callbacks_of(original)
-            self._done[key] = _cloned(original, changes)
+            self._done[key] = original.clone(update=changes)
         return self._done[key]
 
     def node(self, original: BaseNode) -> BaseNode:
@@ -147,9 +122,9 @@ class Copier:
         return twin
 
     def _tool(self, given: Any, plugged: bool, in_graph: bool = False) -> BaseTool:
-        tool = self._wrapped.tool(given)
+        tool = as_tool(given)
         if not is_control(tool):
-            twin = twin_of(tool)
+            twin = copy.copy(tool)
             if is_delegation(tool):
                 assert isinstance(twin, AgentTool)
                 twin = self._delegation(twin, plugged)
@@ -171,22 +146,3 @@ class Copier:
             inner = copy.copy(tool)
             tool.run_async = Delegation(self._stage, inner)
         return tool
-
-
-def _cloned(original: BaseAgent, changes: dict[str, Any]) -> BaseAgent:
-    """The clone that the framework makes with these changes.
-
-    It looks long at every field that it is not told, so it is told all that could not be otherwise.
-    """
-    if type(original).clone is not BaseAgent.clone:
-        return original.clone(update=changes)
-    known = vars(original)
-    are_simple = map(_SIMPLE.__contains__, map(type, known.values()))
-    same: dict[str, Any] = dict(compress(known.items(), are_simple))
-    same.pop("parent_agent", None)
-    if not same.keys() <= type(original).model_fields.keys():
-        same = {}  # there is more to it than fields
-    twin = original.clone(update=same | changes)
-    # What was not set before is not set in the clone either.
-    twin.model_fields_set.intersection_update(original.model_fields_set | changes.keys())
-    return twin

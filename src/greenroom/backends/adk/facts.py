@@ -1,10 +1,8 @@
 """What is known of an agent tree before it runs, and what in it cannot be rehearsed."""
 
 from collections.abc import Iterator
-from operator import attrgetter
 from types import FunctionType
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App
@@ -58,9 +56,6 @@ _RELIED_ON = (
     "canonical_model_async",
     "canonical_tools",
 )
-_ALL_WAYS = attrgetter(*_RELIED_ON)
-_GOOD: "WeakKeyDictionary[type[BaseAgent], tuple[Any, ...]]" = WeakKeyDictionary()
-"""Classes whose ways to run were found to be the framework's own, with those ways."""
 # Tools that only steer the framework or add to the prompt: they act on nothing outside.
 _CONTROL = (FinishTaskTool, ExampleTool, PreloadMemoryTool)
 
@@ -114,25 +109,6 @@ def members_of(root: BaseNode) -> list[BaseNode]:
 
 def check_agent(agent: BaseAgent) -> BaseAgent:
     """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
-    kind = type(agent)
-    ways = _ways_of(kind)
-    # Every copy is checked, and the same ways of the same class are as good as they were before.
-    if _GOOD.get(kind) != ways:
-        _check_ways(agent)
-        _GOOD[kind] = ways
-    if isinstance(agent, LlmAgent):
-        _check_parts(agent)
-    return agent
-
-
-def _ways_of(kind: type[BaseAgent]) -> tuple[Any, ...]:
-    try:
-        return _ALL_WAYS(kind)
-    except AttributeError:
-        return tuple(getattr(kind, name, None) for name in _RELIED_ON)
-
-
-def _check_ways(agent: BaseAgent) -> None:
     kind = type(agent).__name__
     if not any(cls.__module__ in _PLAYED for cls in type(agent).__mro__):
         raise BadAgent(
@@ -146,6 +122,9 @@ def _check_ways(agent: BaseAgent) -> None:
                 f"agent {agent.name!r} is a {kind}, which brings its own {name!r}; what it does "
                 f"there would run past the gate."
             )
+    if isinstance(agent, LlmAgent):
+        _check_parts(agent)
+    return agent
 
 
 def is_control(tool: BaseTool) -> bool:

@@ -153,7 +153,7 @@ class ToolGate:
             given = {key: value for key, value in checked.items() if value is not tool_context}
             return await self._ask(given, args, tool_context)
 
-        stand_in = twin_of(self._tool)
+        stand_in = copy.copy(self._tool)
         stand_in.func = signed_like(gate, self._tool.func)
         with held(PASSED, (stand_in, tool_context)):
             return await self._run(stand_in, args, tool_context)
@@ -213,15 +213,6 @@ def name_of_tool(tool: Any) -> str:
     """The name its model knows it by; what is no tool of the framework is named after its type."""
     name = getattr(tool, "name", None)
     return name if isinstance(name, str) and name else type(tool).__name__
-
-
-def twin_of(tool: Tool) -> Tool:
-    """A shallow copy; of a function's tool without a detour over what is said for pickling."""
-    if type(tool) is not FunctionTool:
-        return copy.copy(tool)
-    twin = object.__new__(type(tool))
-    vars(twin).update(vars(tool))
-    return twin
 
 
 def _refused_tools(agent: str, found: list[str]) -> ToolRefused:

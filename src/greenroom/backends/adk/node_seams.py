@@ -1,5 +1,6 @@
 """Where google-adk runs the nodes of a graph: the author's work is put to the host of the case."""
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from google.adk.agents import BaseAgent
 from google.adk.tools.function_tool import FunctionTool
 
-from greenroom.backends.adk.gates import run_tool, twin_of
+from greenroom.backends.adk.gates import run_tool
 from greenroom.backends.adk.nodes import (
     Noted,
     function_of,
@@ -65,7 +66,7 @@ def _is_the_frameworks(kind: type) -> bool:
 
 def _with_held_tool(node: ToolNode) -> ToolNode:
     """A copy of a node whose tool, run by something of its own, asks first."""
-    tool, twin = node.tool, twin_of(node.tool)
+    tool, twin = node.tool, copy.copy(node.tool)
 
     async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
         return await answered(tool, args, tool_context, run_tool, False)
