@@ -231,7 +231,7 @@ def test_a_plain_function_is_an_agent_and_details_say_who_plays_it(author, green
     """)
     result = greenroom("eval", "run", "shop.py:parrot", "shop.py", "-v")
     assert result.exit_code == 0, result.output
-    assert "shop.py:parrot: played by function" in result.stderr
+    assert "shop.py:parrot: using the function backend" in result.stderr
 
 
 def test_tools_without_a_mock_are_named_before_anything_is_played(author, greenroom):

@@ -437,7 +437,7 @@ async def test_tools_said_beforehand_are_known_and_checked():
 
 
 def test_which_backend_was_taken_is_explained():
-    assert explained(plain) == "played by function: it is a function"
+    assert explained(plain) == "using the function backend: it is a function"
 
 
 def test_a_text_of_a_class_of_its_own_is_read_as_any_text():

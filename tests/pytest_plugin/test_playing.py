@@ -88,7 +88,7 @@ def test_a_tool_runs_only_if_it_is_named(project: Project) -> None:
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("root_agent = 5", "NotFound: no backend can play"),
+        ("root_agent = 5", "NotFound: no backend can run"),
         ("import nowhere_to_be_found\nroot_agent = 1", "nowhere_to_be_found"),
         ("root_agent = (", "SyntaxError"),
     ],

@@ -95,7 +95,7 @@ async def test_two_cases_of_one_id_are_refused() -> None:
 
 
 async def test_what_no_backend_can_play_is_refused() -> None:
-    with pytest.raises(NotFound, match="no backend can play"):
+    with pytest.raises(NotFound, match="no backend can run"):
         await evaluate(object(), [case("a")])
 
 

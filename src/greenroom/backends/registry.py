@@ -1,4 +1,4 @@
-"""Which backend plays an object: found by the module its class comes from, else by its methods."""
+"""Which backend runs an object: found by the module its class comes from, else by its methods."""
 
 import sys
 from collections.abc import Iterable
@@ -28,9 +28,9 @@ def backend_for(agent: Any) -> Backend:
 
 
 def explained(agent: Any) -> str:
-    """Which backend plays this object and why, in one line for people."""
+    """Which backend runs this object and why, in one line for people."""
     backend, why = _chosen(agent)
-    return f"played by {backend.name}: {why}"
+    return f"using the {backend.name} backend: {why}"
 
 
 def _chosen(agent: Any) -> tuple[Backend, str]:
@@ -45,7 +45,7 @@ def _chosen(agent: Any) -> tuple[Backend, str]:
 
 
 def _entry_point(agent: Any) -> "tuple[EntryPoint, str]":
-    """Entry points are named after the module prefix of the classes they play, or a method."""
+    """Entry points are named after the module prefix of the classes they run, or a method."""
     from importlib.metadata import entry_points  # slow to load, and only visitors need it
 
     points = sorted(entry_points(group=GROUP), key=lambda point: -len(point.name))
@@ -85,7 +85,7 @@ def _unknown(agent: Any, points: "Iterable[EntryPoint]") -> str:
         hint = f" It is a class: hand over an object, {agent.__name__}(...)."
     elif isinstance(agent, Tool):
         hint = " It is a tool: hand over the agent that calls it."
-    return f"no backend can play {agent!r} of type {kind}.{hint} Known: {known}."
+    return f"no backend can run {agent!r} of type {kind}.{hint} Known: {known}."
 
 
 def _load(point: "EntryPoint") -> Any:
