@@ -21,27 +21,27 @@ ToJson = Callable[[Any], Json]
 
 
 class Kept:
-    """What the real model or tool gave, beside the JSON that the World was given of it.
+    """What the real model or tool gave, beside the form of it that was sent to the World.
 
-    If the World passes that JSON on unchanged, the framework gets the real thing; if it answered by
+    If the World passes that on unchanged, the framework gets the real thing; if it answered by
     itself or changed a word, the real thing is not what was said.
     """
 
-    __slots__ = ("error", "real", "told")
+    __slots__ = ("error", "real", "sent")
 
     def __init__(self) -> None:
         self.real: Any = None
-        self.told: Json | ModelReply = None
+        self.sent: Json | ModelReply = None
         self.error: Exception | None = None
 
-    def tell(self, real: Any, told: T) -> T:
-        """Remember what was real, and give what the World gets of it."""
-        self.real, self.told = real, told
-        return told
+    def keep(self, real: Any, sent: T) -> T:
+        """Remember what was real, and return what is sent to the World."""
+        self.real, self.sent = real, sent
+        return sent
 
     def matches(self, answer: Json | ModelReply) -> bool:
         """Whether the answer is what the real thing said."""
-        return self.real is not None and (self.told is answer or self.told == answer)
+        return self.real is not None and (self.sent is answer or self.sent == answer)
 
 
 class Caller(Protocol):
@@ -206,7 +206,7 @@ def _sealed(run: Run, kept: Kept, to_json: ToJson) -> SealedBody:
         except Exception as error:
             kept.error = error
             raise
-        return kept.tell(value, to_json(value))
+        return kept.keep(value, to_json(value))
 
     return SealedBody(body)
 

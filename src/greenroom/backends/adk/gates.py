@@ -59,7 +59,7 @@ class ModelGate:
             asked = self._model.generate_content_async(llm_request, stream)
             given = [response async for response in asked if not response.partial]
             final = with_call_ids(given[-1], caller.new_id, request)
-            return kept.tell([*given[:-1], final], reply_of(final, request.model))
+            return kept.keep([*given[:-1], final], reply_of(final, request.model))
 
         reply = await caller.ask_model(request, body)
         for response in kept.real if kept.matches(reply) else [response_of(reply)]:

@@ -199,7 +199,7 @@ class ModelGate:
         async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             with held(IN_MODEL, True):
                 real = await run()
-            return kept.tell(real, reply_of(message_in(real)))
+            return kept.keep(real, reply_of(message_in(real)))
 
         reply = await caller.ask_model(request, body)
         if kept.matches(reply):

@@ -131,7 +131,7 @@ class GatedModel(Model):
 
         async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
             real = await run()
-            return kept.tell(real, reply_of(response_in(real)))
+            return kept.keep(real, reply_of(response_in(real)))
 
         reply = await caller.ask_model(request, body)
         if kept.matches(reply):

@@ -154,7 +154,7 @@ async def _answer(
             response = await real(
                 model, question.messages, question.settings, question.parameters, *question.more
             )
-        return kept.tell(response, reply_of(response))
+        return kept.keep(response, reply_of(response))
 
     request = request_of(
         question.messages,
