@@ -133,7 +133,7 @@ class Backend(Protocol):
 
     @property
     def tools(self) -> Mapping[str, ToolFacts] | None:
-        """The tools the agent may call, or None if nobody can know before it runs."""
+        """The tools the agent may call, or None if they are not known before it runs."""
         ...
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:

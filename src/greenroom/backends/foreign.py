@@ -76,11 +76,11 @@ class Played:
     output: Json = None
     yields: tuple[Yield, ...] = ()
     is_fresh: bool = False
-    """Whether the history is plain JSON that was made for this, and nobody else holds."""
+    """Whether the history is plain JSON that was made for this, and is not shared."""
 
 
 class Invocation:
-    """One invocation of a foreign agent, taken up from the ledger.
+    """One invocation of a foreign agent, begun or resumed from the ledger.
 
     It keeps the first error of ours that passed through the framework: whatever callbacks, retries
     or plug-ins make of it, that error decides how the invocation ends.
@@ -150,7 +150,7 @@ class Invocation:
     async def routed(self, answer: Awaitable[T]) -> T:
         """The World's answer; an error of ours is kept before the framework gets to see it.
 
-        After one, nothing is asked any more: whoever swallowed it would only go on in vain.
+        After one, nothing is asked any more: code that swallowed it would only go on in vain.
         """
         if self.broke is not None:
             if isinstance(answer, Coroutine):

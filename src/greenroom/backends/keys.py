@@ -15,7 +15,7 @@ _DEEP: Final = 4
 
 
 def keep_keys(model: object) -> None:
-    """Redact the keys of this model from now on; whatever it is made of, this fails for nobody."""
+    """Redact the keys of this model from now on; whatever it is made of, this does not fail."""
     try:
         _look_into(model, _DEEP)
     except Exception:  # noqa: BLE001 - strangers' objects may do anything when they are looked at

@@ -213,7 +213,7 @@ def described_agent(agent: BaseAgent) -> dict[str, Json]:
     if isinstance(agent, LlmAgent):
         facts |= {
             "model": agent.model if isinstance(agent.model, str) else agent.model.model,
-            "instructions": _told(agent.instruction),
+            "instructions": _instruction_text(agent.instruction),
             "tools": [_described_tool(tool) for _, tool in _tools(agent)],
             "toolsets": [type(toolset).__name__ for toolset in toolsets_of(agent)],
         }
@@ -300,5 +300,5 @@ def _declared(tool: BaseTool) -> dict[str, Json]:
     return parameters.model_dump(mode="json", exclude_none=True) if parameters else {}
 
 
-def _told(instruction: Any) -> str:
+def _instruction_text(instruction: Any) -> str:
     return instruction if isinstance(instruction, str) else code_identity(instruction)

@@ -76,7 +76,7 @@ class NoLine:
         self._agent = agent
 
     def __call__(self, llm_request: LlmRequest) -> Any:  # noqa: ARG002
-        """Nobody is connected."""
+        """Refuse to connect."""
         raise self._caller.refuse(
             ToolRefused(
                 f"agent {self._agent!r} was to talk to its model live, where no gate can hold what "

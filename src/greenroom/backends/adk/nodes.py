@@ -90,7 +90,7 @@ class Noted:
     async def __call__(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
         """What the node itself yields."""
         name = self._node.name
-        self._stage.enter(name, plain(jsonable(_told(node_input)), f"input of {name!r}"))
+        self._stage.enter(name, plain(jsonable(_as_text(node_input)), f"input of {name!r}"))
         waits = False
         async with aclosing(self._real(ctx=ctx, node_input=node_input)) as items:
             async for item in items:
@@ -156,7 +156,7 @@ async def node_items(
     caller: AdkCaller, node: BaseNode, origin: Any, given: dict[str, Any], run: Run
 ) -> list[Any]:
     """What a node yields: the mock's value, or all that its real work gave."""
-    name, args = node.name, jsonable({key: _told(value) for key, value in given.items()})
+    name, args = node.name, jsonable({key: _as_text(value) for key, value in given.items()})
     request = caller.place_tool(ToolRequest("", name, args, caller.agent, origin=origin))
     outcome, kept = await caller.ask_tool(request, lambda: run_passed(node, None, run), _output)
     if isinstance(outcome, Pending):
@@ -183,7 +183,7 @@ def _output(items: list[Any]) -> Json:
     return jsonable(last)
 
 
-def _told(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
     """Content of the framework as the text in it."""
     parts = getattr(value, "parts", None)
     return value if parts is None else "".join(part.text or "" for part in parts)

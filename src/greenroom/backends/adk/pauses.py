@@ -17,7 +17,7 @@ _NODE_APPROVAL = "wf_tool_confirmation:"
 
 
 def pending_calls(events: list[Event]) -> list[types.FunctionCall]:
-    """Long-running calls that nobody has answered yet, oldest first."""
+    """Long-running calls without an answer so far, oldest first."""
     waiting: dict[str, types.FunctionCall] = {}
     for event in events:
         # Of most events there is nothing to ask.

@@ -48,5 +48,5 @@ async def run_passed(what: object, context: object, run: Callable[[], Awaitable[
 
 
 def asking() -> held[tuple[object, object]]:
-    """Whoever answers in here is no part of the call: an agent in a mock is asked about too."""
+    """What answers in here is no part of the call: an agent in a mock is asked about too."""
     return held(PASSED, _NOTHING)

@@ -1,4 +1,4 @@
-"""An agent driven by somebody else's loop, which asks its user for one message after the other.
+"""An agent driven by another program's loop, which asks its user for one message after the other.
 
 The copy is made once for a whole run, because that loop keeps it. It has a user of ours: what the
 case's user says is handed over, and where the loop asks for more the turn is over.
@@ -90,7 +90,7 @@ class ServedBackend(AdkBackend, Generic[T]):
         return await invocation.play(lambda: self._turn(invocation))
 
     async def over(self) -> T | None:
-        """What came of the run, after which nobody says anything more; None if it was cut short."""
+        """What came of the run, after which nothing more is said; None if it was cut short."""
         if self._task is None or self._cut:
             return None
         self.prompter.say(None)

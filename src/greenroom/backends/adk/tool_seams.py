@@ -47,7 +47,7 @@ def function_seam(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def caller_seam(real: Callable[..., Any]) -> Callable[..., Any]:
-    """For whoever calls tools: asks for those whose own method is no seam."""
+    """For the code that calls tools: asks for those whose own method is no seam."""
 
     async def call_tool(*given: Any, **named: Any) -> Any:
         tool, *rest = given or (named.get("tool"),)
@@ -105,7 +105,7 @@ async def answered(
     caller = InnerCaller(host, agent_of(context))
     if is_delegation(tool) and getattr(tool, "_defers_response", False):
         return await run(tool, args, context)  # it only tells the framework to run the agent
-    # A question of the framework's own comes back to whoever runs the agent.
+    # A question of the framework's own comes back to the code that runs the agent.
     if is_delegation(tool) or (tool is request_input and is_held(tool)):
         return await Delegation(caller, tool, run)(args=args, tool_context=context)
     gate = ToolGate(caller, tool, origin, run=run, checks=checks)
@@ -113,7 +113,7 @@ async def answered(
 
 
 def agent_of(context: Any) -> str:
-    """The agent whose call this is; "" if nobody says."""
+    """The agent whose call this is; "" if the framework does not say."""
     try:
         name = context.agent_name
     except AttributeError:

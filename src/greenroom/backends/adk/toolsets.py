@@ -97,7 +97,7 @@ async def ask_server(
         # Listed before a pause: what is in the ledger are names, and these tools have bodies.
         return await really()
     try:
-        return _told(name, outcome.value)
+        return _listed_by_case(name, outcome.value)
     except BadCase as error:
         raise caller.refuse(error) from error.__cause__
 
@@ -123,7 +123,7 @@ def _names_of(tools: list[BaseTool]) -> Json:
     return jsonable([{"name": tool.name, "description": tool.description} for tool in tools])
 
 
-def _told(name: str, value: Json) -> list[BaseTool]:
+def _listed_by_case(name: str, value: Json) -> list[BaseTool]:
     try:
         return [ListedTool(dict(item)) for item in value]
     except (KeyError, TypeError, ValueError) as error:

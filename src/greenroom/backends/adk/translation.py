@@ -34,7 +34,7 @@ def request_of(request: LlmRequest, agent: str) -> ModelRequest:
 
 
 def reply_of(response: LlmResponse, model: str) -> ModelReply:
-    """A model's response, as ours; its price is nobody's to guess."""
+    """A model's response, as ours; its price is not known."""
     text, calls = _said(_parts(response.content))
     used = response.usage_metadata
     return ModelReply(

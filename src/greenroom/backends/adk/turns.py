@@ -51,7 +51,7 @@ def is_last_word(event: Event) -> bool:
 
 
 def _gives(event: Event) -> bool:
-    """Whether a node of a workflow came to something that nobody has put into words."""
+    """Whether a node of a workflow came to something that was not put into words."""
     return output_of(event) is not None and not event.partial
 
 

@@ -1,7 +1,7 @@
 """What one version of the framework has and another lacks: graphs came with version 2.
 
 Where a version lacks a kind, its name stands for a class that nothing is an instance of, so that
-whoever asks `isinstance` is told the truth. A version that has graphs and lacks one of these names
+`isinstance` gives the right answer. A version that has graphs and lacks one of these names
 is one we do not know: it is not opened, for the gate would overlook what it has instead.
 """
 

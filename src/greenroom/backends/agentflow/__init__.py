@@ -3,7 +3,7 @@
 The state that goes in is a dict with the conversation under `messages` and whatever the graph left
 beside it in earlier turns; it is a copy, so the graph may do to it what it likes. The answer is
 what comes out under `response`, else the last of its `messages`. What the graph's models and tools
-do inside is seen by nobody: `allow_opaque=True` must be given.
+do inside is not seen: `allow_opaque=True` must be given.
 """
 
 import inspect
@@ -67,7 +67,7 @@ class GraphBackend:
 
     @property
     def tools(self) -> Mapping[str, ToolFacts] | None:
-        """Nobody can know them."""
+        """Unknown: they run inside the graph."""
         return None
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:

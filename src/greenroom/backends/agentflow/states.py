@@ -17,7 +17,7 @@ _TOLD = frozenset({"user", "human", "system", "developer"})
 def answer_of(result: Any) -> Json:
     """The graph's answer: `response`, else the last message; AgentFailed if there is neither.
 
-    A blank text answers nobody, and a state often holds one until its graph has something to say.
+    A blank text is no answer, and a state often holds one until its graph has something to say.
     """
     for given in _answers_in(result):
         said = _said(given)
@@ -39,11 +39,11 @@ def _answers_in(result: Any) -> Iterator[Any]:
     if response is not None:
         yield response
     messages: Sequence[Any] = _part(result, "messages") or ()
-    if messages and not _was_told(messages[-1]):
+    if messages and not _was_given(messages[-1]):
         yield messages[-1]
 
 
-def _was_told(message: Any) -> bool:
+def _was_given(message: Any) -> bool:
     """Whether a message is what the graph was given, and no answer to it."""
     role = _part(message, "role") or _part(message, "type")
     return str(getattr(role, "value", role)).lower() in _TOLD

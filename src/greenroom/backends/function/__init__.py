@@ -55,7 +55,7 @@ class FunctionBackend:
 
     name: ClassVar[str] = "function"
     # What passes a seam (our tools, `ctx.ask`, a framework's agent) is routed; a function may have
-    # clients of its own beside that, which the fence holds and nobody sees.
+    # clients of its own beside that, which the fence holds, unseen.
     models: ClassVar[Interception] = "observed"
     tool_calls: ClassVar[Interception] = "routed"
     resumes: ClassVar[Resumption] = "by_replay"
@@ -103,7 +103,7 @@ class FunctionBackend:
 
     @property
     def tools(self) -> Mapping[str, ToolFacts] | None:
-        """The tools it was said to call; None if nobody said so."""
+        """The tools it was said to call; None if it was not said."""
         if self._tools is None:
             return None
         return {

@@ -85,7 +85,7 @@ class FunctionContext:
         given = self.messages if messages is None else messages
         request = ModelRequest(
             agent=self._agent,
-            messages=_told(given),
+            messages=_messages(given),
             instructions=instructions,
             tools=tuple(as_tool(tool) for tool in tools),
             output_schema=output_schema,
@@ -96,7 +96,7 @@ class FunctionContext:
         return self._board.ask(request, asked.respond)
 
 
-def _told(given: str | Sequence[Mapping[str, Any] | Message]) -> tuple[Message, ...]:
+def _messages(given: str | Sequence[Mapping[str, Any] | Message]) -> tuple[Message, ...]:
     if isinstance(given, str):
         return (Message("user", given),)
     return tuple(m if isinstance(m, Message) else _message(m) for m in given)

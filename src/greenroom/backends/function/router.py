@@ -174,7 +174,7 @@ class CallRouter:
         return next((end for end in ends if end.n == number), None)
 
     def _failed_before(self, failure: ModelFailed) -> Exception:
-        """A failure as it was raised before: one of ours ends the turn, whoever catches it."""
+        """A failure as it was raised before: one of ours ends the turn, even if it is caught."""
         before = raised_before(failure.error, failure.error_type)
         return self.invocation.keep(before) if isinstance(before, errors.GreenroomError) else before
 

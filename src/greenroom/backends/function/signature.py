@@ -43,7 +43,7 @@ def _value(context: Any, what: str) -> Any:
 
 
 def wants_of(fn: Callable[..., Any]) -> WantedParameters:
-    """What the function asks for; BadAgent for a parameter that nobody can fill."""
+    """What the function asks for; BadAgent for a parameter that cannot be filled."""
     needed = parameters_of(fn, "agent")
     for parameter in needed.values():
         if parameter.kind is parameter.POSITIONAL_ONLY:

@@ -4,7 +4,7 @@
                        answer="$.reply.text")
     rehearse(agent, cases, allow_opaque=True)
 
-Its models and tools run on the far side, where nobody sees or mocks them. The fence is open to that
+Its models and tools run on the far side, where they are neither seen nor mocked. The fence is open to that
 host and port for each question, and to nothing else.
 """
 
@@ -92,7 +92,7 @@ class HttpBackend:
 
     @property
     def tools(self) -> Mapping[str, ToolFacts] | None:
-        """Nobody can know them."""
+        """Unknown: they run on the far side."""
         return None
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:

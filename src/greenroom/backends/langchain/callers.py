@@ -1,4 +1,4 @@
-"""Who answers for a model or tool of LangChain that is at work here.
+"""Who asks for a model or tool of LangChain that is at work here.
 
 The gates live with LangGraph's backend and load it, so they are loaded when the first call needs one:
 by then the framework is whole.
@@ -23,36 +23,36 @@ IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=
 
 
 def gate_tool(tool: Any, given: Any, call_id: str | None) -> Any:
-    """The tool as it may be called here: itself where nobody rehearses, else a gated copy."""
-    asker = _stage()
-    if asker is None:
+    """The tool as it may be called here: itself outside of rehearsals, else a gated copy."""
+    caller = _stage()
+    if caller is None:
         host = tool_host(origin_of(tool), tool.name)
         if host is None:
             return tool
-        asker = _visitor(host)
-    return _part("gates").gated_tool(asker, tool, given, call_id)
+        caller = _visitor(host)
+    return _part("gates").gated_tool(caller, tool, given, call_id)
 
 
 def gate_model(model: Any) -> Any:
-    """The model as it may be asked here: itself where nobody rehearses, else a gated copy."""
-    asker = _stage()
-    if asker is None:
+    """The model as it may be asked here: itself outside of rehearsals, else a gated copy."""
+    caller = _stage()
+    if caller is None:
         host = model_host()
         if host is None:
             return model
-        asker = _visitor(host)
+        caller = _visitor(host)
     keep_keys(model)
-    return _part("gates").gated_model(asker, model)
+    return _part("gates").gated_model(caller, model)
 
 
 def refuse_around(thing: Any, what: str, is_model: bool) -> None:
-    """Refuse a way around the seams, if anybody rehearses here."""
-    asker = _stage()
-    if asker is None:
+    """Refuse a way around the seams, inside a rehearsal."""
+    caller = _stage()
+    if caller is None:
         name = getattr(thing, "name", "") or type(thing).__name__
-        asker = model_host() if is_model else tool_host(thing, name)
-    if asker is not None:
-        raise asker.refuse(_around(what))
+        caller = model_host() if is_model else tool_host(thing, name)
+    if caller is not None:
+        raise caller.refuse(_around(what))
 
 
 def origin_of(tool: Any) -> Origin:

@@ -1,4 +1,4 @@
-"""Where LangChain asks a chat model: the World of the case answers, whoever asked."""
+"""Where LangChain asks a chat model: the World of the case answers."""
 
 # The framework is half typed, and its seams are its own affair.
 # pyright: reportUnknownMemberType=false

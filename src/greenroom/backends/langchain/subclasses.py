@@ -60,7 +60,7 @@ def _watch(cls: type, names: tuple[str, ...]) -> None:
 
 
 def is_own(method: Any) -> bool:
-    """Whether a method is the framework's: told by its code, which nobody copies along by habit."""
+    """Whether a method is the framework's: known by its code, which wrappers do not copy."""
     code = getattr(inspect.unwrap(method), "__code__", None) or getattr(method, "__code__", None)
     return code is not None and code.co_filename.startswith(_folders())
 

@@ -1,4 +1,4 @@
-"""Where LangChain runs a tool: the World of the case answers, whoever called it."""
+"""Where LangChain runs a tool: the World of the case answers."""
 
 # The framework is half typed, and its seams are its own affair.
 # pyright: reportUnknownMemberType=false

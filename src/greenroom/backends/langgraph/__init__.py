@@ -186,7 +186,7 @@ async def _at_rest(
     """The state a graph came to rest with, and what it waits for there."""
     state: Any = None
     found: list[Interrupt[Any]] = []
-    # All that `ainvoke` does, without the updates between two states, which nobody reads.
+    # All that `ainvoke` does, without the updates between two states, which are not read.
     async for state in graph.astream(
         given,
         config,

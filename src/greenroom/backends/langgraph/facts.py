@@ -57,7 +57,7 @@ def name_of(graph: Graph) -> str:
 
 
 def tool_facts(graph: Graph) -> dict[str, ToolFacts] | None:
-    """Every tool by name; None where code of the author's own may call what nobody can list."""
+    """Every tool by name; None where code of the author's own may call what cannot be listed."""
     if not all(_is_known(graph, name) for name in graph.nodes):
         return None
     found = (part for part in parts_of(graph) if isinstance(part, BaseTool))
@@ -69,7 +69,7 @@ def described_graph(graph: Graph) -> dict[str, Json]:
     parts = list(parts_of(graph))
     return {
         "name": name_of(graph),
-        "nodes": {name: _told(node.bound) for name, node in graph.nodes.items()},
+        "nodes": {name: _describe(node.bound) for name, node in graph.nodes.items()},
         "prompts": [str(part.text) for part in parts if isinstance(part, BaseMessage)],
         "models": sorted({model_name(part) for part in parts if isinstance(part, BaseChatModel)}),
         "tools": [_described_tool(part) for part in parts if isinstance(part, BaseTool)],
@@ -189,7 +189,7 @@ def _described_tool(tool: BaseTool) -> Json:
     }
 
 
-def _told(bound: Any) -> str:
+def _describe(bound: Any) -> str:
     function = getattr(bound, "afunc", None) or getattr(bound, "func", None)
     return code_identity(function) if inspect.isfunction(function) else type(bound).__name__
 

@@ -50,7 +50,7 @@ _INJECTED: "WeakKeyDictionary[type, frozenset[str]]" = WeakKeyDictionary()
 
 
 class Fault(ToolException):
-    """A mock's declared failure: whoever handles tools' errors may, else the model is told."""
+    """A mock's declared failure: handled as a tool's error is, else given to the model."""
 
 
 def _failure(told: str, real: str) -> Exception:
@@ -222,7 +222,7 @@ def gated_tool(caller: GraphCaller, tool: BaseTool, given: Any, call_id: str | N
     parts["_arun"] = like(tool._arun, gate.arun)
     if type(tool)._filter_injected_args is BaseTool._filter_injected_args:
         # What it would work out anew at every call.
-        parts["_filter_injected_args"] = gate.shown
+        parts["_filter_injected_args"] = gate.visible
     return twin
 
 
@@ -239,7 +239,7 @@ class ToolGate:
         self._given = given
         self._call_id = call_id
 
-    def shown(self, given: dict[str, Any]) -> dict[str, Any]:
+    def visible(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments that a model may know of."""
         hidden = _injected(self._tool)
         return {name: value for name, value in given.items() if name not in hidden}
@@ -286,16 +286,16 @@ class ToolGate:
         return kept.real if kept.matches(outcome.value) else self._shaped(outcome.value)
 
     def _request(self, args: tuple[Any, ...], checked: dict[str, Any]) -> ToolRequest:
-        tool, told = self._tool, cast("dict[str, Json]", jsonable(self._told(args, checked)))
+        tool, told = self._tool, cast("dict[str, Json]", jsonable(self._given_args(args, checked)))
         request = ToolRequest(self._call_id or "", tool.name, told, origin=origin_of(tool))
         return self._caller.place_tool(request)
 
-    def _told(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
-        """The checked arguments, without what the framework put in and nobody gave."""
+    def _given_args(self, args: tuple[Any, ...], checked: dict[str, Any]) -> dict[str, Any]:
+        """The checked arguments, without what the framework put in by itself."""
         raw = self._given
         if not isinstance(raw, dict):
             return {_first_name(self._tool): args[0] if args else raw}
-        named = self.shown(cast("dict[str, Any]", raw))
+        named = self.visible(cast("dict[str, Any]", raw))
         if args:
             return named
         if named.keys() <= checked.keys():

@@ -170,7 +170,10 @@ class Memory(BaseCheckpointSaver[Any]):
             values: dict[str, Json] = {}
             for channel, value in checkpoint["channel_values"].items():
                 if _is_messages(value):
-                    items += [{"ns": ns, "channel": channel, "message": _told(m)} for m in value]
+                    items += [
+                        {"ns": ns, "channel": channel, "message": _message_as_json(m)}
+                        for m in value
+                    ]
                     values[channel] = {"messages": len(value)}
                 else:
                     values[channel] = _kept(value)
@@ -185,7 +188,7 @@ class Memory(BaseCheckpointSaver[Any]):
         return [*items, {"graphs": graphs, **more}]
 
     def load(self, items: Items) -> dict[str, Json]:
-        """Take up what was written down, and give what was put beside it."""
+        """Load what was written down, and return what was put beside it."""
         *messages, rest = items
         for ns, graph in rest["graphs"].items():
             values: dict[str, Any] = {}
@@ -234,7 +237,7 @@ def remembered(work: Any, args: tuple[Any, ...]) -> bool:
 
 
 def with_own_memory(graph: Any) -> Any:
-    """The graph as it is where nobody rehearses; else a copy that remembers for this trial alone."""
+    """The graph as it is outside of rehearsals; else a copy that remembers for this trial alone."""
     saver, store, cache = graph.checkpointer, graph.store, graph.cache
     is_saving = isinstance(saver, BaseCheckpointSaver)
     if isinstance(saver, Memory) or not (is_saving or store is not None or cache is not None):
@@ -273,7 +276,7 @@ def _is_messages(value: Any) -> bool:
     )
 
 
-def _told(message: BaseMessage) -> Json:
+def _message_as_json(message: BaseMessage) -> Json:
     parts = vars(message)
     try:
         if type(message) not in _USUAL or not _is_text(parts) or message.model_extra:
@@ -324,7 +327,7 @@ def _kept(value: Any) -> Json:
 
 
 def _noted(value: Any) -> Json:
-    """What the framework keeps about its state: nobody reads it but the framework, so it is one text."""
+    """What the framework keeps about its state: only the framework reads it, so it is one text."""
     try:
         text = to_json(value)
     except ValueError:

@@ -1,7 +1,7 @@
 """Where LangGraph runs its nodes, tools and graphs, beside the seams of LangChain's own classes.
 
 A compiled graph keeps its models and tools in closures, out of reach. So the classes themselves ask
-who answers for the running work; where nobody does, everything is as it was.
+who answers for the running work; outside of rehearsals, everything is as it was.
 """
 
 # The framework is half typed, and its seams are its own affair.
@@ -118,7 +118,7 @@ def _blocking_seam(real: Call) -> Call:
 
 
 def _call_seam(real: Call) -> Call:
-    """What nobody handled of a mock's failure is told to the model, not the end of the run."""
+    """A mock's failure that no handler took is given to the model, and does not end the run."""
 
     @functools.wraps(real)
     def seam(self: ToolNode, call: Any, *args: Any, **given: Any) -> Any:

@@ -19,7 +19,7 @@ Graph = Pregel[Any, Any, Any, Any]
 
 def state_given(graph: Graph, values: dict[str, Any], held: State) -> dict[str, Any]:
     """What the session holds and the graph does not know yet."""
-    known = _told(graph, values)
+    known = _state_as_json(graph, values)
     return {
         key: plain(value)  # a copy: the graph may edit what it is given
         for key, value in held.get("session", {}).items()
@@ -29,7 +29,7 @@ def state_given(graph: Graph, values: dict[str, Any], held: State) -> dict[str, 
 
 def known_state(graph: Graph, values: dict[str, Any], held: State) -> dict[str, Json]:
     """What the graph's state is when it goes on."""
-    return {**_told(graph, values), **state_given(graph, values, held)}
+    return {**_state_as_json(graph, values), **state_given(graph, values, held)}
 
 
 def changed_state(
@@ -42,7 +42,7 @@ def changed_state(
     session = held.get("session", {})
     return tuple(
         Change("session", (key,), "set", value)
-        for key, value in _told(graph, values).items()
+        for key, value in _state_as_json(graph, values).items()
         if (key not in session or session[key] != value)
         and not (key in known and same(known[key], value))
     )
@@ -66,7 +66,7 @@ def answer_in(result: Any, graph: Graph) -> Any:
     )
 
 
-def _told(graph: Graph, values: dict[str, Any]) -> dict[str, Json]:
+def _state_as_json(graph: Graph, values: dict[str, Any]) -> dict[str, Json]:
     return {
         key: plain(jsonable(value), f"state {key!r}")
         for key, value in values.items()

@@ -118,7 +118,7 @@ def _elsewhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     def run() -> None:
         try:
             done.set_result(asyncio.run(work()))
-        except BaseException as error:  # noqa: BLE001 - whoever waits decides
+        except BaseException as error:  # noqa: BLE001 - the waiting caller decides
             done.set_exception(error)
 
     Thread(target=copy_context().run, args=(run,), daemon=True).start()

@@ -62,7 +62,7 @@ def provider_tools(options: dict[str, Any]) -> list[str]:
 
 
 def reply_of(message: BaseMessage) -> ModelReply:
-    """A model's message, as ours; its price is nobody's to guess."""
+    """A model's message, as ours; its price is not known."""
     used: Any = getattr(message, "usage_metadata", None)
     told: dict[str, Any] = message.response_metadata
     return ModelReply(

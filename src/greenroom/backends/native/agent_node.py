@@ -39,7 +39,7 @@ Waits = tuple[Yield, ...]
 
 @record(frozen=False, eq=False)
 class AgentRun:
-    """One run of an agent node, taken up from its last recorded reply."""
+    """One run of an agent node, continued from its last recorded reply."""
 
     agent: Agent
     node: str
@@ -74,7 +74,7 @@ class AgentRun:
             except GreenroomError:
                 raise
             except Exception as error:
-                # The same as when the run is taken up behind it.
+                # The same as when the run is resumed after it.
                 raise RecordedFailure(**described(error)) from error
 
     def _goes_round(self, asked: int) -> LoopLimit:
@@ -187,7 +187,7 @@ class AgentRun:
 
 
 def open_yield(world: World, wait: Yield, path: str) -> None:
-    """Write down that the agent waits; once, however often the run is taken up again."""
+    """Write down that the agent waits; once, however often the run is resumed."""
     if wait.id not in world.ledger.index_of(world.voice).yields:
         world.record(
             YieldOpened(

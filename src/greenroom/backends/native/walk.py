@@ -102,7 +102,9 @@ class GraphWalk:
                 NodeFailed(path=path, node=node.id, attempt=attempt, **_failure(error))
             )
             if attempt > _retries(node.flow):
-                raise AgentFailed(f"{node.segment!r} failed at {path}: {_told(error)}") from error
+                raise AgentFailed(
+                    f"{node.segment!r} failed at {path}: {_describe(error)}"
+                ) from error
         return await self.walk(node, base, given)
 
     def _attempt(self, node: Node, path: str) -> tuple[str, int]:
@@ -114,7 +116,7 @@ class GraphWalk:
                 raise raised_before(failed[here].error, failed[here].error_type)
             if attempt > _retries(node.flow):
                 again = RecordedFailure(failed[here].error, failed[here].error_type)
-                raise AgentFailed(f"{node.segment!r} failed at {here}: {_told(again)}")
+                raise AgentFailed(f"{node.segment!r} failed at {here}: {_describe(again)}")
             attempt += 1
             here = f"{path}~{attempt}"
         return here, attempt
@@ -314,7 +316,7 @@ def _failure(error: Exception) -> dict[str, Any]:
     return {**told, "error": f"{told['error']} ({place})"} if place else told
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     told = _failure(error)
     name, words = told["error_type"], told["error"]
     # One that says nothing is called by its name alone.

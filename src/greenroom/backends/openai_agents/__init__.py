@@ -171,7 +171,7 @@ class OpenAIAgentsBackend:
             told = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
             return Played([told], yields=tuple(waits))
         stage.outermost.leave()
-        items, is_fresh = _told(result.to_input_list())
+        items, is_fresh = _items_as_json(result.to_input_list())
         output = result.final_output
         if type(output) is not str:
             output = plain(jsonable(output), "the agent's output")
@@ -196,7 +196,7 @@ def _is_left(before: Any, key: str, value: Json) -> bool:
     return is_object(before) and key in before and before[key] == value
 
 
-def _told(items: list[Any]) -> tuple[list[Json], bool]:
+def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:
     """The items as JSON, and whether it is all their own."""
     try:
         # Through text: what has no number there is None, and nothing is shared with the run.

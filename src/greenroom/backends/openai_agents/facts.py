@@ -88,8 +88,8 @@ def described_agent(agent: Agent[Any]) -> dict[str, Json]:
     return {
         "name": agent.name,
         "model": model_name(agent.model),
-        "instructions": _told(agent.instructions),
-        "output": _told(agent.output_type),
+        "instructions": _named(agent.instructions),
+        "output": _named(agent.output_type),
         "tools": [_described_tool(tool) for tool in _tools(agent)],
         "handoffs": [_handoff_name(given) for given in agent.handoffs],
         "guardrails": [
@@ -137,7 +137,7 @@ def _described_tool(tool: FunctionTool) -> Json:
     }
 
 
-def _told(given: Any) -> str | None:
+def _named(given: Any) -> str | None:
     if given is None or isinstance(given, str):
         return given
     return code_identity(given) if callable(given) else repr(given)

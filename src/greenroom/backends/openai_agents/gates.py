@@ -252,7 +252,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
 
 def is_delegation(tool: FunctionTool) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
-    # By identity: attributes are copied by whoever wraps a function, code is not.
+    # By identity: wrappers of a function copy its attributes, code is not.
     invoker = tool.on_invoke_tool
     if type(invoker) is not _FailureHandlingFunctionToolInvoker:
         return False
@@ -279,7 +279,7 @@ def _checker(function: Any, tool: FunctionTool) -> Check:
     """The framework's own check of a function's arguments, with nothing behind it but the asking."""
     known = _checkers.get(function)
     if known is None:
-        told = _teller(inspect.signature(function))
+        told = _argument_reader(inspect.signature(function))
 
         @functools.wraps(function)
         async def stand_in(*args: Any, **given: Any) -> Any:
@@ -299,7 +299,9 @@ def _checker(function: Any, tool: FunctionTool) -> Check:
     return known
 
 
-def _teller(signature: inspect.Signature) -> Callable[[tuple[Any, ...], dict[str, Any]], Args]:
+def _argument_reader(
+    signature: inspect.Signature,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Args]:
     """Tells a function's arguments by name, without the context that the framework puts in."""
     kinds = {name: one.kind for name, one in signature.parameters.items()}
     spread = inspect.Parameter.VAR_KEYWORD
@@ -313,12 +315,12 @@ def _teller(signature: inspect.Signature) -> Callable[[tuple[Any, ...], dict[str
                 found[name] = value
         return found
 
-    def told_simply(args: tuple[Any, ...], given: dict[str, Any]) -> Args:
+    def read_simply(args: tuple[Any, ...], given: dict[str, Any]) -> Args:
         found = dict(zip(kinds, args, strict=False)) | given
         return {name: part for name, part in found.items() if not isinstance(part, ToolContext)}
 
     spreads = {spread, inspect.Parameter.VAR_POSITIONAL}
-    return told if spreads & set(kinds.values()) else told_simply
+    return told if spreads & set(kinds.values()) else read_simply
 
 
 def _paused(ctx: ToolContext[Any]) -> bool:

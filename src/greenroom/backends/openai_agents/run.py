@@ -35,7 +35,7 @@ class Level:
                 self._agent, self.path = begun.node, path
 
     def enter(self, agent: str) -> str:
-        """An agent is at work now, whoever was before; its path."""
+        """This agent is at work now, in place of the one before; its path."""
         if agent != self._agent:
             self.leave()
             self._agent = agent
@@ -72,7 +72,7 @@ class Settled:
 
     def __init__(self, members: Iterable[object]) -> None:
         self._found: dict[int, list[Any] | None] = {id(member): None for member in members}
-        """The tools of each agent, by its identity; whoever made this holds the agents."""
+        """The tools of each agent, by its identity; the backend holds the agents."""
 
     def get(self, agent: Any) -> list[Any] | None:
         """The agent's tools, if they cannot be others than those that were found before."""

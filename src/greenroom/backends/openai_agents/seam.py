@@ -1,6 +1,6 @@
 """Where the framework calls its tools and models; each place asks who answers for the running work.
 
-With nobody to answer, everything is as it was.
+Outside of rehearsals, everything is as it was.
 """
 
 # The framework is half typed, and its seams are its own affair.
@@ -92,7 +92,7 @@ def _model_seam(real: Call) -> Call:
 
 
 def _call_seam(real: Call) -> Call:
-    """The innermost call of a function tool, whoever listed it and whatever its class."""
+    """The innermost call of a function tool, wherever it was listed and whatever its class."""
 
     @functools.wraps(real)
     async def invoke(*, function_tool: FunctionTool, context: Any, arguments: str) -> Any:
@@ -106,7 +106,7 @@ def _call_seam(real: Call) -> Call:
 
 
 def _invoker_seam(real: Call) -> Call:
-    """A tool that somebody's code invokes by itself, past the framework's own loop."""
+    """A tool that the author's code invokes by itself, past the framework's own loop."""
 
     @functools.wraps(real)
     async def invoke(self: Any, ctx: Any, input: str) -> Any:

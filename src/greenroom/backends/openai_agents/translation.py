@@ -55,7 +55,7 @@ def request_of(
 
 
 def reply_of(response: ModelResponse) -> ModelReply:
-    """A model's response, as ours; its price is nobody's to guess."""
+    """A model's response, as ours; its price is not known."""
     used = response.usage
     known = used.input_tokens or used.output_tokens
     return ModelReply(

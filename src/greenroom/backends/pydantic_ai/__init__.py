@@ -167,7 +167,7 @@ def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
 
 
 def _refuse_doubt(invocation: Invocation, call_id: str) -> None:
-    """That a body runs again is not written down: after a cut nobody knows whether it did."""
+    """That a body runs again is not written down: after a cut it is not known whether it did."""
     world, ledger = invocation.world, invocation.ledger
     answered = max(event.seq for event in ledger.of(Answered, voice=world.voice))
     if answered < max(ledger.taken_up_at, invocation.index.resumed_at):

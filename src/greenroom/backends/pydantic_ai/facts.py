@@ -116,8 +116,8 @@ def described_agent(agent: Agent[Any, Any]) -> dict[str, Json]:
     return {
         "name": name_of(agent),
         "model": _model_name(agent.model),
-        "instructions": [_told(given) for given in _instructions(agent)],
-        "output": [_told(part) for part in output_parts(agent.output_type)],
+        "instructions": [_named(given) for given in _instructions(agent)],
+        "output": [_named(part) for part in output_parts(agent.output_type)],
         "tools": [_described_toolset(toolset) for toolset in agent.toolsets],
     }
 
@@ -230,7 +230,7 @@ def _model_name(model: Any) -> str | None:
     return model if isinstance(model, str) or model is None else model.model_name
 
 
-def _told(given: Any) -> str:
+def _named(given: Any) -> str:
     """An instruction or an output type as text that changes when it does."""
     given = getattr(given, "instruction", getattr(given, "function", given))
     if isinstance(given, str):

@@ -32,7 +32,7 @@ from greenroom.ledger.plain import Json, plain
 
 def remembered(messages: Sequence[ModelMessage]) -> list[Json]:
     """The messages as JSON of its own: `recalled` makes the same messages of it."""
-    return [_told(message) for message in messages]
+    return [_as_json(message) for message in messages]
 
 
 def recalled(known: list[Json]) -> list[ModelMessage]:
@@ -41,7 +41,7 @@ def recalled(known: list[Json]) -> list[ModelMessage]:
     return ModelMessagesTypeAdapter.validate_python(deepcopy(known)) if known else []
 
 
-def _told(message: ModelMessage) -> Json:
+def _as_json(message: ModelMessage) -> Json:
     try:
         return _plainly(message)
     except _HasMoreError:
@@ -118,7 +118,7 @@ def is_flat(value: Mapping[Any, Any]) -> bool:
 
 
 def _is_json(value: Json) -> bool:
-    """Whether this is JSON as it is; of floats nobody knows without a look."""
+    """Whether this is JSON as it is; floats need a closer look."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType] - a cast is a call
     if kind is dict:
         return all(type(key) is str and _is_json(item) for key, item in value.items())

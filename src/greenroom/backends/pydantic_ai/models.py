@@ -1,4 +1,4 @@
-"""The framework's models, asked through whoever answers for the work that asks them.
+"""The framework's models, asked through the World of the case that asks them.
 
 Every class of models has its own `request`, so each is wrapped, those defined later too. Of models
 that ask each other the outermost is answered for.
@@ -82,18 +82,18 @@ def _streaming(real: Callable[..., Any], _: str) -> Any:
             return stream.get()
 
     @asynccontextmanager
-    async def told(caller: Caller, self: Model, question: "_Question") -> AsyncGenerator[Any]:
+    async def replayed(caller: Caller, self: Model, question: "_Question") -> AsyncGenerator[Any]:
         response = await _answer(caller, self, question, whole)
         yield CompletedStreamedResponse(
             response, model_request_parameters=question.parameters, replay_events=True
         )
 
     def request_stream(self: Model, *given: Any, **named: Any) -> Any:
-        """The whole reply, told once more as a stream to whoever listens."""
+        """The whole reply, given once more as a stream."""
         caller = model_caller()
         if caller is None:
             return real(self, *given, **named)
-        return told(caller, self, _Question(*given, **named))
+        return replayed(caller, self, _Question(*given, **named))
 
     return request_stream
 

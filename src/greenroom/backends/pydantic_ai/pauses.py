@@ -64,7 +64,7 @@ def twin_of(agent: Agent[Any, Any]) -> Agent[Any, Any] | None:
     # Other versions of the framework may make the schema of a run elsewhere.
     if not hasattr(Agent, "_prepare_output_schema") or not hasattr(schema, "allows_deferred_tools"):
         return None
-    # A method that somebody put into the object itself is not the twin's.
+    # A method that was put into the object itself is not the twin's.
     if type(agent) is not Agent or any(callable(getattr(Agent, n, None)) for n in vars(agent)):
         return None
     twin = object.__new__(_Pausing)

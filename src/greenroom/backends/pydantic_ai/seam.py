@@ -207,7 +207,7 @@ class _Call:
         """
         wanted = _WANTED.get()
         if wanted is None or _leaf(wanted.tool) is not _leaf(self.tool):
-            return ToolRequest("", self.name, _told_args(self.args), agent, origin=self.origin)
+            return ToolRequest("", self.name, _args_as_json(self.args), agent, origin=self.origin)
         call: ToolCallPart = wanted.call
         args = _given(self.args, call)
         return ToolRequest(call.tool_call_id, call.tool_name, args, agent, origin=self.origin)
@@ -233,7 +233,7 @@ def _origin(toolset: FunctionToolset[Any], tool: Any) -> Origin | None:
 
 
 async def _ask(call: _Call, run: Run) -> Any:
-    """The answer of whoever answers here, or the real tool's where nobody does."""
+    """The World's answer, or the real tool's where no rehearsal has a say."""
     if call.has_passed():
         return await run()
     caller = tool_caller(call.origin, call.name)
@@ -246,7 +246,7 @@ async def _ask(call: _Call, run: Run) -> Any:
             return await run()
 
     request = caller.place_tool(call.request(caller.agent))
-    return _settled(*await caller.ask_tool(request, body, _told))
+    return _settled(*await caller.ask_tool(request, body, _result_as_json))
 
 
 def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
@@ -275,20 +275,20 @@ def _raised_before(outcome: Returned) -> Exception | None:
     return None
 
 
-def _told(value: Any) -> Json:
+def _result_as_json(value: Any) -> Json:
     return jsonable(value.return_value if isinstance(value, ToolReturn) else value)  # pyright: ignore[reportUnknownMemberType]
 
 
 def _given(tool_args: dict[str, Any], call: ToolCallPart) -> dict[str, Json]:
-    """The checked arguments without the defaults that nobody gave."""
-    told, raw = _told_args(tool_args), call.args_as_dict()
+    """The checked arguments without the defaults that were not given."""
+    told, raw = _args_as_json(tool_args), call.args_as_dict()
     # A tool of one model-typed argument is told its fields: then the names differ, and all is kept.
     if not set(raw) <= set(told):
         return told
     return {name: value for name, value in told.items() if name in raw}
 
 
-def _told_args(args: dict[str, Any]) -> dict[str, Json]:
+def _args_as_json(args: dict[str, Any]) -> dict[str, Json]:
     return cast("dict[str, Json]", jsonable(args))
 
 
@@ -331,7 +331,7 @@ async def _ask_output(
         with held(STAGE, None):
             return await run()
 
-    request = ToolRequest(call_id, name, _told_args(args or {}), caller.agent, origin=origin)
+    request = ToolRequest(call_id, name, _args_as_json(args or {}), caller.agent, origin=origin)
     return _settled(*await caller.ask_tool(caller.place_tool(request), body))
 
 
