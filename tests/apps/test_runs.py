@@ -638,7 +638,7 @@ def test_trials_are_played_until_the_gate_is_decided(greenroom, author) -> None:
     words = ("eval", "run", "shop.py", "cases.yaml", "--trials", "auto", "--store", "runs")
     done = greenroom(*words, "--min-pass-rate", "0.8")
     assert done.exit_code == 0, done.output
-    assert "40 of 400 trials played, 360 saved (90 %)" in " ".join(done.output.split())
+    assert "40 of 400 trials run, 360 saved (90 %)" in " ".join(done.output.split())
     assert "40/40" in greenroom("runs", "list", "--store", "runs").output
     refused = greenroom(*words)
     assert refused.exit_code == 3

@@ -90,7 +90,7 @@ def test_a_clear_set_stops_early_and_says_what_it_saved():
     assert (spending.played, spending.most, spending.saved) == (40, 400, 360)
     assert str(spending) == (
         "the pass rate of these cases is 100 % (85–100), which reaches the minimum of 80 %: "
-        "2 rounds, 40 of 400 trials played, 360 saved (90 %)"
+        "2 rounds, 40 of 400 trials run, 360 saved (90 %)"
     )
 
 
@@ -128,7 +128,7 @@ def test_without_cases_nothing_is_due():
     adaptive = Adaptive([], 0.8)
     assert adaptive.due() == []
     assert str(adaptive.spending) == (
-        "no round was finished, so a minimum of 80 % is open: 0 rounds, 0 of 0 trials played"
+        "no round was finished, so a minimum of 80 % is open: 0 rounds, 0 of 0 trials run"
     )
 
 
@@ -213,7 +213,7 @@ def test_what_was_cut_or_broke_was_not_saved():
     played_out(adaptive, lambda _: "error")
     assert (adaptive.spending.played, adaptive.spending.saved) == (36, 0)
     assert str(adaptive.spending) == (
-        "no round was finished, so a minimum of 80 % is open: 0 rounds, 36 of 240 trials played; "
+        "no round was finished, so a minimum of 80 % is open: 0 rounds, 36 of 240 trials run; "
         "without c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more, which kept breaking"
     )
 

@@ -260,7 +260,7 @@ async def test_ledgers_are_kept_unless_said_otherwise() -> None:
 async def test_a_cases_own_agent_needs_no_other() -> None:
     report = await evaluate(None, [case("a", agent=ECHO), case("b")], metrics=[OK])
     assert statuses(report) == ["passed", "error"]
-    assert "no agent to play" in str(report["b"].error)
+    assert "has no agent" in str(report["b"].error)
 
 
 def test_rehearse_is_the_same_without_async() -> None:

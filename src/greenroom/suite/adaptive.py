@@ -69,7 +69,7 @@ class Spending:
     def _counts(self) -> str:
         rounds = number_of(self.rounds, "round")
         saved = f", {self.saved} saved ({percent(self.saved / self.most, 0)})" if self.saved else ""
-        return f"{rounds}, {self.played} of {self.most} trials played{saved}"
+        return f"{rounds}, {self.played} of {self.most} trials run{saved}"
 
     @property
     def _without(self) -> str:

@@ -38,22 +38,22 @@ class Batch:
 
     @property
     def errors(self) -> Sequence[Simulation]:
-        """Those that broke, or could not be played at all."""
+        """Those that broke, or could not run at all."""
         return [one for one in self.simulations if one.ended in (None, "error")]
 
     @property
     def completed(self) -> float | None:
-        """The share of played conversations that came to an end of their own."""
+        """The share of conversations that came to an end of their own."""
         return _mean([float(one.completed) for one in self.played])
 
     @property
     def mean_turns(self) -> float | None:
-        """How many turns a played conversation took."""
+        """How many turns a conversation took on average."""
         return _mean([float(one.turns) for one in self.played])
 
     @property
     def goals_achieved(self) -> float | None:
-        """The share of all goals of played conversations that were shown to be reached."""
+        """The share of all goals that were shown to be reached."""
         goals = sum(len(one.goals) for one in self.played)
         reached = sum(len(one.goals_achieved) for one in self.played)
         return reached / goals if goals else None
@@ -76,9 +76,9 @@ async def simulate_all(
 ) -> Batch:
     """Simulate every case, at most `concurrency` at once, without measuring anything.
 
-    `user_model` plays the simulated users who have no model of their own. `on_complete` hears of
-    each conversation as it ends. `allow_opaque` plays an agent whose tools run where no gate can
-    see them.
+    `user_model` speaks for the simulated users who have no model of their own. `on_complete` is called
+    with each conversation as it ends. `allow_opaque` accepts an agent whose tools run where no gate
+    can see them.
     """
     evalset = as_evalset(cases)
     if type(concurrency) is not int or concurrency < 1:
@@ -90,52 +90,32 @@ async def simulate_all(
     backend = None if agent is None else backend_for(agent)
     if backend is not None:
         check_opaque(backend, allow_opaque)
-    stage = _BatchRun(backend, allow_tools, allow_opaque, on_complete)
-    gate, before = asyncio.Semaphore(concurrency), len(strays())
-    async with watched(stage.notes.append), asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(stage.play(with_user_model(case, user_model), gate))
-            for case in evalset
-        ]
-    faults = refusals_since(before)
-    return Batch([task.result() for task in tasks], (*stage.notes, *faults), tuple(faults))
+    slots, notes, known_strays = asyncio.Semaphore(concurrency), list[str](), len(strays())
 
-
-class _BatchRun:
-    """One batch under way."""
-
-    def __init__(
-        self,
-        agent: Any,
-        allow_tools: Collection[Any],
-        allow_opaque: bool,
-        on_complete: OnSimulated | None,
-    ) -> None:
-        self._agent = agent
-        self._allow_tools = allow_tools
-        self._allow_opaque = allow_opaque
-        self._on_complete = on_complete
-        self.notes: list[str] = []
-
-    async def play(self, case: Case, gate: asyncio.Semaphore) -> Simulation:
-        async with gate:
-            done = await self._simulated(case)
-        if self._on_complete is not None:
-            try:
-                self._on_complete(done)
-            except Exception as error:  # noqa: BLE001 - somebody else's code, kept from the results
-                self.notes.append(f"on_complete raised {error!r} after case {case.id!r}")
-        return done
-
-    async def _simulated(self, case: Case) -> Simulation:
+    async def simulated(case: Case) -> Simulation:
         try:
             ledger = await simulate(
                 case,
-                self._agent,
-                allow_tools=self._allow_tools,
+                backend,
+                allow_tools=allow_tools,
                 allow_unfenced=True,
-                allow_opaque=self._allow_opaque,
+                allow_opaque=allow_opaque,
             )
-        except Exception as error:  # noqa: BLE001 - a case that cannot be played is its own outcome
+        except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
             return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")
         return simulation_of(ledger, case)
+
+    async def run(case: Case) -> Simulation:
+        async with slots:
+            done = await simulated(case)
+        if on_complete is not None:
+            try:
+                on_complete(done)
+            except Exception as error:  # noqa: BLE001 - the caller's code, kept from the results
+                notes.append(f"on_complete raised {error!r} after case {case.id!r}")
+        return done
+
+    async with watched(notes.append), asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(with_user_model(case, user_model))) for case in evalset]
+    faults = refusals_since(known_strays)
+    return Batch([task.result() for task in tasks], (*notes, *faults), tuple(faults))

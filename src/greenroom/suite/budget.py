@@ -68,7 +68,7 @@ class Budget:
             self._highest = max(self._highest or 0.0, highest)
 
     def carry(self, whose: Hashable, paid: float) -> None:
-        """Count what was spent on a case before it was cut off as its own, now that it goes on."""
+        """Count what was spent on a case before it was cut off as its own, now that it is resumed."""
         self.spent -= paid
         self._under_way[whose] = self._under_way.get(whose, 0.0) + paid
 

@@ -24,7 +24,7 @@ class Cancel:
             listener()
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when somebody cancels, at once if that has happened."""
+        """Call `listener` on cancellation, at once if that has happened."""
         with self._lock:
             self._listeners.append(listener)
         if self.reason:

@@ -1,6 +1,6 @@
 """Whether a trial that failed would fail again: nothing in it was left to chance.
 
-Where there is doubt it is left to chance; then playing the case again settles it.
+Where there is doubt it is left to chance; then running the case again settles it.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _FIXED_METRICS = tuple(
 def would_fail_again(
     result: CaseResult, agent: object, case: Case, ledger: Ledger, metrics: Iterable[Metric]
 ) -> bool:
-    """Whether this trial failed for a reason that is the same each time it is played."""
+    """Whether this trial failed for a reason that is the same each time it runs."""
     if result.status != "failed" or not isinstance(agent, NativeBackend) or case.agent is not None:
         return False
     has_plain_user = case.bridge is None and (case.user is None or isinstance(case.user, Lines))

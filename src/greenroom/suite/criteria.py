@@ -20,6 +20,11 @@ from greenroom.simulation.users import with_user_model
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
 
+Placed = Iterable[tuple[str, MetricLike]]
+"""Metrics, each with its place."""
+
+_SHOWN = 20
+
 
 def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | None") -> EvalSet:
     """The set whose cases have `mocks` for what they do not mock themselves, judged by `config`.
@@ -29,12 +34,14 @@ def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | N
     if mocks:
         cases = [replace(case, mocks={**mocks, **case.mocks}) for case in evalset]
         evalset = replace(evalset, cases=cases)
-    return evalset if config is None else _configured(evalset, config)
-
-
-def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
+    if config is None:
+        return evalset
     criteria = config.criteria
-    if config.shape == "agentflow" and _is_from_adk(evalset):
+    # Cases of google-adk may come from several files, or by way of a worker's briefing.
+    is_from_adk = evalset.shape.startswith("adk") or any(
+        criterion.options.get("match_type") == "ADK" for criterion in evalset.usual or ()
+    )
+    if config.shape == "agentflow" and is_from_adk:
         # Both tools write such a config; beside a file of google-adk it is google-adk's.
         criteria = [counted_as_adk(criterion) for criterion in criteria]
     if evalset.usual is not None:
@@ -47,13 +54,6 @@ def _configured(evalset: EvalSet, config: "EvalConfig") -> EvalSet:
         limit = simulator.max_allowed_invocations
         cases = [with_user_model(case, simulator.model or None, limit) for case in cases]
     return replace(evalset, cases=cases, metrics=[*kept, *criteria])
-
-
-def _is_from_adk(evalset: EvalSet) -> bool:
-    """Whether the cases come from files of google-adk, be it several of them or in a worker."""
-    return evalset.shape.startswith("adk") or any(
-        criterion.options.get("match_type") == "ADK" for criterion in evalset.usual or ()
-    )
 
 
 def all_metrics(given: Iterable[MetricLike], evalset: EvalSet) -> list[Metric]:
@@ -77,7 +77,7 @@ def as_config(given: "EvalConfig | str | Path | None") -> "EvalConfig | None":
     """A config as it is, or from its file; BadFile names every criterion that cannot be measured."""
     if not isinstance(given, str | Path):
         return given
-    from greenroom.cases.config import read_config  # only those who keep one need its readers
+    from greenroom.cases.config import read_config  # loaded only where a config is read
 
     try:
         config = read_config(given)
@@ -88,20 +88,16 @@ def as_config(given: "EvalConfig | str | Path | None") -> "EvalConfig | None":
     return config
 
 
-Placed = Iterable[tuple[str, MetricLike]]
-"""Metrics, each with its place."""
-
-_SHOWN = 20
+# What is wrong with metrics
 
 
 def check_metrics(given: Iterable[MetricLike], evalset: EvalSet) -> None:
     """Refuse metrics of a run, its set and its cases that cannot be measured; all are named."""
     bad = [(place, metric) for place, metric in _all(given, evalset) if problem_with(metric)]
     if len(bad) == 1:
-        as_metric(bad[0][1])  # alone it needs no place, and says itself what it is
+        as_metric(bad[0][1])  # raises; a single error needs no place
     if bad:
-        found = list(_problems(bad))
-        raise BadMetric(f"{len(found)} metrics cannot be measured:\n{_first(found)}")
+        raise BadMetric(f"{len(bad)} metrics cannot be measured:\n{_list(_problems(bad))}")
 
 
 def _all(given: Iterable[MetricLike], evalset: EvalSet) -> Iterator[tuple[str, MetricLike]]:
@@ -125,19 +121,15 @@ def problem_with(metric: MetricLike) -> str | None:
     return None
 
 
-def _problems(metrics: Placed) -> Iterator[Problem]:
-    for place, metric in metrics:
-        if told := problem_with(metric):
-            yield Problem(place, told)
-
-
-# In files
+def _problems(metrics: Placed) -> list[Problem]:
+    found = ((place, problem_with(metric)) for place, metric in metrics)
+    return [Problem(place, problem) for place, problem in found if problem]
 
 
 def check_config(path: str | Path, unread: BadFile | None = None) -> None:
     """Refuse a config whose criteria cannot be measured, each with its line.
 
-    `unread` is why the file cannot be read, if it cannot: that is told with it.
+    `unread` is the reason why the file cannot be read, if it cannot; the error includes it.
     """
     _check_file(path, unread, _config_criteria)
 
@@ -176,19 +168,19 @@ def _check_file(
 
     earlier: Sequence[Problem] = () if unread is None else unread.problems
     if unread is not None and not any(problem.where for problem in earlier):
-        raise unread  # it is no file of this kind, or no text at all
+        raise unread  # not a file of this kind, or no text at all
     document = parsed(Path(path))
     known = {problem.where for problem in earlier}
     found = [one for one in _problems(criteria(document.data)) if one.where not in known]
     if found:
-        told = sorted([*earlier, *document.located(found)], key=lambda one: one.line or 0)
-        count = "1 problem" if len(told) == 1 else f"{len(told)} problems"
-        raise BadFile(f"{path} has {count}:\n{_first(told)}", told)
+        problems = sorted([*earlier, *document.located(found)], key=lambda one: one.line or 0)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        raise BadFile(f"{path} has {count}:\n{_list(problems)}", problems)
     if unread is not None:
         raise unread
 
 
-def _first(problems: Sequence[Problem]) -> str:
+def _list(problems: Sequence[Problem]) -> str:
     """The problems, one a line; of very many the first, and how many more there are."""
     more = f"\n- and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
     return f"{listed(problems[:_SHOWN])}{more}"

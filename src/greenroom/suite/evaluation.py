@@ -1,4 +1,4 @@
-"""Many cases, played and measured: the doors of an evaluation."""
+"""Many cases, run and measured: the entry points of an evaluation."""
 
 import asyncio
 import threading
@@ -17,41 +17,42 @@ from greenroom.suite.plan import Cases, prepare
 
 T = TypeVar("T")
 
-# Seconds: between two looks whether somebody wants to stop, and until a run that stops is left.
 _LOOK = 0.1
-# Seconds for the async generators that are left to put their things away.
-_CLOSING = 1.0
+"""Seconds between two looks whether the caller was cancelled."""
 _PATIENCE = 5.0
+"""Seconds that a run which stops may take, before its thread is left."""
+_CLOSING = 1.0
+"""Seconds in which async generators that are left have to close."""
 
 
 async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
     """Rehearse `agent` on every case and report what came of it, in the order of the cases.
 
-    Each case is played `trials` times, or as often as its set says; "auto" plays round after round
-    until it is sure whether the cases' pass rate reaches `min_pass_rate`, 20 at most. `metrics` and the criteria of
+    Each case runs `trials` times, or as often as its set says; "auto" runs round after round until it
+    is clear whether the cases' pass rate reaches `min_pass_rate`, 20 at most. `metrics` and the criteria of
     `config` are added to each case's own, `mocks` answer where a case has none. `allow_tools` names
     tools whose real bodies may run, inside the fence. `on_error="stop"` ends the run at the first
     error, "skip" leaves broken cases out of the gate but shows them; `fail_fast` ends it at the first
     case that did not pass. `cache` is a folder where judges' answers are kept, not to be paid for
-    twice. `allow_unfenced` goes on where the fence cannot hold, `allow_opaque` with an agent whose
+    twice. `allow_unfenced` runs where the fence cannot hold, `allow_opaque` with an agent whose
     tools run where no gate can see them; the report says so.
 
-    Each finished trial is written to `store` (a folder; without one `$GREENROOM_STORE`, else
-    `.greenroom`; False writes nothing). `resume` goes on with the run of that id, True with the
-    latest unfinished one of this set: what is finished is not played again. `budget` is what the run
-    may cost in USD: no case is begun that could take more than is left. `cancel` is a token that
-    stops it from outside.
+    Each finished trial is recorded in `store` (a folder; without one `$GREENROOM_STORE`, else
+    `.greenroom`; False records nothing). `resume` continues the run of that id, True the latest
+    unfinished one of this set: what is finished does not run again. `budget` is what the run may
+    cost in USD: no case begins that could cost more than is left. `cancel` is a token that stops it
+    from outside.
 
     `baseline` is an earlier report of these cases, or several that count together: a case that fails
-    though it passed there is played again, up to `confirm` (30) times, until it can be told whether it
-    has changed; 0 plays none again. These trials stand in `report.confirmed` and count in no rate.
+    though it passed there runs again, up to `confirm` (30) times, until it is clear whether it has
+    changed; 0 runs none again. These trials are in `report.confirmed` and count in no rate.
     Ask `Gate().decide(report, baseline)` what came of it.
 
-    `workers` plays the trials in that many processes, for agents that block or compute. They import
+    `workers` runs the trials in that many processes, for agents that block or compute. They import
     agent, cases and metrics by themselves, so these are given as references, names or data.
     """
-    running = await prepare(agent, cases, options)
-    return await running.report()
+    run = await prepare(agent, cases, options)
+    return await run.report()
 
 
 async def stream(
@@ -59,8 +60,8 @@ async def stream(
 ) -> AsyncGenerator[CaseResult]:
     """The results of an evaluation one by one, as they are done; takes the same options.
 
-    Nothing is kept once it was handed out, and nobody plays far ahead of whoever takes the results.
-    Leaving the loop ends the run; one that is written down can be resumed.
+    Nothing is kept once it was handed out, and the run does not go far ahead of the caller.
+    Leaving the loop ends the run; one that is recorded can be resumed.
     """
     results = (await prepare(agent, cases, options)).stream()
     async with aclosing(results):
@@ -80,7 +81,7 @@ def rehearse(agent: Any, cases: Cases, **options: Unpack[Options]) -> Report:
 
 
 def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
-    """What `work` comes to, on a loop of its own whose threads stay inside the fence."""
+    """The result of `work`, on a loop of its own whose threads stay inside the fence."""
 
     async def main() -> T:
         asyncio.get_running_loop().set_default_executor(fenced_executor())
@@ -97,7 +98,7 @@ def on_own_loop(work: Callable[[], Awaitable[T]]) -> T:
         return asyncio.run(main())
     except SystemExit as error:
         raise RunBroke(
-            f"code that was played tried to end the process ({error!r}), so the run has no report. "
+            f"code in the run tried to end the process ({error!r}), so the run has no report. "
             f"Take the exit out of the agent, mock or metric that calls it."
         ) from error
 

@@ -76,7 +76,7 @@ class Hooks:
             self._add_plugin(plugin)
 
     def run_started(self, plan: Plan) -> None:
-        """A run begins, or goes on."""
+        """A run begins, or is resumed."""
         self._tell("on_run_start", plan)
 
     def case_started(self, case: Case) -> None:
@@ -92,7 +92,7 @@ class Hooks:
         self._tell("on_metric_complete", case, name, outcome)
 
     def case_completed(self, result: CaseResult) -> None:
-        """A trial is done, and safe if the run is written down."""
+        """A trial is done, and safe if the run is recorded."""
         self._tell("on_case_complete", result)
 
     def run_completed(self, report: Report) -> Report:

@@ -1,7 +1,6 @@
 """Digests by which a resumed run, or a worker process, notices that something is different."""
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
@@ -11,6 +10,7 @@ from greenroom.cases.data import case_data, metric_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric
 from greenroom.errors import BadInput
+from greenroom.ledger.codec import json_of
 from greenroom.ledger.plain import without_addresses
 from greenroom.store.runs import Plan
 
@@ -35,28 +35,21 @@ def case_digest(case: Case) -> str:
     try:
         return _digest(case_data(case))
     except BadInput:
-        # A case that cannot be written down is not played either, and says why itself.
+        # A case that cannot be written as data does not run either, and says why itself.
         return "unknown"
 
 
 def _digest(data: Any) -> str:
-    told = _encoder()(data, repr)
-    if b" at 0x" in told:
-        told = without_addresses(told.decode()).encode()
-    return blake2b(told, digest_size=12).hexdigest()
-
-
-@cache
-def _encoder() -> Callable[..., bytes]:
-    from greenroom.ledger.codec import json_of  # not for those who only import
-
-    return json_of
+    text = json_of(data, repr)
+    if b" at 0x" in text:
+        text = without_addresses(text.decode()).encode()
+    return blake2b(text, digest_size=12).hexdigest()
 
 
 def identity_of(
     backend: Backend | None, cases: Iterable[Case], metrics: Iterable[Metric]
 ) -> dict[str, Any]:
-    """What two processes must have in common before one plays for the other."""
+    """What two processes must have in common before one runs trials for the other."""
     return {
         "agent": "" if backend is None else backend.digest,
         "cases": {case.id: case_digest(case) for case in cases},
@@ -65,7 +58,7 @@ def identity_of(
 
 
 def difference(here: dict[str, Any], there: dict[str, Any]) -> str:
-    """What a worker has found otherwise than its parent, in words; "" if nothing."""
+    """What a worker has found that differs from its parent, in words; "" if nothing."""
     if here["agent"] != there["agent"]:
         return f"another agent ({there['agent'] or 'none'}, here {here['agent'] or 'none'})"
     for case_id, digest in here["cases"].items():

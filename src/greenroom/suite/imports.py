@@ -1,6 +1,6 @@
-"""The author's files are imported inside the fence: loading an agent reaches nobody and acts on nothing.
+"""The author's files are imported inside the fence: loading an agent connects to nothing and changes nothing.
 
-A file that must fetch something when it is imported needs leave: `--allow-import-network`, or a
+A file that must fetch something when it is imported needs permission: `--allow-import-network`, or a
 program that imports it by itself and hands over the agent.
 """
 
@@ -12,17 +12,17 @@ from greenroom.errors import FenceBreach, ImportRefused, ToolRefused
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
 from greenroom.world.bodies import guarded
 
-_leave: list[bool] = []
+_allowed: list[bool] = []
 
 
 def allow_import_network() -> None:
     """Let files that are imported from now on connect and start processes; tools stay closed."""
-    _leave.append(True)
+    _allowed.append(True)
 
 
 def is_import_allowed() -> bool:
     """Whether imported files may connect and start processes."""
-    return bool(_leave)
+    return bool(_allowed)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _refusal(what: str, scope: FencedScope, refused: list[str]) -> ImportRefused
 
 @contextmanager
 def _without_loop() -> Generator[None]:
-    """As if none were running here."""
+    """As if no event loop were running here."""
     running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
     asyncio._set_running_loop(None)  # pyright: ignore[reportPrivateUsage]
     try:

@@ -54,10 +54,10 @@ def _lines(facts: ToolFacts) -> list[str]:
     hints = _hints(facts)
     given = [_parameter(name, hints) for name in facts.parameters]
     returns = _schema(hints["return"]) if "return" in hints else {}
-    told = f" -> {_word(returns)}" if returns else ""
+    arrow = f" -> {_word(returns)}" if returns else ""
     answer = json.dumps(_sample(returns, returns), ensure_ascii=False)
     mock = f"{{value: {answer}}}"
-    return [f"  # {facts.name}({', '.join(given)}){told}", f"  {json.dumps(facts.name)}: {mock}"]
+    return [f"  # {facts.name}({', '.join(given)}){arrow}", f"  {json.dumps(facts.name)}: {mock}"]
 
 
 def _parameter(name: str, hints: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
@@ -15,85 +14,45 @@ from greenroom.suite.trial import Trial, TrialState
 Done = Callable[[CaseResult], None]
 
 
-class Recorder(Protocol):
-    """Records a run as it goes."""
+class Recorder:
+    """Records a run as it goes. This one records nothing: the report is all there is."""
 
-    run_id: str
-    failure: str
+    run_id: str = ""
+    failure: str = ""
     """Why nothing more can be recorded; empty while all is well."""
 
     def listen(self, on_failure: Callable[[], None]) -> None:
         """Call `on_failure`, in any thread, once something cannot be recorded."""
-        ...
 
-    def is_done(self, trial: Trial) -> bool:
+    def is_done(self, trial: Trial) -> bool:  # noqa: ARG002 - here and below for those who record
         """Whether an earlier process finished this trial of this very case."""
-        ...
+        return False
 
-    def begin(self, trial: Trial, agent: Backend | None) -> TrialState:
+    def begin(self, trial: Trial, agent: Backend | None) -> TrialState:  # noqa: ARG002
         """Begin a trial, or resume it where an earlier process was cut off."""
-        ...
+        return TrialState(trial)
 
-    async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:
+    async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:  # noqa: ARG002
         """Record a result; `done` is called when it is safe. Waits only if the disk is far behind."""
-        ...
+        done(result)
 
     async def flush(self) -> None:
         """Wait until every result that was handed over is safe."""
-        ...
 
     def freeze(self) -> None:
         """Record no more events of trials under way: they are being stopped."""
-        ...
 
     @property
     def spent(self) -> tuple[float, float]:
         """What earlier processes have spent on this run, and on its most expensive trial, in USD."""
-        ...
+        return 0.0, 0.0
 
     def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
         """The results that earlier processes finished."""
-        ...
-
-    async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:
-        """The run is over, for now or for good; what a reader should know of the recording."""
-        ...
-
-
-class Unrecorded:
-    """Records nothing."""
-
-    run_id = ""
-    failure = ""
-    spent = (0.0, 0.0)
-
-    def listen(self, on_failure: Callable[[], None]) -> None:
-        """Nothing is recorded, so nothing can fail."""
-
-    def is_done(self, trial: Trial) -> bool:  # noqa: ARG002 - as the protocol has it
-        """No earlier process is known."""
-        return False
-
-    def begin(self, trial: Trial, agent: Backend | None) -> TrialState:  # noqa: ARG002
-        """A fresh beginning."""
-        return TrialState(trial)
-
-    async def keep(self, state: TrialState, result: CaseResult, done: Done) -> None:  # noqa: ARG002
-        """A result is done when it is there."""
-        done(result)
-
-    async def flush(self) -> None:
-        """Nothing is behind."""
-
-    def freeze(self) -> None:
-        """There is nothing to protect."""
-
-    def earlier(self) -> Iterable[tuple[Key, CaseResult]]:
-        """None."""
         return ()
 
     async def close(self, *, finished: bool, notes: Sequence[str], seconds: float) -> list[str]:  # noqa: ARG002
-        """There is nothing to close."""
+        """The run is over, for now or for good; what a reader should know of the recording."""
         return []
 
 
@@ -110,7 +69,7 @@ async def open_recorder(
     if store is None:
         if resume is not False:
             raise BadInput("there is no store to resume from; leave store=False out.")
-        return Unrecorded()
+        return Recorder()
     from greenroom.store.store import PLACE_VARIABLE
     from greenroom.suite.stored_run import begin_run, resume_run
 
@@ -124,4 +83,4 @@ async def open_recorder(
         if is_chosen or resume is not False or isinstance(error, StoreRefused):
             raise
         notes.append(f"the run is not recorded: {error}")
-        return Unrecorded()
+        return Recorder()

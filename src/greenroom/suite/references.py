@@ -27,21 +27,21 @@ _DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 async def load_agent(reference: str, *, model: Any = None) -> Any:
     """The agent named by `path[:attr]` or a dotted module; factories are called and awaited.
 
-    `model` plays it in place of its own, if its backend can have it so.
+    `model` replaces its own, if its backend can do that.
     """
-    agent = await _found(reference)
+    agent = await _find_agent(reference)
     if model is None:
         return agent
     backend = backend_for(agent)
     if not hasattr(backend, "with_model"):
         raise BadAgent(
-            f"{reference} is played by the backend {backend.name!r}, which cannot change its "
-            f"agent's model. Change it in the code."
+            f"{reference} uses the {backend.name!r} backend, which cannot change the model of its "
+            f"agent. Change it in the code."
         )
     return backend.with_model(model)  # pyright: ignore[reportUnknownMemberType,reportAttributeAccessIssue,reportUnknownVariableType]
 
 
-async def _found(reference: str) -> Any:
+async def _find_agent(reference: str) -> Any:
     where, attr = split_reference(reference)
     module = load_module(where)
     if attr:
@@ -84,7 +84,7 @@ def load_cases(reference: str) -> EvalSet:
     """
     where, attr = split_reference(reference)
     if Path(where).suffix in _DATA:
-        from greenroom.cases.files import read_evalset  # cases in Python need none of it
+        from greenroom.cases.files import read_evalset  # loaded only for data files
 
         found = read_evalset(where)
         return chosen(found, listed_ids(attr)) if attr else found
@@ -124,21 +124,14 @@ def module_cases(module: ModuleType) -> list[Case]:
     """Every case of a module once, though it may have several names."""
     seen: dict[int, Case] = {}
     for value in list(vars(module).values()):
-        for case in _flat(value):
-            seen.setdefault(id(case), case)
+        items: list[Any] = []
+        if isinstance(value, Case):
+            items = [value]
+        elif isinstance(value, EvalSet | list | tuple):
+            items = list(cast("Iterable[Any]", value))
+        if all(isinstance(item, Case) for item in items):
+            seen.update((id(case), case) for case in items)
     return list(seen.values())
-
-
-def _flat(value: Any) -> list[Case]:
-    if isinstance(value, Case):
-        return [value]
-    if isinstance(value, EvalSet):
-        return list(value.cases)
-    if isinstance(value, list | tuple):
-        items = cast("list[Any]", value)
-        if items and all(isinstance(item, Case) for item in items):
-            return list(items)
-    return []
 
 
 def as_evalset(given: Any, name: str = "cases") -> EvalSet:
@@ -173,40 +166,30 @@ def _attribute(module: ModuleType, dotted: str, reference: str) -> Any:
 def load_module(where: str) -> ModuleType:
     """A Python file, a folder with an agent, or a dotted module, imported once, inside the fence."""
     with fenced_import(where):
-        return _loaded(where)
-
-
-def _loaded(where: str) -> ModuleType:
-    path = Path(where)
-    if path.is_dir():
-        path = _in_folder(path)
-    if path.is_file():
-        return _from_file(path.resolve())
-    if path.suffix == ".py" or "/" in where:
-        raise NotFound(f"invalid agent path: there is no file {where!r}.")
-    return _from_name(where)
-
-
-def _in_folder(folder: Path) -> Path:
-    for name in FOLDER_FILES:
-        if (folder / name).is_file():
-            return folder / name
-    raise NotFound(f"no agent module found in {folder}: none of {', '.join(FOLDER_FILES)}.")
-
-
-def _from_name(dotted: str) -> ModuleType:
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        return importlib.import_module(dotted)
-    except ModuleNotFoundError as error:
-        raise NotFound(f"invalid agent path: no file or module {dotted!r} ({error}).") from error
+        path = Path(where)
+        if path.is_dir():
+            files = [path / name for name in FOLDER_FILES if (path / name).is_file()]
+            if not files:
+                raise NotFound(
+                    f"no agent module found in {path}: none of {', '.join(FOLDER_FILES)}."
+                )
+            path = files[0]
+        if path.is_file():
+            return _from_file(path.resolve())
+        if path.suffix == ".py" or "/" in where:
+            raise NotFound(f"invalid agent path: there is no file {where!r}.")
+        if str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(where)
+        except ModuleNotFoundError as error:
+            raise NotFound(f"invalid agent path: no file or module {where!r} ({error}).") from error
 
 
 def _from_file(path: Path) -> ModuleType:
     """The module of a file, loaded once; its folder is importable, as when the file is run."""
     if path.suffix != ".py":
-        raise BadFile(f"{path.name} is no Python file; agents live in .py files.")
+        raise BadFile(f"{path.name} is not a Python file; agents live in .py files.")
     for module in list(sys.modules.values()):
         # Asking a lazy module for an attribute would load it, so only what it has is looked at.
         if vars(module).get("__file__") == str(path) and module.__name__ != "__main__":
@@ -255,8 +238,7 @@ def executed(path: Path, name: str) -> ModuleType:
     return module
 
 
-_AGENTS = frozenset((*AGENT_NAMES, *AGENT_FACTORIES))
-_ENDINGS = (".evalset", ".test", ".eval")
+# The agent that a file of cases belongs to; nothing is imported to find it
 
 
 def agent_beside(cases: Path, within: Path) -> str | None:
@@ -265,20 +247,18 @@ def agent_beside(cases: Path, within: Path) -> str | None:
     `weather.test.json` belongs to `weather.py` or the folder `weather` beside it; any file of cases
     to an `agent.py` beside it or one folder up. It must lie `within` that folder and name an agent.
     """
-    for path in _candidates(cases):
+    folder, stem = cases.parent, cases.stem
+    for ending in (".evalset", ".test", ".eval"):
+        stem = stem.removesuffix(ending)
+    for path in (
+        folder / f"{stem}.py",
+        folder / stem / "agent.py",
+        folder / "agent.py",
+        folder.parent / "agent.py",
+    ):
         if path.is_relative_to(within) and path.is_file() and _names_agent(path):
             return str(path)
     return None
-
-
-def _candidates(cases: Path) -> Iterator[Path]:
-    folder, stem = cases.parent, cases.stem
-    for ending in _ENDINGS:
-        stem = stem.removesuffix(ending)
-    yield folder / f"{stem}.py"
-    yield folder / stem / "agent.py"
-    yield folder / "agent.py"
-    yield folder.parent / "agent.py"
 
 
 def _names_agent(path: Path) -> bool:
@@ -286,9 +266,10 @@ def _names_agent(path: Path) -> bool:
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        # Its author should hear of it when it is loaded, if by its name it is the agent's file.
+        # It has the name of an agent's file; loading it will raise what is wrong with it.
         return True
-    return any(name in _AGENTS for statement in tree.body for name in _bound(statement))
+    names = (*AGENT_NAMES, *AGENT_FACTORIES)
+    return any(name in names for statement in tree.body for name in _bound(statement))
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:

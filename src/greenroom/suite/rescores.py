@@ -1,4 +1,4 @@
-"""A finished run, measured anew: other metrics on the same ledgers, and nobody is asked to act.
+"""A finished run, measured anew: other metrics on the same ledgers, without the agent.
 
 What is code on a case cannot come back from a ledger. Unless the cases are given, the outcomes of
 such metrics stay as they were recorded; all others are measured now or are gone, and the notes of
@@ -6,7 +6,7 @@ the report say which.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, time
@@ -19,7 +19,6 @@ from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.codec import encoded_lines
-from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
 from greenroom.ledger.records import record
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 @record
 class Flip:
-    """A trial whose verdict is another one now, and the metrics that changed their mind."""
+    """A trial whose verdict is another one now, and the metrics that changed it."""
 
     case_id: str
     trial: int
@@ -84,7 +83,12 @@ async def rescore(
     Each case's own metrics and expectations are measured too: as recorded, or as `cases` has them
     now. No agent, user or tool runs; judges may be asked, and answer from `cache` what is in it.
     """
-    report = _stored(store).report(run) if isinstance(run, str) else run
+    if isinstance(run, str):
+        if (found := as_store(store)) is None:
+            raise BadInput("there is no store to look for the run in; give store=.")
+        report = found.report(run)
+    else:
+        report = run
     asked, settings = list(metrics), as_config(config)
     if not asked and settings is None and cases is None:
         raise BadInput("there is nothing to measure anew; give metrics, a config or the cases.")
@@ -98,26 +102,11 @@ async def rescore(
         cache=AnswerCache.of(cache),
     )
     reset_breakers(measuring.metrics)
-    by_id = None if known is None else _by_id(evalset)
-    return await _Rescoring(report, measuring, by_id).rescored(concurrency)
-
-
-def _has_lost(events: Sequence[Event]) -> bool:
-    """Whether a secret of a ledger was replaced; as text most show at a glance that none was."""
-    return MARK.encode() in encoded_lines(events) and is_redacted(events)
-
-
-def _by_id(evalset: EvalSet) -> dict[str, Case]:
-    """The cases by their ids, and by those under which the store knows them."""
-    clean = clean_ids(evalset.ids, redactor())
-    return {name: case for case in evalset for name in (clean[case.id], case.id)}
-
-
-def _stored(given: Store | str | Path | None) -> Store:
-    store = as_store(given)
-    if store is None:
-        raise BadInput("there is no store to look for the run in; give store=.")
-    return store
+    by_id: dict[str, Case] | None = None
+    if known is not None:  # by the ids under which the store knows them, too
+        clean = clean_ids(evalset.ids, redactor())
+        by_id = {name: case for case in evalset for name in (clean[case.id], case.id)}
+    return await _Rescoring(report, measuring, by_id).run(concurrency)
 
 
 @dataclass(slots=True)
@@ -132,13 +121,13 @@ class _Rescoring:
     as_recorded: set[str] = field(default_factory=set[str])
     gone: set[str] = field(default_factory=set[str])
 
-    async def rescored(self, concurrency: int) -> Rescored:
+    async def run(self, concurrency: int) -> Rescored:
         """The report, and what flipped in it."""
         at, begun = time(), perf_counter()
         before = [*self.report.results, *self.report.confirmed]
         waiting = iter(enumerate(before))
         async with watched(self.notes.append):
-            workers = [self._work(waiting) for _ in range(max(1, concurrency))]
+            workers = [self._measure_in_turn(waiting) for _ in range(max(1, concurrency))]
             await asyncio.gather(*workers)
         found = [self.done[place] for place in sorted(self.done)]
         results = found[: len(self.report.results)]
@@ -147,14 +136,14 @@ class _Rescoring:
             results=results,
             confirmed=tuple(found[len(results) :]),
             seconds=perf_counter() - begun,
-            notes=[*self.report.notes, *self._told()],
+            notes=[*self.report.notes, *self._describe()],
             id=new_report_id(),
             at=at,
         )
         pairs = zip(self.report.results, results, strict=True)
         return Rescored(report, tuple(_flip(a, b) for a, b in pairs if a.status != b.status))
 
-    def _told(self) -> Iterator[str]:
+    def _describe(self) -> Iterator[str]:
         yield f"measured anew from report {self.report.id}, without the agent"
         yield from self.notes
         if self.as_recorded:
@@ -164,12 +153,12 @@ class _Rescoring:
             names = ", ".join(sorted(self.gone))
             yield f"measured then and not now: {names}"
 
-    async def _work(self, waiting: Iterator[tuple[int, CaseResult]]) -> None:
+    async def _measure_in_turn(self, waiting: Iterator[tuple[int, CaseResult]]) -> None:
         for place, result in waiting:
-            self.done[place] = await self._measured(result)
+            self.done[place] = await self._measure(result)
 
-    async def _measured(self, before: CaseResult) -> CaseResult:
-        """A result by the metrics of now; one that was never played stays what it is."""
+    async def _measure(self, before: CaseResult) -> CaseResult:
+        """A result by the metrics of now; one that never ran stays what it is."""
         ledger = before.ledger
         if ledger is None:
             if before.ended is not None:
@@ -181,7 +170,7 @@ class _Rescoring:
         if self.cases is not None and before.case_id not in self.cases:
             self.notes.append(f"case {before.case_id!r} is not among those given: left as it was")
             return before
-        now = await self._judged(before, ledger)
+        now = await self._judge(before, ledger)
         self.gone |= before.scores.keys() - now.scores.keys()
         # The ledger stays where it is: a run may be larger than the memory.
         return replace(
@@ -192,10 +181,17 @@ class _Rescoring:
             blamed=now.blame,
         )
 
-    async def _judged(self, before: CaseResult, ledger: Ledger) -> CaseResult:
+    async def _judge(self, before: CaseResult, ledger: Ledger) -> CaseResult:
         case, judging = self._case(before, ledger), Ledger()
-        if breakage(ledger) is None and _has_lost(list(ledger)):
-            return unmeasured(case, ledger, _lost_secrets(), self.measuring.names(case))
+        events = list(ledger)
+        # Looking for the mark in the text first spares most ledgers the search.
+        has_lost = MARK.encode() in encoded_lines(events) and is_redacted(events)
+        if has_lost and breakage(ledger) is None:
+            lost = SecretsLost(
+                "its ledger lost secrets when it was recorded, and the metrics would not measure "
+                "what was said. Run the case again."
+            )
+            return unmeasured(case, ledger, lost, self.measuring.names(case))
         try:
             scores = await self.measuring.outcomes(case, ledger, judging, trial=before.trial)
         except (Refusal, MetricsHung, BadInput) as error:
@@ -205,7 +201,7 @@ class _Rescoring:
         return concluded(case, ledger, {**kept, **scores}, judging=judging)
 
     def _case(self, before: CaseResult, ledger: Ledger) -> Case:
-        """The case as it is now: as given, else as it was played, if that is still at hand."""
+        """The case as it is now: as given, else as it ran, if that is still at hand."""
         if self.cases is not None:
             return self.cases[before.case_id]
         return before.asked if isinstance(before.asked, Case) else recorded_case(ledger)
@@ -220,13 +216,6 @@ class _Rescoring:
         return found
 
 
-def _lost_secrets() -> SecretsLost:
-    return SecretsLost(
-        "its ledger lost secrets when it was written down, and measures would not be those of what "
-        "was said. Play the case again."
-    )
-
-
 def _code_in(ledger: Ledger) -> set[str]:
     """The names of a recorded case's metrics that are code."""
     first = started(ledger)
@@ -235,15 +224,13 @@ def _code_in(ledger: Ledger) -> set[str]:
 
 
 def _flip(before: CaseResult, now: CaseResult) -> Flip:
+    def side(outcome: Outcome | None) -> object:
+        return outcome.passed if isinstance(outcome, Score) else type(outcome)
+
+    def word(outcome: Outcome | None) -> str:
+        return "–" if outcome is None else shown(outcome)
+
     names = dict.fromkeys((*before.scores, *now.scores))
     pairs = ((name, before.scores.get(name), now.scores.get(name)) for name in names)
-    why = [f"{name} {_word(a)} → {_word(b)}" for name, a, b in pairs if _sides(a) != _sides(b)]
+    why = [f"{name} {word(a)} → {word(b)}" for name, a, b in pairs if side(a) != side(b)]
     return Flip(now.case_id, now.trial, before.status, now.status, "; ".join(why))
-
-
-def _sides(outcome: Outcome | None) -> object:
-    return outcome.passed if isinstance(outcome, Score) else type(outcome)
-
-
-def _word(outcome: Outcome | None) -> str:
-    return "–" if outcome is None else shown(outcome)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
@@ -52,9 +51,9 @@ class Source:
 
 @record
 class CaseSource:
-    """Cases of one or several sources as one set. Equal ids are told apart by their set's id.
+    """Cases of one or several sources as one set. Equal ids get their set's id as a prefix.
 
-    `origins` tells for each case the reference of its source, and the case's id there.
+    `origins` has for each case the reference of its source, and the case's id there.
     """
 
     evalset: EvalSet
@@ -99,7 +98,7 @@ def gather_beside(agent: str, *, configs: bool = True) -> CaseSource:
 
 def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> CaseSource:
     """Several sources as one set."""
-    named = _told_apart(sources)
+    named = _with_distinct_ids(sources)
     origins = {
         new.id: (source.reference, old.id)
         for source, apart in zip(sources, named, strict=True)
@@ -111,7 +110,7 @@ def together(sources: Sequence[Source], passed_by: Sequence[str] = ()) -> CaseSo
     return CaseSource(merged, sources, origins, passed_by)
 
 
-def _told_apart(sources: Sequence[Source]) -> list[EvalSet]:
+def _with_distinct_ids(sources: Sequence[Source]) -> list[EvalSet]:
     """The sets, with a prefix before every id that several of them have."""
     counts = Counter(case_id for source in sources for case_id in source.evalset.ids)
     homes = Counter(source.evalset.id for source in sources)
@@ -121,13 +120,12 @@ def _told_apart(sources: Sequence[Source]) -> list[EvalSet]:
         if homes[home] > 1:
             # An id may not read like a path.
             home = re.sub(r"[/\\]|\.\.+", "_", source.reference).lstrip("_.~")
-        cases = [_named(case, home) if counts[case.id] > 1 else case for case in source.evalset]
+        cases = [
+            replace(case, id=f"{home}:{case.id}") if counts[case.id] > 1 else case
+            for case in source.evalset
+        ]
         found.append(replace(source.evalset, cases=cases))
     return found
-
-
-def _named(case: Case, home: str) -> Case:
-    return replace(case, id=f"{home}:{case.id}")
 
 
 # One source
@@ -204,18 +202,18 @@ def _data_files(folder: Path) -> Iterator[Path]:
 
 
 def is_usual(file: Path) -> bool:
-    """Whether a file is called as eval sets are: `weather.evalset.json`, `refund.eval.yaml`."""
+    """Whether a file is named as eval sets are: `weather.evalset.json`, `refund.eval.yaml`."""
     return file.suffix in (*_TEXTS, *_TABLES) and Path(file.stem).suffix in _ENDINGS
 
 
 def _is_evalset(file: Path) -> bool:
-    """Whether a file is meant as an eval set; one that is called so is, whatever it holds."""
+    """Whether a file is meant as an eval set; one that is named so is, whatever it holds."""
     if is_usual(file):
         return True
     from greenroom.cases.files.documents import parsed
     from greenroom.cases.files.shapes import recognised
 
-    # A file that cannot even be parsed may be a broken eval set: it is told, not passed by.
+    # A file that cannot even be parsed may be a broken eval set: it is reported, not ignored.
     document = parsed(file)
     try:
         recognised(document.data, file)

@@ -23,7 +23,7 @@ from greenroom.store.store import Store
 from greenroom.store.writer import Writer
 from greenroom.suite.identity import case_digest
 from greenroom.suite.options import Options
-from greenroom.suite.recorder import Done
+from greenroom.suite.recorder import Done, Recorder
 from greenroom.suite.resume import (
     changed_cases,
     check_plan,
@@ -92,7 +92,7 @@ async def resume_run(
         raise
 
 
-class StoredRun:
+class StoredRun(Recorder):
     """A run in the store, recorded by this process and no other."""
 
     def __init__(

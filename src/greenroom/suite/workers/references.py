@@ -1,7 +1,7 @@
 """What a worker is told so that it finds agent, cases and metrics by itself: references and data.
 
 Objects are not sent. One that stands in a module is named by where it stands; cases and mocks that
-are data are written down; anything else is refused by name.
+are data are sent as data; anything else is refused by name.
 """
 
 import json
@@ -30,17 +30,20 @@ from greenroom.suite.trial import Settings
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
 
+_MAIN = "__main__"
+_SHARED = (tuple, frozenset, str, bytes, int, float, type(None))
+"""Equal values of these may be one object, whose names in other modules say nothing."""
 _INSTEAD = (
-    "Workers import what they play: give it as a reference ('shop.py:agent', 'package.module:name'), "
+    "Workers import what they run: give it as a reference ('shop.py:agent', 'package.module:name'), "
     "or keep it under a name at the top of a module"
 )
 
 
 @record(kw_only=True)
 class Workers:
-    """How many processes play, and where they find what `evaluate` is given as objects.
+    """How many processes run trials, and where they find what `evaluate` is given as objects.
 
-    Each is a reference as a command line has it: the `agent` and the `model` that plays it in place
+    Each is a reference as a command line has it: the `agent` and the `model` to use in place
     of its own, the `cases` (a file, folder, glob or module; with `beside` all those that lie beside
     that agent; with `configs` judged by a config beside their file too) and the `mocks`.
     """
@@ -209,9 +212,7 @@ def _files(reference: str) -> list[str]:
     return [str(path / name) for name in FOLDER_FILES] if where and path.is_dir() else []
 
 
-_MAIN = "__main__"
-_SHARED = (tuple, frozenset, str, bytes, int, float, type(None))
-"""Equal values of these may be one object, whose names in other modules say nothing."""
+# Where another process finds an object of this one again: a module, and a name in it
 
 
 def reference_to(thing: Any) -> str:

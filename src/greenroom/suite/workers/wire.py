@@ -1,7 +1,7 @@
 """The lines between parent and worker. A worker's begin with a mark, its parent's are bare JSON.
 
 R {...}          ready: what was found, to be compared
-F {...}          failed: why nothing can be played
+F {...}          failed: why no trial can run
 B7               begun: trial 7 is being worked on
 A7 {...}         an event of trial 7's run, as ledgers are written
 J7 {...}         an event of its measuring
@@ -67,7 +67,7 @@ class Outbox:
         self.send(mark, position, json.dumps(message).encode())
 
     def ask(self, position: int, call_id: str, tell: Callable[[None], None]) -> None:
-        """Have the parent write down for good that a real tool is called, and tell when it has.
+        """Have the parent record for good that a real tool is called; `tell` is called when it has.
 
         It has heard all that was sent before. A parent that cannot do it ends its workers.
         """
@@ -85,4 +85,4 @@ class Outbox:
                 while line:
                     line = line[os.write(self._fd, line) :]
             except BrokenPipeError:
-                os._exit(1)  # the parent is gone, and nobody else is waiting
+                os._exit(1)  # the parent is gone, and nothing else waits
