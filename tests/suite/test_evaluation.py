@@ -421,7 +421,7 @@ async def test_a_config_that_is_none_is_refused(config: Any) -> None:
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"on_error": "colect"}, r"on_error='colect' is none of .* Did you mean 'collect'\?"),
+        ({"on_error": "colect"}, r"on_error='colect' should be one of .* Did you mean 'collect'\?"),
         ({"budget": 1, "unknown_prices": "alow"}, r"unknown_prices=.* Did you mean 'allow'\?"),
         ({"fail_fast": "yes"}, "fail_fast='yes' should be True or False"),
         ({"keep_ledgers": 0}, "keep_ledgers=0 should be True or False"),

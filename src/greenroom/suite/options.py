@@ -106,7 +106,9 @@ class Option:
         """
         if self.accepts(value):
             return ""
-        return f"{value if typed is None else typed!r} should be {self.wanted}."
+        near = _nearest(value, self.choices)
+        meant = f" Did you mean {near!r}?" if near else ""
+        return f"{value if typed is None else typed!r} should be {self.wanted}.{meant}"
 
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -133,10 +135,16 @@ def check(options: Options) -> None:
 
 
 def _hint(name: str) -> str:
+    near = _nearest(name, OPTIONS)
+    return f" Did you mean {near}?" if near else f" There are {', '.join(sorted(OPTIONS))}."
+
+
+def _nearest(given: object, known: Iterable[str]) -> str:
+    """The one of these words that was probably meant; empty if none is close."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, OPTIONS, 1)
-    return f" Did you mean {near[0]}?" if near else f" There are {', '.join(sorted(OPTIONS))}."
+    near = get_close_matches(given, list(known), 1) if isinstance(given, str) else []
+    return near[0] if near else ""
 
 
 def _bad_input(message: str) -> Exception:
