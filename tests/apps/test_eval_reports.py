@@ -324,7 +324,7 @@ agent = Foreign()
     )
     result = greenroom("eval", "run", "shop.py", "--model", "gpt-4o-mini")
     assert result.exit_code == 3
-    assert "the backend 'foreign', which cannot change its agent's model" in result.stderr
+    assert "uses the 'foreign' backend, which cannot change the model of its agent" in result.stderr
 
 
 def test_mocks_of_a_file_answer_where_a_case_has_none(author, greenroom):
