@@ -9,6 +9,8 @@ import pytest
 
 from test_documents import fenced_blocks, plain_terminal, timeless
 
+pytestmark = pytest.mark.e2e
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PAGE = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 PRINTS = {

@@ -17,6 +17,8 @@ import pytest
 
 from test_documents import Fenced, fenced_blocks, plain_terminal, timeless
 
+pytestmark = pytest.mark.e2e
+
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial.md"
 FILE = re.compile(r"file: (?P<name>\S+)$")
 WALK = re.compile(r"walk(?:, exits (?P<code>\d+))?$")
