@@ -133,6 +133,7 @@ def test_a_trial_that_broke_has_no_score_and_says_why(
 
 
 def test_a_test_that_asserts_on_a_broken_trial_shows_what_broke(pytester) -> None:
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     pytester.makepyfile(
         """
         from greenroom import Agent, Scripted
