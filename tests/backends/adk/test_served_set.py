@@ -50,7 +50,8 @@ def test_what_they_have_no_field_for_is_measured_beside_what_they_judge(answers:
 
 def test_a_query_is_none_for_them_to_compare(answers: dict[str, Any]):
     judged, ours = answers["unwritten"]
-    assert (judged["status"], judged["scores"], judged["calls"]) == ("error", {}, [])
+    unmeasured = {"tool_trajectory_avg_score": "Unmeasured"}
+    assert (judged["status"], judged["scores"], judged["calls"]) == ("error", unmeasured, [])
     assert "BadInput: case 'one' expects" in judged["error"]
     assert ours["scores"] == {"expected_tools": [1.0, True], "safe_to_ignore": "Unmeasured"}
 
@@ -142,8 +143,7 @@ def test_state_goes_in_and_comes_out(answers: dict[str, Any]):
     assert answers["state"]["state"] == {
         "session": {"a": 1, "seen": [1, 2, 3]},
         "user": {"b": 2},
-        "temp": {"c": 3},
-    }
+    }, "what is temporary ends with its turn"
 
 
 def test_the_apps_own_plugins_run(answers: dict[str, Any]):
