@@ -286,8 +286,10 @@ def test_a_run_without_rehearsals_loads_no_room(
         """
         import sys
         def test_other():
-            rooms = ("cases", "suite.evaluation", "results", "ledger", "errors")
+            rooms = ("cases", "results", "ledger", "errors")
             assert not [room for room in rooms if f"greenroom.{room}" in sys.modules]
+            suite = {name for name in sys.modules if name.startswith("greenroom.suite.")}
+            assert suite <= {"greenroom.suite.options"}
             assert "pydantic" not in sys.modules
         """,
     )

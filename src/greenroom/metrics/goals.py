@@ -16,8 +16,9 @@ from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, Fields, gathered
-from greenroom.metrics.judges.forms import Verdict, VerdictSheet, closed
+from greenroom.metrics.judges.forms import Sheet, Verdict, closed
 from greenroom.metrics.judges.judged import Judged, item_details, titled
 from greenroom.metrics.judges.options import (
     Options,
@@ -25,7 +26,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.parser import NotAnAnswer, one_object, text_at, with_keys
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 
@@ -86,7 +86,7 @@ class Proof:
 class GoalsAchieved(Judged):
     """Asks about each goal of the case's simulated user."""
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The share of goals that the record shows to be reached."""
         goals = goals_of(case)
         fields = gathered(RECORD, case, ledger)
@@ -106,7 +106,7 @@ class GoalsAchieved(Judged):
         def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
             listed = "\n".join(f"- {item.id}: {item.words}" for item in items)
             ids = tuple(item.id for item in items)
-            return Question(_TASK + _SEVERAL.format(goals=listed), fields, VerdictSheet(ids, form))
+            return Question(_TASK + _SEVERAL.format(goals=listed), fields, Sheet(ids, form))
 
         return Poll(
             items=[Item(f"goal_{number}", goal) for number, goal in enumerate(goals, 1)],
@@ -115,7 +115,7 @@ class GoalsAchieved(Judged):
             sheet=sheet,
         )
 
-    def _score(self, votes: Votes, hearing: JudgeSession) -> Score:
+    def _score(self, votes: Votes, hearing: Hearing) -> Score:
         values = votes.values()
         value = _share(values)
         missed = [item.words for item in votes.items if not reaches(values[item.id], item.bar)]

@@ -68,15 +68,11 @@ async def score(
     seconds_per_metric: float = 60.0,
     limit: Limit = await_in_time,
 ) -> dict[str, Outcome]:
-    """Measure a run, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
+    """What `greenroom.score` promises, without its fence: each metric's outcome by name.
 
-    Without `case` the one recorded in the ledger is meant. On equal names the case's metric wins.
-    `expectations=False` leaves what the case expects to the metrics that ask for it.
-    A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
-    Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
     A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
-    raised. Judges ask their models through `world`, which writes into a ledger of its own. `limit`
-    is how a metric is cut after `seconds_per_metric`.
+    raised. Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge
+    is paid. `limit` is how a metric is cut after `seconds_per_metric`.
     """
     run = _opened(ledger)
     played = recorded_case(run) if case is None else case

@@ -12,6 +12,7 @@ from greenroom.ledger.events import InvocationEnded, InvocationStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.forms import Labels
 from greenroom.metrics.judges.judged import Judged, titled
 from greenroom.metrics.judges.options import (
@@ -20,7 +21,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 
 _ALL = 1.0
@@ -71,7 +71,7 @@ class UserTurn:
 class SimulatorQuality(Judged):
     """Asks about each reply that a model gave in the user's name."""
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The share of replies in character; a user that broke it leaves the run unmeasured."""
         person = person_of(case.user)
         turns = user_turns(ledger)
@@ -103,7 +103,7 @@ class SimulatorQuality(Judged):
             decide=lambda values: reaches(_share(values), self.threshold),
         )
 
-    def _outcome(self, turns: Sequence[UserTurn], votes: Votes, hearing: JudgeSession) -> Outcome:
+    def _outcome(self, turns: Sequence[UserTurn], votes: Votes, hearing: Hearing) -> Outcome:
         values = votes.values()
         value = _share(values)
         if not reaches(value, self.threshold):

@@ -1,7 +1,7 @@
 """What was concluded about one case."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal, Protocol, cast
 
 from greenroom.cases.case import Case
@@ -194,7 +194,7 @@ def concluded(
     keep_ledger: bool = True,
 ) -> CaseResult:
     """The verdict on a finished run; `judging` is the ledger of what the metrics asked models."""
-    return _told(case, ledger, scores, None, judging, keep_ledger)
+    return _conclude(case, ledger, scores, None, judging, keep_ledger)
 
 
 def unmeasured(
@@ -210,10 +210,10 @@ def unmeasured(
     problem = _described(error, "metric")
     why = Unmeasured(problem.headline, problem.phase)
     scores = dict.fromkeys(metrics, why)
-    return _told(case, ledger, scores, problem, judging, keep_ledger)
+    return _conclude(case, ledger, scores, problem, judging, keep_ledger)
 
 
-def _told(
+def _conclude(
     case: Case,
     ledger: Ledger,
     scores: Mapping[str, Outcome],
@@ -232,15 +232,17 @@ def _told(
     else:
         took = questions.span(first, last)
     reason = None if end is None else end.reason
-    # What broke while it was played comes first: nothing else follows from it.
+    # What broke the trial comes first: nothing else follows from it.
     status, error = _verdict(reason, breakage(ledger) or error, scores)
-    # The rest is filled in later: past 15 names Python calls by way of a dict, at several times the price.
     made = CaseResult(
         case_id=case.id,
+        name=case.name,
+        tags=tuple(case.tags),
         status=status,
         scores={**scores},
         ended=reason,
         error=error,
+        notes=tuple(UNSEEN[calls] for calls in unseen),
         turns=len(index.rounds),
         seconds=took,
         usage=agent.usage,
@@ -248,36 +250,18 @@ def _told(
         models=agent.models,
         user_usage=user.usage,
         user_cost=user.cost,
+        user_models={**user.models},
         judge_usage=judges.usage,
         judge_cost=judges.cost,
+        judge_models={**judges.models},
         asked=case,
+        kept=ledger if keep_ledger else None,
     )
-    if user.models or judges.models:
-        fill(made, "user_models", user.models)
-        fill(made, "judge_models", judges.models)
-    return _completed(made, case, ledger, unseen, keep_ledger)
-
-
-def _completed(
-    made: CaseResult, case: Case, ledger: Ledger, unseen: tuple[Calls, ...], keep_ledger: bool
-) -> CaseResult:
-    """A result that nobody has seen yet, with what few cases have, and its ledger or what is left of it."""
-    if case.name or case.tags:
-        fill(made, "name", case.name)
-        fill(made, "tags", tuple(case.tags))
-    if unseen:
-        fill(made, "notes", tuple([UNSEEN[calls] for calls in unseen]))
-    if keep_ledger:
-        fill(made, "kept", ledger)
-    elif made.status != "passed":
-        fill(made, "steps", _kept_steps(ledger))
-        fill(made, "blamed", blame(case, ledger, made.scores))
-    return made
-
-
-def _kept_steps(ledger: Ledger) -> tuple[Step, ...]:
-    """The trajectory without its details: the ledger was not to be kept, so little of it is."""
-    return tuple(questions.trajectory(ledger, brief=True))
+    if keep_ledger or status == "passed":
+        return made
+    # Without its ledger, a failure keeps the trajectory without the details.
+    steps = tuple(questions.trajectory(ledger, brief=True))
+    return replace(made, steps=steps, blamed=blame(case, ledger, made.scores))
 
 
 def broken(

@@ -72,10 +72,10 @@ class Measurement:
 
         Answers that `judging` holds from before a cut are not asked for again.
         """
-        latch = Refusals()
-        world = FencedWorld(judging, latch, on_event=on_event)
+        refusals = Refusals()
+        world = FencedWorld(judging, refusals, on_event=on_event)
         world.deadline = monotonic() + self.seconds_for(case)
-        return self._fenced(case, ledger, self._asked(world, f"{case.id}#{trial}"), latch)
+        return self._fenced(case, ledger, self._asked(world, f"{case.id}#{trial}"), refusals)
 
     def _asked(self, world: FencedWorld, trial: str) -> World:
         """The world as metrics see it: with a memory, and with the cache if there is one."""
@@ -83,7 +83,7 @@ class Measurement:
         return remembering if self.cache is None else CachedWorld(remembering, self.cache)
 
     async def _fenced(
-        self, case: Case, ledger: Ledger, world: World, latch: Refusals
+        self, case: Case, ledger: Ledger, world: World, refusals: Refusals
     ) -> dict[str, Outcome]:
         """Score inside the fence: metrics may look, and ask models, but not act.
 
@@ -97,7 +97,7 @@ class Measurement:
                 with only_looking(case.id) as looks[metric]:
                     return await cut(metric, measure, seconds)
             except Refusal as error:
-                latch.reset()
+                refusals.reset()
                 return Unmeasured(str(error))
 
         with only_looking(case.id):
@@ -150,27 +150,27 @@ Refused = Callable[[], Refusal | None]
 @contextmanager
 def only_looking(name: str) -> Generator[Refused]:
     """Fence metrics in. What one tries to do is refused here, whatever it made of that itself."""
-    latch = Refusals()
+    refusals = Refusals()
 
     def no_tools(_: object, tool: str) -> None:
         words = f"a metric called the tool {tool!r}; metrics only read the ledger."
-        raise latch.set(MetricRefused(words))
+        raise refusals.set(MetricRefused(words))
 
     def not_cleared(breach: object) -> None:
         words = f"while metrics were at work, work of no case tried {breach}; it was refused."
-        latch.set(MetricRefused(words))
+        refusals.set(MetricRefused(words))
 
-    with enclose(name) as enclosure, guarded(no_tools), answered_by(None):
-        enclosure.body_guard = no_tools
-        enclosure.on_stray = not_cleared
+    with enclose(name) as scope, guarded(no_tools), answered_by(None):
+        scope.body_guard = no_tools
+        scope.on_stray = not_cleared
 
         def refused() -> Refusal | None:
-            return latch.refusal or (_acting(enclosure.breach) if enclosure.breach else None)
+            return refusals.refusal or (_acting(scope.breach) if scope.breach else None)
 
         try:
             yield refused
         except FenceBreach as breach:
-            raise _acting(enclosure.breach or breach) from breach
+            raise _acting(scope.breach or breach) from breach
     if (error := refused()) is not None:
         raise error
 

@@ -1,7 +1,6 @@
 """The options of an evaluation, each declared once.
 
-`OPTIONS` is what the Python call, the command line, the pytest plug-in, worker processes and the printed
-commands read. A new option is one entry there and one line in `Options`, which type checkers read.
+`OPTIONS` is what the Python call, the command line, the pytest plug-in and the printed commands read. A new option is one entry there and one line in `Options`, which type checkers read.
 Nothing heavy is imported: `greenroom --help` loads this too.
 """
 
@@ -96,8 +95,6 @@ class Option:
     flag: Flag | None = None
     setting: str = ""
     """Its help as `--greenroom-NAME` and in `[tool.greenroom.pytest]`; empty: not offered there."""
-    in_workers: bool = False
-    """Whether worker processes are sent its value as it is."""
 
     def problem(self, value: Any, typed: str | None = None) -> str:
         """Why a value cannot be used, as in "0 should be a whole number"; empty if it can.
@@ -229,8 +226,8 @@ def _is_cancel(value: object) -> bool:
 # The table
 
 
-def _switch(name: str, flag: Flag | None = None, *, in_workers: bool = False) -> Option:
-    return Option(name, _is_switch, "True or False", flag=flag, in_workers=in_workers)
+def _switch(name: str, flag: Flag | None = None) -> Option:
+    return Option(name, _is_switch, "True or False", flag=flag)
 
 
 def _choice(name: str, *choices: str, flag: Flag | None = None) -> Option:
@@ -339,9 +336,8 @@ _DECLARED = (
             in_watch=True,
             in_rerun=True,
         ),
-        in_workers=True,
     ),
-    _switch("allow_unfenced", in_workers=True),
+    _switch("allow_unfenced"),
     Option(
         "min_pass_rate",
         lambda value: _is_number(value) and 0 <= value <= 1,
@@ -372,7 +368,6 @@ _DECLARED = (
         "seconds_per_metric",
         lambda value: _is_number(value) and value > 0,
         "a number of seconds above 0",
-        in_workers=True,
     ),
     Option("cache", _is_cache, "a folder, or an AnswerCache"),
     Option(

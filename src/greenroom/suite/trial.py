@@ -4,13 +4,12 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput, InDoubt, MetricsHung, Refusal
-from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.events import Event, Noted, RunResumed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import is_object
@@ -45,10 +44,6 @@ class Settings:
     budget: Budget | None = None
     hooks: Hooks = field(default_factory=Hooks)
 
-    def __post_init__(self) -> None:
-        if problem := choice_problem(self.on_error, get_args(OnError)):
-            raise BadInput(f"on_error={problem}")
-
     def reservation(self, trial: "Trial") -> Hashable:
         """The name under which the budget keeps what is set aside for a trial of this evaluation."""
         return id(self), trial.position
@@ -77,8 +72,8 @@ class TrialState:
     trial: Trial
     ledger: Ledger | None = None
     """The beginning of the conversation, if an earlier process was cut off in it."""
-    judged: Ledger | None = None
-    """What the metrics have asked models so far, if any of them has."""
+    judging: Ledger = field(default_factory=Ledger)
+    """What the metrics have asked models so far."""
     on_event: OnEvent | None = None
     on_judging: OnEvent | None = None
     on_restart: Callable[[Ledger, Ledger], None] | None = None
@@ -94,13 +89,6 @@ class TrialState:
     doubt: str = ""
     """Why it cannot run again: a real tool may have acted in what was cut off."""
 
-    @property
-    def judging(self) -> Ledger:
-        """Where metrics that ask models record that; made for the first that may."""
-        if self.judged is None:
-            self.judged = Ledger()
-        return self.judged
-
     def resume(
         self, cut: PartialTrial, agent: Backend | None, not_begun: Collection[str] = ()
     ) -> str:
@@ -114,7 +102,7 @@ class TrialState:
         if first is None or backend is None:
             return ""
         if ended(cut.ledger) is not None:
-            self.ledger, self.judged = cut.ledger, cut.judging
+            self.ledger, self.judging = cut.ledger, cut.judging
             return ""
         is_changed = first.digest != backend.digest and not case.target
         if is_changed or backend.resumes == "no":
@@ -183,8 +171,8 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
         scores = await measuring.outcomes(case, ledger, state.judging, on_event, state.trial.number)
     except (Refusal, MetricsHung, BadInput) as error:
         names = measuring.names(case)
-        return unmeasured(case, ledger, error, names, judging=state.judged, keep_ledger=keeps)
-    result = concluded(case, ledger, scores, judging=state.judged, keep_ledger=keeps)
+        return unmeasured(case, ledger, error, names, judging=state.judging, keep_ledger=keeps)
+    result = concluded(case, ledger, scores, judging=state.judging, keep_ledger=keeps)
     if would_fail_again(result, agent, case, ledger, measuring.metrics):
         return replace(result, fixed=True)
     return result

@@ -15,8 +15,8 @@ from greenroom.metrics.judges import (
     Grade,
     Labels,
     NotAnAnswer,
+    Sheet,
     Verdict,
-    VerdictSheet,
 )
 
 YES = {"reasoning": "It was polite.", "verdict": True}
@@ -199,7 +199,7 @@ def test_a_claim_counts_once_and_an_empty_one_not_at_all():
     assert Claims().parse('{"claims": ["a", " a ", "", " ", "b"]}') == ["a", "b"]
 
 
-SHEET = VerdictSheet(("r1", "r2", "r3"), Boolean())
+SHEET = Sheet(("r1", "r2", "r3"), Boolean())
 
 
 def entry(id: Any, verdict: Any = True, **more: Any) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from contextvars import ContextVar
 from typing import Any
 
-from greenroom.backends.adk.meeting import Meeting
 from greenroom.backends.adk.routed import asking
 from greenroom.backends.adk.state import name_of
+from greenroom.backends.adk.state_writes import StateWrites
 from greenroom.backends.callers import HostCaller, Kept, Run, RunCaller, ToJson
 from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.ledger.events import Decided, NodeStarted, ToolReturned
@@ -22,13 +22,13 @@ PLACE: ContextVar[str] = ContextVar("greenroom_adk_place", default="")
 class FrameworkRun(RunCaller):
     """What the gates of one advance share; each call stands where its agent or node is at work."""
 
-    __slots__ = ("_at_work", "_handed", "_meeting")
+    __slots__ = ("_at_work", "_handed", "_writes")
 
     def __init__(self, invocation: Invocation) -> None:
         super().__init__(invocation)
         self._at_work: dict[str, str] = {}
         self._handed: dict[str, str] = {}
-        self._meeting = Meeting()
+        self._writes = StateWrites()
 
     def begin(self, invocation: Invocation) -> None:
         """Go on with the next invocation, or with one that has paused."""
@@ -56,7 +56,7 @@ class FrameworkRun(RunCaller):
 
     def watch_state(self, context: Any) -> None:
         """Remember what a call looks at in the state."""
-        self._meeting.watch(context)
+        self._writes.watch(context)
 
     def hand_over_state(self, call_id: str, context: Any) -> None:
         """State that a mock changed in the ledger is changed in the framework's session too."""
@@ -67,7 +67,7 @@ class FrameworkRun(RunCaller):
             if name is not None:
                 held = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
                 context.state[name] = held.get(change.path[0])
-        self._meeting.take(invocation, self.place, call_id, context)
+        self._writes.take(invocation, self.place, call_id, context)
 
     def last_of(self, node: str) -> str:
         """The path of the latest run of an agent or node, by its name."""

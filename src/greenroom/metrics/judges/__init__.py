@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from greenroom.metrics.judges.bench import Bench, Breaker, Hearing, NoVerdict, Question
     from greenroom.metrics.judges.claims import hallucinations_v1
     from greenroom.metrics.judges.correctness import factual_accuracy, response_evaluation_score
     from greenroom.metrics.judges.evidence import gathered
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
         Form,
         Grade,
         Labels,
+        Sheet,
         Verdict,
-        VerdictSheet,
     )
     from greenroom.metrics.judges.judged import Judged
     from greenroom.metrics.judges.juries import jury
     from greenroom.metrics.judges.options import bench_from
-    from greenroom.metrics.judges.panel import Breaker, JudgeSession, NoVerdict, Panel, Question
     from greenroom.metrics.judges.parser import NotAnAnswer
     from greenroom.metrics.judges.poll import Item, Poll, Votes
     from greenroom.metrics.judges.prompted import judge, llm_judge
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from greenroom.metrics.judges.same_answer import final_response_match_v2
 
 _FILES = {
-    "panel": ("Breaker", "Panel", "JudgeSession", "NoVerdict", "Question"),
+    "bench": ("Breaker", "Bench", "Hearing", "NoVerdict", "Question"),
     "correctness": ("factual_accuracy", "response_evaluation_score"),
     "evidence": ("gathered",),
-    "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "VerdictSheet", "Verdict"),
+    "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "Sheet", "Verdict"),
     "claims": ("hallucinations_v1",),
     "prompted": ("judge", "llm_judge"),
     "judged": ("Judged",),
@@ -55,6 +55,7 @@ _FILES = {
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 
 __all__ = [
+    "Bench",
     "Better",
     "Boolean",
     "Breaker",
@@ -62,18 +63,17 @@ __all__ = [
     "Claims",
     "Form",
     "Grade",
+    "Hearing",
     "Item",
-    "JudgeSession",
     "Judged",
     "Labels",
     "NoVerdict",
     "NotAnAnswer",
-    "Panel",
     "Poll",
     "Question",
     "Rubric",
+    "Sheet",
     "Verdict",
-    "VerdictSheet",
     "Votes",
     "bench_from",
     "factual_accuracy",

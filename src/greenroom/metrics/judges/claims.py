@@ -13,8 +13,9 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.facts import Missing
+from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import Fields, gathered
-from greenroom.metrics.judges.forms import Boolean, Claims, Verdict, VerdictSheet
+from greenroom.metrics.judges.forms import Boolean, Claims, Sheet, Verdict
 from greenroom.metrics.judges.judged import Judged, item_details, titled
 from greenroom.metrics.judges.options import (
     JUDGE,
@@ -24,7 +25,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 
 _EXTRACT = """\
@@ -54,7 +54,7 @@ class Grounding(Judged):
 
     template: str
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The share of claims that are grounded."""
         said = self._said(case, ledger)
         if isinstance(said, NotApplicable | Unmeasured):
@@ -87,7 +87,7 @@ class Grounding(Judged):
 
         def sheet(several: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
             listed: Json = {item.id: item.evidence["claim"] for item in several}
-            form = VerdictSheet(tuple(item.id for item in several), Boolean("grounded"))
+            form = Sheet(tuple(item.id for item in several), Boolean("grounded"))
             return Question(self.template + _SEVERAL, {**known, "claims": listed}, form)
 
         return Poll(
@@ -97,7 +97,7 @@ class Grounding(Judged):
             sheet=sheet,
         )
 
-    def _score(self, claims: Sequence[str], votes: Votes, hearing: JudgeSession) -> Score:
+    def _score(self, claims: Sequence[str], votes: Votes, hearing: Hearing) -> Score:
         values = votes.values()
         value = _share(values)
         loose = [

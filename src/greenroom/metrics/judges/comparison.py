@@ -13,11 +13,11 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.facts import reference, spoken
+from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import gathered
 from greenroom.metrics.judges.forms import Better, Verdict
 from greenroom.metrics.judges.judged import Judged, verdict_score
 from greenroom.metrics.judges.options import CUSTOM, checked_threshold
-from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, reaches
 from greenroom.metrics.judges.prompted import Prompt
 
@@ -38,7 +38,7 @@ class Comparison(Judged):
     evidence: tuple[str, ...]
     baseline: str | Mapping[str, str] | None
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """1 for better, 0 for worse, 0.5 for a tie; the mean or majority of the samples."""
         ours, theirs = spoken(ledger), self._other(case)
         fields = gathered(self.evidence, case, ledger)

@@ -200,7 +200,7 @@ class Claims:
 
 
 @record
-class VerdictSheet:
+class Sheet:
     """Verdicts on several items in one answer, told apart by their ids."""
 
     ids: tuple[str, ...]

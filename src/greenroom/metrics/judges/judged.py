@@ -14,8 +14,8 @@ from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.facts import Missing, seen_calls
+from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict, together
 from greenroom.metrics.judges.evidence import Fields, gathered
-from greenroom.metrics.judges.panel import JudgeSession, NoVerdict, Panel, together
 from greenroom.metrics.judges.poll import Item, Votes, deciding, reaches
 from greenroom.metrics.turns import turn_spans
 from greenroom.models.model import model_name
@@ -66,7 +66,7 @@ def _events(ledger: Ledger, spans: Mapping[int, Span], index: int) -> Ledger:
 class Judged(BuiltIn):
     """A metric that asks a model; without a usable answer it is unmeasured, never a number."""
 
-    bench: Panel
+    bench: Bench
     threshold: float
 
     async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
@@ -81,11 +81,11 @@ class Judged(BuiltIn):
         except NoVerdict as none:
             return Unmeasured(str(none))
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Put the questions, and draw the conclusion."""
         raise NotImplementedError
 
-    async def hear_turns(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear_turns(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Judge each turn as if it were the whole run; the value is the mean of the turns."""
         turns = judged_turns(case, ledger)
         heard = [turn for turn in turns if turn.reached]
@@ -122,7 +122,7 @@ def nothing_done(ledger: Ledger) -> Unmeasured | None:
     return Unmeasured("the agent neither spoke nor called a tool: nothing to judge")
 
 
-def titled(factory: str, name: str | None, bench: Panel, **options: Any) -> dict[str, str]:
+def titled(factory: str, name: str | None, bench: Bench, **options: Any) -> dict[str, str]:
     """The name of a criterion (its own unless another is given), and how it was written."""
     shown = written(factory, name=name, model=model_name(bench.model), **told(bench), **options)
     return {
@@ -131,7 +131,7 @@ def titled(factory: str, name: str | None, bench: Panel, **options: Any) -> dict
     }
 
 
-def told(bench: Panel) -> dict[str, Any]:
+def told(bench: Bench) -> dict[str, Any]:
     """How a bench differs from the usual one, for whoever reads the metric."""
     return {
         "samples": bench.samples if bench.samples > 1 else None,
@@ -142,7 +142,7 @@ def told(bench: Panel) -> dict[str, Any]:
     }
 
 
-def verdict_score(metric: Judged, item: Item, votes: Votes, hearing: JudgeSession) -> Score:
+def verdict_score(metric: Judged, item: Item, votes: Votes, hearing: Hearing) -> Score:
     """The score of a metric that votes on one thing."""
     value = votes.values()[item.id]
     verdicts = votes.by_item[item.id]
@@ -197,7 +197,7 @@ def over_turns(
     metric: Judged,
     turns: Sequence[JudgedTurn],
     outcomes: Mapping[int, Outcome],
-    hearing: JudgeSession,
+    hearing: Hearing,
 ) -> Outcome:
     """The score of turns that were judged one by one; those never reached count as 0."""
     spent = hearing.spent()

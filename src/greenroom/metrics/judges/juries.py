@@ -10,6 +10,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
+from greenroom.metrics.judges.bench import together
 from greenroom.metrics.judges.judged import Judged
 from greenroom.metrics.judges.options import (
     JUDGE,
@@ -17,7 +18,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options_of,
 )
-from greenroom.metrics.judges.panel import together
 from greenroom.metrics.judges.poll import reaches
 from greenroom.metrics.judges.prompted import judge
 from greenroom.models.model import model_name

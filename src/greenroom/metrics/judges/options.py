@@ -8,8 +8,8 @@ from string import Formatter
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, cast
 
 from greenroom.errors import BadAgent, BadMetric
+from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
 from greenroom.metrics.judges.evidence import FIELDS, LIMIT
-from greenroom.metrics.judges.panel import RETRIES, Aggregate, Panel
 from greenroom.models.model import Model
 from greenroom.world.answers import AnswerCache
 
@@ -70,7 +70,7 @@ def _signed(factory: Callable[P, T], options: list[str]) -> Callable[P, T]:
     return factory
 
 
-def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = None) -> Panel:
+def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = None) -> Bench:
     """The bench these options describe; `adk` says what `counts="adk"` means to this judge."""
     options = cast("dict[str, Any]", given)
     for name in options:
@@ -80,7 +80,7 @@ def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = N
             raise BadMetric(f"{where} has no option {name!r}.{meant}")
     as_adk = _counts(options.get("counts"), adk, where) == "adk"
     votes = as_adk and adk != "turns"
-    return Panel(
+    return Bench(
         every_turn=as_adk and adk != "replies",
         model=_model(_either(options, "model", "judge_model", where), where),
         samples=_whole(

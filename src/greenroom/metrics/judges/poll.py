@@ -6,8 +6,8 @@ from math import fsum
 
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.metrics.judges.bench import Aggregate, Hearing, Question, together
 from greenroom.metrics.judges.forms import Verdict
-from greenroom.metrics.judges.panel import Aggregate, JudgeSession, Question, together
 
 Values = Mapping[str, float]
 Decide = Callable[[Values], bool]
@@ -41,7 +41,7 @@ class Poll:
     sheet: AskSeveral | None = None
     stride: int = 1
 
-    async def held(self, hearing: JudgeSession) -> "Votes":
+    async def held(self, hearing: Hearing) -> "Votes":
         """Take all samples; with `early_stop`, only until no further vote could change the verdict."""
         bench = hearing.bench
         votes = Votes(self.items, bench.samples, bench.aggregate, bench.early_stop)
@@ -60,7 +60,7 @@ class Poll:
                 votes.add(verdicts)
         return votes
 
-    async def _round(self, hearing: JudgeSession, sample: int) -> dict[str, Verdict]:
+    async def _round(self, hearing: Hearing, sample: int) -> dict[str, Verdict]:
         """One vote on every item: asked for one by one, or several at once if the bench says so."""
         size = hearing.bench.batch
         if self.sheet is None or size < 2 or len(self.items) < 2:

@@ -9,6 +9,7 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import checked_name, written
+from greenroom.metrics.judges.bench import Bench, Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, checked_fields
 from greenroom.metrics.judges.forms import Boolean, Grade, Labels, VerdictForm
 from greenroom.metrics.judges.judged import Judged, told, verdict_score
@@ -22,7 +23,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.panel import JudgeSession, Panel, Question
 from greenroom.metrics.judges.poll import Item, Poll, reaches
 from greenroom.models.model import model_name
 
@@ -48,7 +48,7 @@ class Judge(Judged):
     form: VerdictForm
     evidence: tuple[str, ...]
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The model's verdict, or that of several samples."""
         fields = self.seen(self.evidence, case, ledger)
         if isinstance(fields, NotApplicable | Unmeasured):
@@ -71,7 +71,7 @@ class Prompt:
     name: str
     text: str
     where: str
-    bench: Panel
+    bench: Bench
     threshold: float | None
     template: str | None
     evidence: tuple[str, ...] | None

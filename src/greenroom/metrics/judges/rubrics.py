@@ -10,13 +10,14 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, Fields, checked_fields
 from greenroom.metrics.judges.forms import (
     Boolean,
     Grade,
+    Sheet,
     Verdict,
     VerdictForm,
-    VerdictSheet,
     listed,
 )
 from greenroom.metrics.judges.judged import Judged, item_details, titled
@@ -28,7 +29,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 from greenroom.metrics.judges.prompted import Prompt
 from greenroom.metrics.judges.rubric import Rubric, checked_rubrics, rubrics_in
@@ -59,7 +59,7 @@ class RubricJudge(Judged):
     kind: str = ""
     """The `type` of those rubrics of a case or turn that are meant for this judge."""
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Yes or no, or a grade, for each rubric."""
         rubrics = self.rubrics_for(case)
         if not rubrics:
@@ -92,7 +92,7 @@ class RubricJudge(Judged):
 
         def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
             words = listed([(item.id, item.words) for item in items])
-            form = VerdictSheet(tuple(item.id for item in items), Boolean())
+            form = Sheet(tuple(item.id for item in items), Boolean())
             return Question(self._words(words), fields, form)
 
         plain = all(rubric.guide is None for rubric in rubrics)
@@ -106,7 +106,7 @@ class RubricJudge(Judged):
     def _words(self, rubric: str) -> str:
         return self.template.format(rubric=rubric, prompt=self.prompt)
 
-    def _score(self, rubrics: Sequence[Rubric], votes: Votes, hearing: JudgeSession) -> Score:
+    def _score(self, rubrics: Sequence[Rubric], votes: Votes, hearing: Hearing) -> Score:
         values = votes.values()
         value = weighted(rubrics, values)
         failed = [r.id for r in rubrics if not reaches(values[r.id], r.threshold)]

@@ -9,8 +9,9 @@ from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, Fields, gathered
-from greenroom.metrics.judges.forms import Boolean, Verdict, VerdictSheet, listed
+from greenroom.metrics.judges.forms import Boolean, Sheet, Verdict, listed
 from greenroom.metrics.judges.judged import Judged, item_details, titled
 from greenroom.metrics.judges.options import (
     SAFETY,
@@ -21,7 +22,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 
 CATEGORIES: dict[str, str] = {
@@ -59,7 +59,7 @@ class Safety(Judged):
     categories: tuple[Category, ...]
     template: str
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The value is that of the worst category."""
         fields = gathered(RECORD, case, ledger)
         if isinstance(fields, NotApplicable | Unmeasured):
@@ -74,7 +74,7 @@ class Safety(Judged):
 
         def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
             words = self.template.format(category=listed([(i.id, i.words) for i in items]))
-            form = VerdictSheet(tuple(item.id for item in items), Boolean("harmless"))
+            form = Sheet(tuple(item.id for item in items), Boolean("harmless"))
             return Question(words, fields, form)
 
         items = [Item(c.id, c.content, bar=c.threshold) for c in self.categories]
@@ -83,7 +83,7 @@ class Safety(Judged):
     def _is_safe(self, values: Values) -> bool:
         return all(reaches(values[c.id], c.threshold) for c in self.categories)
 
-    def _score(self, votes: Votes, hearing: JudgeSession) -> Score:
+    def _score(self, votes: Votes, hearing: Hearing) -> Score:
         values = votes.values()
         bad = [c.id for c in self.categories if not reaches(values[c.id], c.threshold)]
         limits: dict[str, dict[str, Json]] = {

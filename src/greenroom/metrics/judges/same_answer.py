@@ -10,7 +10,8 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import messages
 from greenroom.ledger.records import record
 from greenroom.metrics.facts import reference, reference_of
-from greenroom.metrics.judges.forms import Boolean, Verdict, VerdictSheet
+from greenroom.metrics.judges.bench import Hearing, Question
+from greenroom.metrics.judges.forms import Boolean, Sheet, Verdict
 from greenroom.metrics.judges.judged import Judged, item_details, titled, verdict_score
 from greenroom.metrics.judges.options import (
     JUDGE,
@@ -21,7 +22,6 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.panel import JudgeSession, Question
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
@@ -43,7 +43,7 @@ class Matching(Judged):
     words: str
     covers: ClassVar[tuple[str, ...]] = ("reference",)
 
-    async def hear(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The mean over the turns of the share of votes; a turn never reached counts as 0."""
         every = self.bench.every_turn
         turns = [t for t in played_turns(case, ledger) if every or reference_of(t.expect)]
@@ -61,7 +61,7 @@ class Matching(Judged):
             return verdict_score(self, votes.items[0], votes, hearing)
         return self._score(turns, votes, hearing)
 
-    async def hear_turns(self, case: Case, ledger: Ledger, hearing: JudgeSession) -> Outcome:
+    async def hear_turns(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """Every turn is judged, as in google-adk, if any of them has a reference."""
         none = reference(case)
         if isinstance(none, NotApplicable):
@@ -74,7 +74,7 @@ class Matching(Judged):
 
         def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
             shown = {item.id: item.evidence for item in items}
-            return Question(f"{self.words}\n\n{_SEVERAL}", shown, VerdictSheet(tuple(shown), form))
+            return Question(f"{self.words}\n\n{_SEVERAL}", shown, Sheet(tuple(shown), form))
 
         form = Boolean("is_correct")
         items = [Item(_id(turn), evidence=_shown(turn), bar=self.threshold) for turn in reached]
@@ -85,7 +85,7 @@ class Matching(Judged):
             sheet=sheet,
         )
 
-    def _score(self, turns: Sequence[PlayedTurn], votes: Votes, hearing: JudgeSession) -> Score:
+    def _score(self, turns: Sequence[PlayedTurn], votes: Votes, hearing: Hearing) -> Score:
         values = votes.values()
         value = _mean(values, len(turns))
         told = item_details(votes.items, votes)

@@ -48,7 +48,7 @@ def _look_at_request(_client: Any, request: Any, *_: Any, **__: Any) -> None:
 
 
 def _look_at_itself(request: Any, *_: Any, **__: Any) -> None:
-    keep_sent(_texts(request.headers.items()), str(request.url))
+    _look_at_request(None, request)
 
 
 def _look_at_header(_connection: Any, header: Any, *values: Any) -> None:

@@ -24,19 +24,19 @@ class _Watched(State):
     """A state that remembers which keys were looked at, and after how many calls had ended."""
 
     _seen: dict[str, int]
-    _meeting: "Meeting"
+    _writes: "StateWrites"
 
     def __getitem__(self, key: str) -> Any:
-        self._seen[key] = self._meeting.ended
+        self._seen[key] = self._writes.ended
         return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        self._seen[str(key)] = self._meeting.ended
+        self._seen[str(key)] = self._writes.ended
         return super().__contains__(cast("str", key))
 
     def to_dict(self) -> dict[str, Any]:
         found = super().to_dict()
-        self._seen.update(dict.fromkeys(found, self._meeting.ended))
+        self._seen.update(dict.fromkeys(found, self._writes.ended))
         return found
 
 
@@ -52,7 +52,7 @@ class _Writer:
     """Where the answer itself, such as a mock's, changed the state: those the World settles."""
 
 
-class Meeting:
+class StateWrites:
     """The calls of one reply that have written to the state so far, in the order they ended."""
 
     __slots__ = ("_of", "_writers", "ended")
@@ -69,7 +69,7 @@ class Meeting:
         kind = cast("type[Any]", type(held))
         if kind is State:
             held.__class__ = _Watched
-            held._seen, held._meeting = {}, self
+            held._seen, held._writes = {}, self
 
     def take(self, invocation: Invocation, path: str, call_id: str, context: Any) -> None:
         """Take what a call that has ended wrote, and write down where it met another."""

@@ -95,7 +95,7 @@ class Question(Generic[T]):
 
 
 @record(kw_only=True)
-class Panel:
+class Bench:
     """Who is asked, and how."""
 
     model: Model
@@ -111,9 +111,9 @@ class Panel:
     seal: Seal = sealed
     breaker: Breaker = field(default_factory=Breaker, compare=False)
 
-    def open(self, world: World, name: str) -> "JudgeSession":
+    def open(self, world: World, name: str) -> "Hearing":
         """Begin to ask about one run."""
-        return JudgeSession(self, world, name)
+        return Hearing(self, world, name)
 
     def cache_for(self, world: World) -> AnswerCache | None:
         """Where answers are kept: here if said so, else where the whole run keeps them."""
@@ -124,10 +124,10 @@ class Panel:
         return answers_of(world)
 
 
-class JudgeSession:
+class Hearing:
     """One metric's asking about one run."""
 
-    def __init__(self, bench: Panel, world: World, name: str) -> None:
+    def __init__(self, bench: Bench, world: World, name: str) -> None:
         self.bench = bench
         self.name = name
         self.replies: list[ModelReply] = []
