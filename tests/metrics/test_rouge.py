@@ -11,8 +11,8 @@ from nltk.stem.porter import PorterStemmer
 from rouge_score.rouge_scorer import RougeScorer
 
 from greenroom.errors import BadMetric
-from greenroom.metrics.rouge import _MOST_STEMS, KINDS, _stems, rouge, words_in
-from greenroom.metrics.stems import beginning_alike, singulars, stem
+from greenroom.metrics.rouge import KINDS, rouge, words_in
+from greenroom.metrics.stems import stem
 
 PORTER = PorterStemmer()
 SCORERS = {stemmed: RougeScorer(list(KINDS), use_stemmer=stemmed) for stemmed in (True, False)}
@@ -68,60 +68,26 @@ def made_of_short_beginnings() -> list[str]:
     return sorted(made | {word[0] + word for word in made} | {word[1:] for word in made})
 
 
-# Every so many of the words: enough to meet each root and each pair of suffixes, or nearly all.
-FAMILIES = [
-    (made_of_roots, 71),
-    (made_of_short_beginnings, 17),
-    pytest.param((made_of_roots, 7), marks=pytest.mark.heavy),
-    pytest.param((made_of_short_beginnings, 1), marks=pytest.mark.heavy),
-]
-
-
-@pytest.fixture(params=FAMILIES, ids=["some roots", "some beginnings", "roots", "beginnings"])
-def made(request: pytest.FixtureRequest) -> list[str]:
-    words_of, every = request.param
-    return words_of()[::every]
-
-
-def long_enough(made: list[str]) -> list[str]:
-    return [word for word in [*made, *IRREGULAR] if len(word) > 3]
-
-
 def agree(target: str, prediction: str) -> None:
     for stemmed, kind in product((True, False), KINDS):
         theirs = SCORERS[stemmed].score(target, prediction)[kind]
         assert rouge(target, prediction, kind, stemmed) == tuple(theirs), (kind, stemmed)
 
 
-def test_roots_and_beginnings_with_suffixes_have_the_stem_of_nltk(made):
+# Every so many of the words: enough to meet each root and each pair of suffixes, or nearly all.
+@pytest.mark.parametrize(
+    "words_of, every",
+    [
+        pytest.param(made_of_roots, 71, id="some roots"),
+        pytest.param(made_of_short_beginnings, 17, id="some beginnings"),
+        pytest.param(made_of_roots, 7, id="roots", marks=pytest.mark.heavy),
+        pytest.param(made_of_short_beginnings, 1, id="beginnings", marks=pytest.mark.heavy),
+    ],
+)
+def test_roots_and_beginnings_with_suffixes_have_the_stem_of_nltk(words_of, every):
+    made = words_of()[::every]
     wrong = [word for word in made if stem(word) != PORTER.stem(word)]
     assert wrong == []
-
-
-def test_a_word_begins_like_its_stem(made):
-    tried = [(word, stem(word)) for word in long_enough(made)]
-    assert [pair for pair in tried if beginning_alike(pair[:1], pair[1:]) == ([], [])] == []
-
-
-def test_a_word_has_the_stem_of_its_singular(made):
-    tried = [word + "s" for word in long_enough(made)]
-    wrong = [
-        one for one, many in zip(singulars(tried), tried, strict=True) if stem(one) != stem(many)
-    ]
-    assert wrong == []
-
-
-@pytest.mark.deep
-@given(made_up.filter(lambda word: len(word) > 3))
-def test_any_word_begins_like_its_stem_and_has_the_stem_of_its_singular(word):
-    assert beginning_alike([word], [stem(word)]) == ([word], [stem(word)])
-    assert stem(singulars([word])[0]) == stem(word)
-
-
-def test_words_that_begin_like_none_of_the_others_are_left_out():
-    found = beginning_alike(["connect", "hopping", "apples"], ["hop", "album", "hope", "contrast"])
-    assert found == (["connect", "hopping"], ["hop", "hope", "contrast"])
-    assert beginning_alike(["connect", "apples"], ["hop", "album"]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -279,12 +245,6 @@ def test_a_long_text_is_compared_in_order_with_itself_and_its_reverse():
     numbers = [str(number) for number in range(3000)]
     assert rouge(" ".join(numbers), " ".join(numbers), "rougeL").f1 == 1.0
     assert rouge(" ".join(numbers), " ".join(reversed(numbers)), "rougeL").recall == 1 / 3000
-
-
-def test_the_memory_of_stems_is_bounded():
-    distinct = " ".join(f"word{number}" for number in range(_MOST_STEMS + 10))
-    assert rouge(distinct, distinct).f1 == 1.0
-    assert len(_stems) <= _MOST_STEMS
 
 
 def test_an_unknown_kind_is_refused():

@@ -6,11 +6,8 @@ vowels (v); its measure is how often a vowel run is followed by a consonant run.
 a suffix when what stands before it has a measure high enough.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import compress
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 
-Words = Collection[str]
 Rule = tuple[str, int, str, bytes]
 """A suffix, how much of it goes, what comes instead, and the shape of that."""
 
@@ -65,47 +62,6 @@ def stem(word: str) -> str:
         # Which may make it another suffix: -ationalli is -ational.
         word = word[:-2]
     return _without_suffixes(word, shape)
-
-
-def singulars(words: Iterable[str]) -> list[str]:
-    """The words, the long ones without the ending of a plural: their stems are the same."""
-    return [_one_of(word) if word[-1] == "s" and len(word) > 5 else word for word in words]
-
-
-def _one_of(word: str) -> str:
-    one = _singular(word)
-    return word if one in _IRREGULAR else one
-
-
-def beginning_alike(ours: Collection[str], theirs: Collection[str]) -> tuple[Words, Words]:
-    """Those of both that begin as one of the others does; no others can have a stem in common."""
-    mine, yours = _beginnings_of(ours), _beginnings_of(theirs)
-    alike = set(mine).intersection(yours).__contains__
-    return list(compress(ours, map(alike, mine))), list(compress(theirs, map(alike, yours)))
-
-
-def _beginnings_of(words: Iterable[str]) -> list[str]:
-    return list(map(_beginnings.__getitem__, map(_first_letters, words)))
-
-
-_first_letters = itemgetter(slice(3))
-
-
-class _Beginnings(dict[str, str]):
-    """As much of a word's first three letters as its stem, if it is stemmed, begins with as well.
-
-    There are fewer than 50,000 such beginnings.
-    """
-
-    def __missing__(self, letters: str) -> str:
-        # What a vowel begins may have a stem of two letters: adding is ad. And e, i or y may become
-        # another of them, or go: flying is fli, doing is do, dying is die.
-        sure = letters[:2] if letters[0] in "aeiou" else letters
-        found = self[letters] = sure.rstrip("eiy")
-        return found
-
-
-_beginnings = _Beginnings()
 
 
 def _sounded(shape: bytes) -> bytes:
