@@ -22,12 +22,14 @@ from greenroom import (
     tool,
 )
 from greenroom.ledger import Ledger, Usage
-from greenroom.metrics import contains, judge, scores
+from greenroom.metrics import contains, judge
+from greenroom.metrics.scores import measure_run, metrics_for
 from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.rescores import rescore
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.world.answers import AnswerCache
+from greenroom.world.live import LiveWorld
 
 HELLO = Agent("greeter", model=Scripted("Hello."))
 CASE = Case("hello", says="Hi")
@@ -97,7 +99,7 @@ async def test_only_what_runs_no_code_is_measured_without_a_guard(expect, guarde
         seen.append(name)
         return measure()
 
-    found = await scores.score(ledger, case=case, limit=limit)
+    found = await measure_run(ledger, case, metrics_for(case), LiveWorld(Ledger()), limit)
     assert seen == guarded
     assert found == await Measurement().outcomes(case, ledger, Ledger())
 
@@ -121,7 +123,8 @@ async def test_a_metric_is_guarded_unless_it_says_that_it_needs_no_guard():
         return measure()
 
     metrics = [Asked("asked"), Quick("quick"), contains("Hello")]
-    await scores.score(await simulate(CASE, HELLO), metrics, CASE, limit=limit)
+    named = metrics_for(CASE, metrics)
+    await measure_run(await simulate(CASE, HELLO), CASE, named, LiveWorld(Ledger()), limit)
     assert seen == ["asked", metrics[2].name]
 
 

@@ -36,8 +36,9 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.metric import as_metric
-from greenroom.metrics.scores import score
+from greenroom.metrics.scores import measure_run
 from greenroom.suite.measurement import cut_in_time
+from greenroom.world.live import LiveWorld
 
 # Older versions ask for none.
 _NO_THRESHOLD: dict[str, Any] = (
@@ -92,7 +93,8 @@ class _Measures(Evaluator):
         """The metric's outcome for the whole conversation; of single turns only if there is one."""
         case = _case(expected_invocations or actual_invocations)
         ledger = ledger_of(actual_invocations)
-        found = await score(ledger, [self.metric], case, expectations=False, limit=cut_in_time())
+        metrics, world = {self.metric.name: self.metric}, LiveWorld(Ledger())
+        found = await measure_run(ledger, case, metrics, world, cut_in_time())
         outcome = found[self.metric.name]
         value, status = self._judged(outcome)
         pairs = zip(

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.parts import Metric, MetricLike
@@ -14,12 +14,15 @@ from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, Metrics
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
-from greenroom.metrics import scores
 from greenroom.metrics.scores import (
+    METRIC_SECONDS,
     Limit,
-    is_awaited,
+    Measure,
+    is_awaitable,
+    measure_run,
     metrics_for,
     overdue,
+    recorded_case,
 )
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, enclose, lent_executor
@@ -35,7 +38,6 @@ from greenroom.world.world import World
 
 T = TypeVar("T")
 OnEvent = Callable[[Event], None]
-METRIC_SECONDS = 60.0
 
 _PATIENCE = 2.0
 """Seconds beyond its limit that it may take to cut a metric, on a busy machine."""
@@ -92,7 +94,7 @@ class Measurement:
         looks: dict[str, Refused] = {}
         cut = cut_in_time(case.id)
 
-        async def limit(metric: str, measure: Callable[[], Any], seconds: float) -> Any:
+        async def limit(metric: str, measure: Measure, seconds: float) -> object:
             try:
                 with only_looking(case.id) as looks[metric]:
                     return await cut(metric, measure, seconds)
@@ -101,14 +103,8 @@ class Measurement:
                 return Unmeasured(str(error))
 
         with only_looking(case.id):
-            found = await scores.score(
-                ledger,
-                self.metrics,
-                case,
-                world=world,
-                seconds_per_metric=self.seconds_per_metric,
-                limit=limit,
-            )
+            metrics = metrics_for(case, self.metrics)
+            found = await measure_run(ledger, case, metrics, world, limit, self.seconds_per_metric)
         return {name: _late(outcome, looks.get(name)) for name, outcome in found.items()}
 
 
@@ -124,11 +120,11 @@ def cut_in_time(name: str = "") -> Limit:
     """The limit of each metric of a case so called: it is cut, also if it blocks or is stubborn."""
     part_of = f" of case {name!r}" if name else ""
 
-    async def limit(metric: str, measure: Callable[[], Any], seconds: float) -> Any:
+    async def limit(metric: str, measure: Measure, seconds: float) -> object:
         began, who = monotonic(), f"the metric {metric!r}{part_of}"
         try:
             found = call_in_time(measure, seconds, who)
-            if is_awaited(found):
+            if is_awaitable(found):
                 found = await await_in_time(found, max(seconds - (monotonic() - began), 0.0), who)
         except Overdue:
             return overdue(seconds)
@@ -210,15 +206,10 @@ async def score(
     """
     asked = _with_a_way_out(LiveWorld(Ledger()) if world is None else world)
     with lent_executor(), only_looking("score"):
-        return await scores.score(
-            ledger,
-            metrics,
-            case,
-            world=asked,
-            expectations=expectations,
-            seconds_per_metric=seconds_per_metric,
-            limit=cut_in_time(),
-        )
+        run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
+        measured = recorded_case(run) if case is None else case
+        named = metrics_for(measured, metrics, expectations)
+        return await measure_run(run, measured, named, asked, cut_in_time(), seconds_per_metric)
 
 
 class _Asking(Around):
