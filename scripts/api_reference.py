@@ -29,6 +29,7 @@ ROOMS = (
     "greenroom.models",
     "greenroom.world",
     "greenroom.backends",
+    "greenroom.plugins",
     "greenroom.errors",
 )
 

@@ -31,6 +31,7 @@ PURPOSES = {
     "results": "verdicts, comparisons, the gate",
     "cases": "what is asked, and its files",
     "ledger": "what happened, in events",
+    "plugins": "the door for entry points",
     "errors": "every exception",
 }
 WIDTH, HEIGHT, GAP, MARGIN = 720, 46, 14, 10

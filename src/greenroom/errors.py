@@ -11,6 +11,7 @@ GreenroomError
 │   ├── BadLedger               events out of order, a torn file, another agent's ledger
 │   ├── ImportRefused           a file that connects, starts a process or acts when it is imported
 │   ├── NotFound                a path, attribute, backend or agent that is not there
+│   ├── BadPlugin               a plug-in that breaks, is no such thing, or shares its name
 │   └── MissingExtra            a package that is not installed, with the extra to install
 ├── Refusal                     safety said no; latches, and ends the case
 │   ├── ToolRefused             a tool without a mock (the gate)
@@ -93,6 +94,10 @@ class ImportRefused(BadInput):
 
 class NotFound(BadInput):
     """A path, attribute, backend or agent that is not there."""
+
+
+class BadPlugin(BadInput):
+    """A plug-in that breaks when it is imported, is not what it should be, or shares its name."""
 
 
 class MissingExtra(BadInput):

@@ -308,7 +308,7 @@ def test_another_model_may_play_the_agent(author, greenroom):
     assert greenroom("eval", "run", "shop.py", "--model", "shop.py:other").exit_code == 0
     unknown = greenroom("eval", "run", "shop.py", "--model", "nobody:gpt")
     assert unknown.exit_code == 3
-    assert "no provider is called 'nobody'" in unknown.stderr
+    assert "there is no model provider 'nobody'" in unknown.stderr
 
 
 def test_an_agent_whose_backend_cannot_change_its_model_says_so(author, greenroom):

@@ -5,13 +5,12 @@
 writes it anew, between its two markers.
 """
 
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from greenroom.backends.backend import FEATURES
 from greenroom.backends.http import HttpBackend
-from greenroom.backends.registry import GROUP
+from greenroom.backends.registry import BACKENDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md"
 BEGIN, END = "<!-- declared by the backends -->", "<!-- end of what they declare -->"
@@ -19,8 +18,9 @@ BEGIN, END = "<!-- declared by the backends -->", "<!-- end of what they declare
 
 def backends() -> list[Any]:
     """Every backend of ours once, by name."""
-    points = [p for p in entry_points(group=GROUP) if p.value.startswith("greenroom.")]
-    found = {backend.name: backend for backend in (*(p.load() for p in points), HttpBackend)}
+    loaded: list[Any] = [BACKENDS.load(name) for name in BACKENDS.names()]
+    ours = [backend for backend in loaded if backend.__module__.startswith("greenroom.")]
+    found = {backend.name: backend for backend in (*ours, HttpBackend)}
     return [found[name] for name in sorted(found)]
 
 

@@ -6,7 +6,7 @@ from greenroom import Case, Expect, Score, score
 from greenroom.cases import Criterion, case_data, case_from
 from greenroom.errors import BadMetric
 from greenroom.metrics import as_metric
-from greenroom.metrics.registry import criterion_names, load_metric
+from greenroom.metrics.registry import METRICS, criterion_names
 
 from .runs import agent, run, user
 
@@ -14,7 +14,7 @@ from .runs import agent, run, user
 def test_every_registered_name_leads_to_something():
     names = criterion_names()
     assert {"called", "contains", "exact", "judge", "state_is"} <= set(names)
-    assert all(callable(load_metric(name)) for name in names)
+    assert all(callable(METRICS.load(name)) for name in names)
 
 
 def test_a_bare_name_is_the_metric_with_its_usual_options():
@@ -29,7 +29,7 @@ def test_a_list_fills_a_parameter_that_takes_any_number():
 @pytest.mark.parametrize(
     "asked, told",
     [
-        ("exactt", "Did you mean exact?"),
+        ("exactt", "Did you mean 'exact'"),
         (Criterion("cost_within"), "missing a required argument: 'usd'"),
         (Criterion("contains", options={"text": "a"}), "no option 'text'.*Did you mean 'texts'"),
         (Criterion("exact", threshold=0.5), "no option 'threshold'"),
@@ -93,9 +93,9 @@ def test_a_threshold_off_the_scale_is_refused_with_the_scale(asked, threshold):
 
 
 def test_a_name_nearly_right_is_told_the_near_ones():
-    with pytest.raises(BadMetric, match="Did you mean tool_trajectory_avg_score"):
+    with pytest.raises(BadMetric, match="Did you mean 'tool_trajectory_avg_score'"):
         as_metric("tool_trajectory_score")
-    with pytest.raises(BadMetric, match=r"Known: .*'called'.*'efficiency'"):
+    with pytest.raises(BadMetric, match=r"Known: .*called, .*efficiency"):
         as_metric("zzz")
 
 

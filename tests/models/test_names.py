@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from greenroom import Agent, Scripted
+from greenroom import Agent, Scripted, plugins
 from greenroom.errors import BadAgent, KeyRefused, MissingExtra
 from greenroom.ledger import Message
 from greenroom.ledger.redaction import without_secrets
@@ -138,7 +138,9 @@ def test_a_plug_in_brings_a_provider(monkeypatch, tmp_path):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: parrots\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[greenroom.models]\nparrot = parrots:parrot\n")
     monkeypatch.syspath_prepend(tmp_path)
+    plugins.forget()
     assert as_model("parrot:polly").name == "parrot:polly"
+    plugins.forget()
 
 
 def test_naming_a_model_loads_no_client():

@@ -129,7 +129,7 @@ async def test_the_starting_prompt_is_said_as_it_stands() -> None:
 async def test_a_model_may_be_named_and_a_name_nobody_knows_is_refused_before_anything_runs() -> (
     None
 ):
-    with pytest.raises(BadAgent, match="no provider is called 'nowhere'"):
+    with pytest.raises(BadAgent, match="there is no model provider 'nowhere'"):
         await played(SimulatedUser("Ada.", model="nowhere:ada-1"))
 
 

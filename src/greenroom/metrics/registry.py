@@ -1,30 +1,37 @@
-"""Metrics by name: what a config or an eval-set file may ask for.
-
-Ours come in through the same entry points as a plug-in's. They are read when a name is first asked
-for, never at import.
-"""
+"""Metrics by name: what a config or an eval-set file may ask for."""
 
 import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from greenroom.cases.criteria import Criterion
-from greenroom.errors import BadMetric, MissingExtra
+from greenroom.errors import BadMetric
 from greenroom.metrics.metric import metric
 from greenroom.metrics.parameters import KNOWN
+from greenroom.plugins import Plugins
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
-GROUP = "greenroom.metrics"
-_SHOWN = 5
+def _measures(found: object) -> bool:
+    return hasattr(found, "measure") or hasattr(found, "evaluate")
+
+
+def _accept(found: Any, _name: str) -> Callable[..., Any] | None:
+    return found if callable(found) or _measures(found) else None
+
+
+METRICS = Plugins(
+    "greenroom.metrics",
+    "metric",
+    accept=_accept,
+    wanted="a metric, a class of metrics, or a function that measures or makes one",
+    unknown=BadMetric,
+)
 
 
 def criterion_names() -> list[str]:
     """Every name a criterion may have here, with what is installed."""
-    return sorted(_points())
+    return METRICS.names()
 
 
 def metric_named(criterion: Criterion | str) -> Any:
@@ -33,49 +40,10 @@ def metric_named(criterion: Criterion | str) -> Any:
     options = dict(asked.options)
     if asked.threshold is not None:
         options["threshold"] = asked.threshold
-    found = load_metric(asked.name)
+    found = METRICS.load(asked.name)
     if not _is_factory(found):
         return _with_threshold(found, options, asked.name)
     return _made(found, options, asked.name)
-
-
-def load_metric(name: str) -> Callable[..., Any]:
-    """What is registered under `name`: a factory, or a metric itself."""
-    points = _points().get(name)
-    if points is None:
-        near = get_close_matches(name, _points(), _SHOWN, 0.5)
-        meant = f"Did you mean {' or '.join(near)}?" if near else f"Known: {criterion_names()}."
-        raise BadMetric(f"there is no metric {name!r}. {meant}")
-    if len(points) > 1:
-        raise BadMetric(_claimed(name, points))
-    try:
-        return points[0].load()
-    except ImportError as error:
-        raise MissingExtra(f"the metric {name!r} cannot be loaded: {error}.") from error
-
-
-@cache
-def _points() -> "dict[str, list[EntryPoint]]":
-    """What each name stands for: several things if packages disagree, and then nothing is chosen."""
-    from importlib.metadata import entry_points  # slow to load, and only names need it
-
-    found: dict[str, dict[str, EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
-        found.setdefault(point.name, {}).setdefault(point.value, point)
-    return {name: list(by_value.values()) for name, by_value in found.items()}
-
-
-def _claimed(name: str, points: "list[EntryPoint]") -> str:
-    claims = [f"{p.dist.name if p.dist else 'a package'} ({p.value})" for p in points]
-    return (
-        f"the metric {name!r} is claimed by {' and '.join(sorted(claims))}. Uninstall all but one, "
-        f"or import the one you mean and pass it itself."
-    )
-
-
-def forget() -> None:
-    """Look again at what is installed when the next name is asked for."""
-    _points.cache_clear()
 
 
 def _is_factory(found: Any) -> bool:
@@ -86,7 +54,7 @@ def _is_factory(found: Any) -> bool:
     """
     if isinstance(found, type):
         return True
-    if hasattr(found, "measure") or hasattr(found, "evaluate"):
+    if _measures(found):
         return False
     if _gives_metric(found):
         return True
@@ -101,7 +69,7 @@ def _gives_metric(found: Callable[..., Any]) -> bool:
         hint = inspect.signature(found, eval_str=True).return_annotation
     except Exception:  # noqa: BLE001 - annotations are the author's and may name what is not there
         return False
-    return hasattr(hint, "measure") or hasattr(hint, "evaluate")
+    return _measures(hint)
 
 
 def _with_threshold(found: Any, options: dict[str, Any], name: str) -> Any:

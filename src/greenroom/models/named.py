@@ -3,17 +3,13 @@
 The best-known families may be named without their provider: `gpt-4o-mini`, `claude-…`, `gemini-…`.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
-from greenroom.errors import BadAgent
+from greenroom.errors import BadAgent, BadInput, BadPlugin
 from greenroom.models.model import Model
+from greenroom.plugins import Plugins
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "greenroom.models"
-
-# Other tools' configs name these without a provider, and nobody else has models called so.
+# Other tools' configs name these without a provider, and no other provider has models called so.
 _FAMILIES = {
     "gpt-": "openai",
     "o1": "openai",
@@ -24,6 +20,8 @@ _FAMILIES = {
 }
 _USE = "Use Scripted(...), a name such as 'openai:gpt-4o-mini', or an object with `name` and `async respond(request)`."
 
+_COMPATIBLE = " An OpenAI-compatible endpoint is 'openai:…' with base_url=…"
+
 
 class OpenModel(Protocol):
     """What an entry point of the group `greenroom.models` leads to."""
@@ -31,6 +29,19 @@ class OpenModel(Protocol):
     def __call__(self, name: str, /, **options: Any) -> Model:
         """The model its provider calls `name`. It must not connect or load a client yet."""
         ...
+
+
+def _accept(found: object, _name: str) -> OpenModel | None:
+    return cast(OpenModel, found) if callable(found) else None
+
+
+PROVIDERS = Plugins(
+    "greenroom.models",
+    "model provider",
+    accept=_accept,
+    wanted="a function that takes a model's name and options, and returns the model",
+    unknown=BadAgent,
+)
 
 
 def as_model(given: Model | str, whose: str = "") -> Model:
@@ -83,41 +94,23 @@ def _opened(name: str, options: dict[str, Any], whose: str) -> Model:
             f"{_has(whose)} {name!r}, but a model's name is 'provider:model', such as "
             f"'openai:gpt-4o-mini'."
         )
-    return _provider(provider, name, whose)(rest, **options)
+    try:
+        open_model = PROVIDERS.load(provider)
+    except BadInput as error:
+        more = _COMPATIBLE if isinstance(error, BadAgent) else ""
+        raise type(error)(f"{_has(whose)} {name!r}, but {error}{more}") from error
+    model = open_model(rest, **options)
+    if not hasattr(model, "respond"):
+        raise BadPlugin(
+            f"{_has(whose)} {name!r}, but the model provider {provider!r} returned {model!r}, which "
+            f"cannot respond. Correct the package that offers it, or uninstall it."
+        )
+    return model
 
 
 def _home_of(name: str) -> str:
     """The provider of a family of models that is known by its name alone, or nothing."""
     return next((home for family, home in _FAMILIES.items() if name.startswith(family)), "")
-
-
-_found: dict[str, OpenModel] = {}
-
-
-def _provider(provider: str, name: str, whose: str) -> OpenModel:
-    if provider not in _found:
-        points = _points()
-        if provider not in points:
-            raise BadAgent(
-                f"{_has(whose)} {name!r}, but no provider is called {provider!r}. "
-                f"{_near(provider, sorted(points))}"
-            )
-        _found[provider] = cast(OpenModel, points[provider].load())
-    return _found[provider]
-
-
-def _points() -> "dict[str, EntryPoint]":
-    from importlib.metadata import entry_points  # slow to load, and only names need it
-
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _near(provider: str, known: list[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(provider.lower(), known, n=2, cutoff=0.5)
-    asked = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return f"{asked}Known: {', '.join(known)}. An OpenAI-compatible endpoint is 'openai:…' with base_url=…"
 
 
 def _has(whose: str) -> str:

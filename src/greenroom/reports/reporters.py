@@ -1,29 +1,18 @@
-"""Reporters by name, ours and a plug-in's, and several reports written at once.
-
-Ours come in through the same entry points as a plug-in's. They are read when a name is first asked
-for, never at import.
-"""
+"""Reporters by name, ours and a plug-in's, and several reports written at once."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
-from greenroom.errors import BadFile, BadInput, MissingExtra, NotFound
+from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import redactor
+from greenroom.plugins import Plugins
 from greenroom.results.atomic_files import write_whole
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "greenroom.reports"
-_SHOWN = 5
 
 
 class Reporter(Protocol):
@@ -193,54 +182,6 @@ def _shared(reporter: Reporter, output: str | Path, together: int) -> Path:
     return place
 
 
-# By name
-
-
-def reporter_names() -> list[str]:
-    """Every format a report can be written in, with what is installed."""
-    return sorted(_points())
-
-
-def load_reporter(name: str) -> Reporter:
-    """The reporter of this name; NotFound tells which there are."""
-    point = _points().get(name)
-    if point is None:
-        near = get_close_matches(name, _points(), _SHOWN, 0.5)
-        known = f"Known: {', '.join(reporter_names())}."
-        meant = f"Did you mean {' or '.join(near)}? {known}" if near else known
-        raise NotFound(f"there is no report format {name!r}. {meant}")
-    try:
-        found = point.load()
-    except (ImportError, AttributeError) as error:
-        raise MissingExtra(f"the report format {name!r} cannot be loaded: {error}.") from error
-    return _as_reporter(found, name)
-
-
-@cache
-def _points() -> "dict[str, EntryPoint]":
-    from importlib.metadata import entry_points  # slow to load, and only names need it
-
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def forget() -> None:
-    """Look again at what is installed when the next name is asked for."""
-    _points.cache_clear()
-
-
-def _as_reporter(found: Any, name: str) -> Reporter:
-    """What an entry point leads to: a reporter, a class of them, or a function that renders."""
-    made = found() if isinstance(found, type) else found
-    if callable(getattr(made, "render", None)):
-        return cast(Reporter, made)
-    if not callable(made):
-        raise BadInput(
-            f"the report format {name!r} leads to {made!r}, which renders nothing; give it "
-            f"render(report, *, baseline=None)."
-        )
-    return FunctionReporter(name, cast("Callable[..., str]", made))
-
-
 @record
 class FunctionReporter:
     """A function that renders, as a reporter; it need not know of baselines and gates."""
@@ -256,3 +197,32 @@ class FunctionReporter:
     def render(self, report: Report, **given: Any) -> str:
         """What the function makes of it."""
         return self.function(report, **_taken(self.function, given))
+
+
+# By name
+
+
+def _accept(found: object, name: str) -> Reporter | None:
+    """What an entry point leads to: a reporter, a class of them, or a function that renders."""
+    made: object = found() if isinstance(found, type) else found
+    if callable(getattr(made, "render", None)):
+        return cast(Reporter, made)
+    return FunctionReporter(name, cast("Callable[..., str]", made)) if callable(made) else None
+
+
+REPORTERS = Plugins(
+    "greenroom.reports",
+    "report format",
+    accept=_accept,
+    wanted="an object with render(report, *, baseline=None), a class of them, or such a function",
+)
+
+
+def reporter_names() -> list[str]:
+    """Every format a report can be written in, with what is installed."""
+    return REPORTERS.names()
+
+
+def load_reporter(name: str) -> Reporter:
+    """The reporter of this name; NotFound lists the names there are."""
+    return REPORTERS.load(name)

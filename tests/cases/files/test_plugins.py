@@ -48,9 +48,9 @@ def test_a_registered_shape_loses_nothing_without_a_word(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("dialogues")
-def test_ours_are_looked_at_first(tmp_path: Path) -> None:
+def test_a_registered_shape_has_the_rank_of_ours(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"version": 1, "cases": [], "dialogues": {}}')
-    with pytest.raises(BadFile, match=r"'dialogues' is unknown.*taken for greenroom"):
+    with pytest.raises(BadFile, match=r"several kinds .*greenroom: .*dialogues: .*Give shape="):
         read_evalset(tmp_path / "s.json")
 
 

@@ -516,7 +516,7 @@ def test_a_config_given_as_cases_is_refused(tmp_path: Path) -> None:
 def test_a_file_with_the_signs_of_two_shapes_is_refused(tmp_path: Path) -> None:
     mixed = {**AGENTFLOW, "eval_cases": [*AGENTFLOW["eval_cases"], *ADK["eval_cases"]]}
     with pytest.raises(
-        BadFile, match=r"several kinds of eval set \(agentflow: .*; adk: .*Give shape="
+        BadFile, match=r"several kinds of eval set \(adk: .*; agentflow: .*Give shape="
     ):
         reading(tmp_path, mixed)
 

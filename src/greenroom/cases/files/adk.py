@@ -370,14 +370,12 @@ USUAL = (
     Criterion("tool_trajectory_avg_score", options={"match_type": "ADK"}),
     Criterion("response_match_score"),
 )
-SHAPES = (
-    Shape(
-        "adk",
-        "a mapping with `eval_cases` whose `user_content` has `parts`, or with scenarios",
-        _recognises,
-        _read,
-        _write,
-        USUAL,
-        ("eval_cases", "conversation"),
-    ),
+SHAPE = Shape(
+    "adk",
+    "a mapping with `eval_cases` whose `user_content` has `parts`, or with scenarios",
+    _recognises,
+    _read,
+    _write,
+    USUAL,
+    ("eval_cases", "conversation"),
 )

@@ -196,23 +196,21 @@ def _said(texts: Sequence[str]) -> list[Json]:
     return [{"author": "agent", "text": text} for text in texts]
 
 
-SHAPES = (
-    Shape(
-        "adk-flat",
-        "a list of mappings with `query`: the turns of one conversation",
-        _is_flat,
-        _read_flat,
-        _write_flat,
-        USUAL,
-        ("", ""),
-    ),
-    Shape(
-        "adk-named",
-        "a list of mappings with `name` and `data`: conversations by name",
-        _is_named,
-        _read_named,
-        _write_named,
-        USUAL,
-        ("", "data"),
-    ),
+FLAT = Shape(
+    "adk-flat",
+    "a list of mappings with `query`: the turns of one conversation",
+    _is_flat,
+    _read_flat,
+    _write_flat,
+    USUAL,
+    ("", ""),
+)
+NAMED = Shape(
+    "adk-named",
+    "a list of mappings with `name` and `data`: conversations by name",
+    _is_named,
+    _read_named,
+    _write_named,
+    USUAL,
+    ("", "data"),
 )

@@ -234,14 +234,12 @@ def _said(texts: Any) -> list[Json]:
 
 
 _USUAL = (Criterion("tool_trajectory_avg_score"), Criterion("response_match_score"))
-SHAPES = (
-    Shape(
-        "agentflow",
-        "a mapping with `eval_cases` whose messages have `content`, or with `expected_...` fields",
-        _recognises,
-        _read,
-        _write,
-        _USUAL,
-        ("eval_cases", "conversation"),
-    ),
+SHAPE = Shape(
+    "agentflow",
+    "a mapping with `eval_cases` whose messages have `content`, or with `expected_...` fields",
+    _recognises,
+    _read,
+    _write,
+    _USUAL,
+    ("eval_cases", "conversation"),
 )

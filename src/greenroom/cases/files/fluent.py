@@ -224,13 +224,11 @@ def _expect_data(expect: Expect) -> dict[str, Json]:
     return data
 
 
-SHAPES = (
-    Shape(
-        "fluent",
-        "a mapping with `cases` that have an `input`, and no `version`",
-        _recognises,
-        _read,
-        _write,
-        lists=("cases", "input"),
-    ),
+SHAPE = Shape(
+    "fluent",
+    "a mapping with `cases` that have an `input`, and no `version`",
+    _recognises,
+    _read,
+    _write,
+    lists=("cases", "input"),
 )

@@ -122,6 +122,4 @@ def evalset_data(evalset: EvalSet) -> dict[str, Json]:
     return data
 
 
-SHAPES = (
-    Shape(OWN, "a mapping with `version` and a list `cases`", _recognises, _read, evalset_data),
-)
+SHAPE = Shape(OWN, "a mapping with `version` and a list `cases`", _recognises, _read, evalset_data)

@@ -248,21 +248,19 @@ def _turn_data(turn: Turn) -> dict[str, Json]:
     return data
 
 
-SHAPES = (
-    Shape(
-        "queries",
-        "a mapping with `data`: a list of mappings with `query`",
-        _is_queries,
-        _read_queries,
-        _write_queries,
-        lists=("data", ""),
-    ),
-    Shape(
-        "sessions",
-        "a mapping with `sessions`: a list of mappings with `turns`",
-        _is_sessions,
-        _read_sessions,
-        _write_sessions,
-        lists=("sessions", "turns"),
-    ),
+QUERIES = Shape(
+    "queries",
+    "a mapping with `data`: a list of mappings with `query`",
+    _is_queries,
+    _read_queries,
+    _write_queries,
+    lists=("data", ""),
+)
+SESSIONS = Shape(
+    "sessions",
+    "a mapping with `sessions`: a list of mappings with `turns`",
+    _is_sessions,
+    _read_sessions,
+    _write_sessions,
+    lists=("sessions", "turns"),
 )

@@ -71,13 +71,11 @@ def _case_data(case: Case) -> dict[str, Json]:
     return data
 
 
-SHAPES = (
-    Shape(
-        "scenarios",
-        "a list of mappings with `starting_prompt` and `conversation_plan`",
-        _recognises,
-        _read,
-        _write,
-        lists=("", ""),
-    ),
+SHAPE = Shape(
+    "scenarios",
+    "a list of mappings with `starting_prompt` and `conversation_plan`",
+    _recognises,
+    _read,
+    _write,
+    lists=("", ""),
 )

@@ -1,36 +1,21 @@
-"""The shapes an eval-set file may have: each is one entry in a table that plug-ins can extend.
+"""The shapes an eval-set file may have: ours and those of plug-ins, which come in by the same door.
 
 A shape is recognised by what a file holds, never by its name. Exactly one has to fit.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
-from functools import cache
-from importlib import import_module
 from typing import Any, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadFile, MissingExtra
+from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
+from greenroom.plugins import Plugins, suggest
 
-GROUP = "greenroom.shapes"
 OWN = "greenroom"
 TABLE = "table"
-_MODULES = {
-    OWN: "own",
-    "agentflow": "agentflow",
-    "adk": "adk",
-    "adk-flat": "adk_lists",
-    "adk-named": "adk_lists",
-    "queries": "queries",
-    "sessions": "queries",
-    "fluent": "fluent",
-    "scenarios": "scenarios",
-    TABLE: "tables",
-}
 
 
 @record
@@ -70,44 +55,61 @@ _PLACE = re.compile(r"cases\[(\d+)\](?:\.turns\[(\d+)\])?(.*)")
 _REGISTERED: dict[str, Shape] = {}
 
 
+def _accept(found: object, name: str) -> Shape | None:
+    return found if isinstance(found, Shape) and found.name == name else None
+
+
+SHAPES = Plugins(
+    "greenroom.shapes",
+    "shape",
+    accept=_accept,
+    wanted="a Shape of that name",
+    unknown=BadFile,
+)
+
+
 def register_shape(shape: Shape) -> None:
     """Let files of this shape be read and written; a name that is taken is refused."""
-    if shape.name in _MODULES or _REGISTERED.get(shape.name, shape) is not shape:
+    if shape.name in SHAPES.names() or _REGISTERED.get(shape.name, shape) is not shape:
         raise BadFile(f"there is already a shape called {shape.name!r}; give yours another name.")
     _REGISTERED[shape.name] = shape
 
 
 def shape_names() -> list[str]:
     """The names of all shapes that can be read here, with what is installed."""
-    return [*_MODULES, *_REGISTERED, *_plugged_in()]
+    return [*SHAPES.names(), *_REGISTERED]
 
 
 def shape_named(name: str) -> Shape:
     """The shape of this name: ours, a registered one, or a plug-in's."""
-    if name in _MODULES:
-        return _built_in(name)
-    found = _REGISTERED.get(name) or _plugged_in().get(name)
-    if found is None:
-        known = shape_names()
-        near = get_close_matches(name, known, 1)
-        meant = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
-        raise BadFile(f"there is no shape {name!r}. {meant}")
-    return found
+    if name not in shape_names():
+        raise BadFile(f"there is no shape {name!r}. {suggest(name, shape_names())}")
+    return _REGISTERED.get(name) or SHAPES.load(name)
 
 
 def recognised(data: Json, source: object) -> tuple[Shape, str]:
     """The one shape that fits the data, and why."""
     if sign := config_sign(data):
         raise BadFile(f"{source} is a config, no eval set: {sign}. Give it as the config.")
-    fitting = _fitting(data, [_built_in(name) for name in _MODULES])
-    fitting = fitting or _fitting(data, [*_REGISTERED.values(), *_plugged_in().values()])
+    fitting: list[tuple[Shape, str]] = []
+    wanted: list[str] = []
+    for name in shape_names():
+        try:
+            shape = shape_named(name)
+            why = shape.recognises(data)
+        except Exception as error:  # noqa: BLE001 - a broken plug-in must not keep the others from reading
+            wanted.append(f"- {name}: could not be asked: {type(error).__name__}: {error}")
+            continue
+        if why:
+            fitting.append((shape, why))
+        elif name != TABLE:
+            wanted.append(f"- {name}: {shape.looks_for}")
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         signs = "; ".join(f"{shape.name}: {why}" for shape, why in fitting)
         raise BadFile(f"{source} could be several kinds of eval set ({signs}). Give shape=...")
-    wanted = "\n".join(f"- {shape.name}: {shape.looks_for}" for shape in _all())
-    raise BadFile(f"{source} is no eval set: {_seen(data)}. Looked for:\n{wanted}")
+    raise BadFile(f"{source} is no eval set: {_seen(data)}. Looked for:\n" + "\n".join(wanted))
 
 
 def config_sign(data: Json) -> str | None:
@@ -126,11 +128,6 @@ CASE_LISTS = ("cases", "eval_cases", "data", "sessions", "scenarios")
 """What the shapes call their list of cases."""
 
 
-def _fitting(data: Json, shapes: list[Shape]) -> list[tuple[Shape, str]]:
-    signs = [(shape, shape.recognises(data)) for shape in shapes]
-    return [(shape, why) for shape, why in signs if why]
-
-
 def _seen(data: Json) -> str:
     match data:
         case {**fields}:
@@ -142,30 +139,3 @@ def _seen(data: Json) -> str:
             return f"it is a list of {len(items)} values"
         case _:
             return f"it is {type(data).__name__ if data is not None else 'nothing'}"
-
-
-def _all() -> list[Shape]:
-    shapes = [_built_in(name) for name in _MODULES if name != TABLE]
-    return [*shapes, *_REGISTERED.values(), *_plugged_in().values()]
-
-
-@cache
-def _built_in(name: str) -> Shape:
-    module = import_module(f"greenroom.cases.files.{_MODULES[name]}")
-    return next(s for s in cast("tuple[Shape, ...]", module.SHAPES) if s.name == name)
-
-
-@cache
-def _plugged_in() -> dict[str, Shape]:
-    from importlib.metadata import entry_points  # slow to load, and only unknown shapes need it
-
-    found: dict[str, Shape] = {}
-    for point in entry_points(group=GROUP):
-        try:
-            shape = point.load()
-        except ImportError as error:
-            raise MissingExtra(f"the shape {point.name!r} cannot be loaded: {error}.") from error
-        if not isinstance(shape, Shape):
-            raise BadFile(f"the plug-in {point.value!r} is no Shape, but {shape!r}.")
-        found[shape.name] = shape
-    return found

@@ -202,4 +202,4 @@ def _cell(path: str, value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-SHAPES = (table_shape(),)
+SHAPE = table_shape()

@@ -1,0 +1,225 @@
+"""One door for all plug-ins: metrics, file shapes, reports, model providers and backends."""
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Case, EvalSet, Scripted, plugins
+from greenroom.backends import backend_for
+from greenroom.backends.registry import BACKENDS
+from greenroom.cases import read_evalset, write_evalset
+from greenroom.cases.files.shapes import SHAPES
+from greenroom.errors import BadAgent, BadFile, BadMetric, BadPlugin, MissingExtra, NotFound
+from greenroom.metrics.registry import METRICS
+from greenroom.models import as_model
+from greenroom.models.named import PROVIDERS
+from greenroom.reports.reporters import REPORTERS
+
+DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS]
+GROUPS = {door.group: door for door in DOORS}
+CODE = """
+from greenroom.cases.files import Shape
+from greenroom import EvalSet, Case
+
+nothing = 7
+
+def recognises(data):
+    return "it has `dialogues`" if "dialogues" in data else None
+
+def read(data, stem):
+    return EvalSet(stem, [Case(name, says) for name, says in data["dialogues"].items()])
+
+def write(evalset):
+    return {"dialogues": {case.id: case.says for case in evalset.cases}}
+
+dialogues = Shape("dialogues", "a mapping with `dialogues`", recognises, read, write)
+
+def mute(name, **options):
+    return "no model"
+
+class Stage:
+    '''A framework of the visitors' own.'''
+
+class StageBackend:
+    name = "stage"
+
+    def __init__(self, agent):
+        self.agent = agent
+
+    async def advance(self, ledger, world): ...
+
+    def snapshot(self): ...
+"""
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a package of this name with entry points, as an installer would leave it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "visitors.py").write_text(CODE)
+    (site / "breaking.py").write_text("raise LookupError('no key')")
+    monkeypatch.syspath_prepend(site)
+
+    def install(package: str, group: str, points: str, metadata: str = "") -> None:
+        info = site / f"{package.replace('-', '_')}-1.0.dist-info"
+        info.mkdir()
+        head = f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n{metadata}"
+        (info / "METADATA").write_text(head)
+        (info / "entry_points.txt").write_text(f"[{group}]\n{points}\n")
+        plugins.forget()
+
+    yield install
+    plugins.forget()
+    for module in ("visitors", "breaking"):
+        sys.modules.pop(module, None)
+
+
+def test_every_part_of_ours_comes_in_by_the_visitors_door() -> None:
+    settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    declared = settings["project"]["entry-points"]
+    declared.pop("pytest11")
+    assert declared.keys() == GROUPS.keys()
+    for group, points in declared.items():
+        assert GROUPS[group].names() == sorted(points)
+        assert all(GROUPS[group].load(name) is not None for name in points)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.group)
+def test_two_packages_that_offer_one_name_are_both_named(door: Any, install: Install) -> None:
+    own = door.names()[0]
+    install("rival", door.group, f"{own} = rival:thing")
+    with pytest.raises(BadPlugin, match=r"greenroom \(.*\) and rival \(rival:thing\)\. Uninstall"):
+        door.load(own)
+    assert door.names().count(own) == 1
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.group)
+def test_two_packages_that_offer_the_same_thing_agree(door: Any, install: Install) -> None:
+    own = "greenroom" if door is SHAPES else door.names()[0]
+    before = door.load(own)
+    settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    value = settings["project"]["entry-points"][door.group][own]
+    install("again", door.group, f"{own} = {value}")
+    assert type(door.load(own)) is type(before)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.group)
+@pytest.mark.parametrize(
+    "value, error, told",
+    [
+        (
+            "nowhere:thing",
+            MissingExtra,
+            "cannot be loaded: No module named 'nowhere'. Install what",
+        ),
+        ("breaking:thing", BadPlugin, "cannot be loaded: LookupError: no key. Correct"),
+        ("visitors:gone", BadPlugin, "cannot be loaded: AttributeError: .*'gone'. Correct"),
+        ("visitors:nothing", BadPlugin, "is 7, but should be a"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_used_is_named_with_its_package(
+    door: Any, value: str, error: type[Exception], told: str, install: Install
+) -> None:
+    install("visiting-parts", door.group, f"odd = {value}")
+    with pytest.raises(error, match=rf"'odd' of visiting-parts \({value}\) {told}"):
+        door.load("odd")
+
+
+def test_a_missing_module_is_installed_with_the_extra_that_is_called_like_it(
+    install: Install,
+) -> None:
+    extras = "Provides-Extra: big-screen\n"
+    install("cinema", "greenroom.reports", "film = cinema.big_screen:film", extras)
+    with pytest.raises(MissingExtra, match=r"pip install 'cinema\[big-screen\]'"):
+        REPORTERS.load("film")
+
+
+@pytest.mark.parametrize(
+    "door, error",
+    [
+        (METRICS, BadMetric),
+        (SHAPES, BadFile),
+        (REPORTERS, NotFound),
+        (PROVIDERS, BadAgent),
+        (BACKENDS, NotFound),
+    ],
+    ids=lambda given: getattr(given, "group", ""),
+)
+def test_an_unknown_name_is_refused_with_the_nearest(door: Any, error: type[Exception]) -> None:
+    known = max(door.names(), key=len)
+    with pytest.raises(error, match=rf"there is no .*Did you mean .*'{known}'"):
+        door.load(f"{known}x".upper())
+
+
+def test_names_are_listed_without_importing_any_plug_in() -> None:
+    code = (
+        "import sys, greenroom.cases.files, greenroom.metrics.registry as metrics\n"
+        "assert 'importlib.metadata' not in sys.modules, 'entry points were read at import'\n"
+        "from greenroom.cases.files import shape_names\n"
+        "assert 'adk' in shape_names() and 'contains' in metrics.METRICS.names()\n"
+        "print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = run.stdout.split()
+    assert "greenroom.cases.files.adk" not in loaded
+    assert "greenroom.metrics.judges.safety" not in loaded
+
+
+# What each kind of visitor can do
+
+
+def test_a_visitors_shape_has_the_rank_of_ours(tmp_path: Path, install: Install) -> None:
+    install("visitors", "greenroom.shapes", "dialogues = visitors:dialogues")
+    evalset = EvalSet("talks", [Case("a", "Hi")])
+    write_evalset(evalset, tmp_path / "talks.json", shape="dialogues")
+    found = read_evalset(tmp_path / "talks.json")
+    assert (found, found.shape) == (evalset, "dialogues")
+    (tmp_path / "both.json").write_text('{"version": 1, "cases": [], "dialogues": {}}')
+    with pytest.raises(BadFile, match=r"several kinds .*dialogues: .*greenroom: .*Give shape="):
+        read_evalset(tmp_path / "both.json")
+
+
+@pytest.mark.parametrize("broken", ["nowhere:shape", "breaking:shape", "visitors:nothing"])
+def test_a_broken_shape_keeps_no_other_file_from_being_read(
+    broken: str, tmp_path: Path, install: Install
+) -> None:
+    install("visitors", "greenroom.shapes", f"odd = {broken}\ndialogues = visitors:dialogues")
+    (tmp_path / "s.json").write_text('{"version": 1, "cases": [{"id": "a", "says": "Hi"}]}')
+    assert read_evalset(tmp_path / "s.json").cases[0].says == "Hi"
+    # A shape that breaks over data it does not know is passed over too.
+    (tmp_path / "seven.json").write_text("7")
+    with pytest.raises(
+        BadFile, match=r"dialogues: could not be asked: TypeError(.|\n)*- odd: could"
+    ):
+        read_evalset(tmp_path / "seven.json")
+
+
+def test_a_shape_is_offered_under_its_own_name(install: Install) -> None:
+    install("visitors", "greenroom.shapes", "talks = visitors:dialogues")
+    with pytest.raises(BadPlugin, match=r"'talks' .*should be a Shape of that name"):
+        SHAPES.load("talks")
+
+
+def test_a_visitors_backend_runs_objects_of_its_framework(install: Install) -> None:
+    install("visitors", "greenroom.backends", "visitors = visitors:StageBackend")
+    from visitors import Stage  # pyright: ignore[reportMissingImports]
+
+    assert backend_for(Stage()).name == "stage"
+
+
+def test_a_provider_must_return_a_model(install: Install) -> None:
+    install("visitors", "greenroom.models", "mute = visitors:mute")
+    with pytest.raises(BadPlugin, match=r"agent 'clerk' .*'mute:any'.*'no model', which cannot"):
+        Agent("clerk", model="mute:any")
+    install("deafness", "greenroom.models", "deaf = nowhere:deaf")
+    with pytest.raises(MissingExtra, match=r"^the model is 'deaf:any', but the model provider"):
+        as_model("deaf:any")
+    assert as_model(Scripted("Hi")).name
