@@ -52,7 +52,7 @@ def test_reports_go_where_they_are_told_to(shop, greenroom, words, files):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["-f", "jason"], "Did you mean json"),
+        (["-f", "jason"], "Did you mean 'json'"),
         (["-f", "json="], "names no file"),
         (["-o", "report.pdf"], "--output report.pdf"),
         (["-f", "json=same", "-f", "html=same"], "both be written"),
