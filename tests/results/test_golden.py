@@ -1,0 +1,66 @@
+"""What is written of results today is written tomorrow, and what was written before is read.
+
+The files in `golden` were written by an earlier version. They change only with `version`.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from browser.sample_reports import earlier_report, rich_report
+from greenroom import Report
+from greenroom.results import compare
+from greenroom.results.data import report_data, verdict_data
+from greenroom.results.reader import report_from, verdict_from
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def desk() -> Report:
+    """Every status and every field, trials that were run again among them."""
+    report = rich_report()
+    again = tuple(replace(result, trial=9) for result in report.results[:2])
+    return replace(report, confirmed=again, against="b", evalset_id="desk")
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_a_report_is_written_as_before(tmp_path: Path) -> None:
+    assert desk().save(tmp_path / "report.json").read_text(encoding="utf-8") == golden(
+        "report.json"
+    )
+
+
+def test_a_report_of_before_is_read_and_says_the_same() -> None:
+    read = Report.load(GOLDEN / "report.json")
+    assert report_data(read) == json.loads(golden("report.json"))
+    assert str(read) == str(desk())
+
+
+def test_a_report_of_before_there_were_confirmed_trials_is_read() -> None:
+    data = json.loads(golden("report.json"))
+    for later in ("adaptive", "against", "confirmed"):
+        del data[later]
+    for result in data["results"]:
+        del result["fixed"]
+    read = report_from(data, "an old file")
+    assert (read.adaptive, read.against, read.confirmed) == (False, None, ())
+    assert [result.fixed for result in read] == [False] * len(read)
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_a_verdict_is_written_as_before_and_read(number: int) -> None:
+    line = golden("verdicts.jsonl").splitlines()[number]
+    result = desk().results[number]
+    assert json.dumps(verdict_data(result)) == line
+    assert json.dumps(verdict_data(verdict_from(json.loads(line), "a store", None))) == line
+
+
+def test_a_comparison_is_written_as_before(tmp_path: Path) -> None:
+    found = compare(replace(earlier_report(), id="b"), desk())
+    written = found.save(tmp_path / "comparison.json").read_text(encoding="utf-8")
+    assert written == golden("comparison.json")
