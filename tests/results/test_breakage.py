@@ -12,8 +12,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger import Ledger, RunEnded, RunStarted, UserSaid
 from greenroom.results import CaseResult, Problem, Report, broken
 from greenroom.results.blame import Blame
-from greenroom.results.data import report_data, verdict_data
-from greenroom.results.reader import report_from, verdict_from
+from greenroom.results.data import report_data, report_from, verdict_data, verdict_from
 from greenroom.results.redaction import redacted
 from greenroom.results.result import concluded, unmeasured
 

@@ -3,6 +3,7 @@
 The files in `golden` were written by an earlier version. They change only with `version`.
 """
 
+import dataclasses
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,8 @@ import pytest
 
 from browser.sample_reports import earlier_report, rich_report
 from greenroom import Report
-from greenroom.results import compare
-from greenroom.results.data import report_data, verdict_data
-from greenroom.results.reader import report_from, verdict_from
+from greenroom.results import CaseResult, compare
+from greenroom.results.data import report_data, report_from, verdict_data, verdict_from
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -64,3 +64,11 @@ def test_a_comparison_is_written_as_before(tmp_path: Path) -> None:
     found = compare(replace(earlier_report(), id="b"), desk())
     written = found.save(tmp_path / "comparison.json").read_text(encoding="utf-8")
     assert written == golden("comparison.json")
+
+
+def test_every_field_of_a_result_is_written_or_named_here() -> None:
+    data = report_data(desk())["results"][0]
+    elsewhere = {"kept", "asked", "steps", "blamed", "asks"}
+    other_names = {"case", "trajectory", "blame", "responses"}
+    fields = {field.name for field in dataclasses.fields(CaseResult)}
+    assert data.keys() - other_names == fields - elsewhere

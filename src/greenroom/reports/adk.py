@@ -13,7 +13,7 @@ from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput
 from greenroom.ledger import questions
 from greenroom.ledger.plain import Json, is_object
-from greenroom.results.atomic_files import json_text, write_whole
+from greenroom.results.files import json_text, write_whole
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult

@@ -9,7 +9,7 @@ from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import redactor
 from greenroom.plugins import Plugins
-from greenroom.results.atomic_files import write_whole
+from greenroom.results.files import write_whole
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report

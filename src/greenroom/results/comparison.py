@@ -282,7 +282,7 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write it as JSON, whole or not at all, and say where it is."""
-        from greenroom.results.atomic_files import json_text, write_whole
+        from greenroom.results.files import json_text, write_whole
 
         return write_whole(f"{json_text(self.data())}\n", path, "the comparison")
 

@@ -1,6 +1,5 @@
-"""A comparison as JSON, for other programs."""
+"""A comparison as JSON, for other programs. Greenroom itself never reads it."""
 
-from collections.abc import Sequence
 from typing import get_args
 
 from greenroom.ledger.plain import Json
@@ -11,6 +10,7 @@ from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import Interval
 from greenroom.results.power import POWER
 from greenroom.results.report import Report, Summary
+from greenroom.results.wire import CountsData, to_data
 
 VERSION = 1
 KIND = "comparison"
@@ -23,96 +23,71 @@ def comparison_data(comparison: Comparison) -> dict[str, Json]:
         "kind": KIND,
         "threshold": comparison.threshold,
         "alpha": {"set": SET_ALPHA, "metrics": METRICS_ALPHA, "case": ALPHA},
-        "baseline": _report_data(comparison.baseline),
-        "current": _report_data(comparison.current),
+        "baseline": _report(comparison.baseline),
+        "current": _report(comparison.current),
         "trend": comparison.trend,
         "verdict": comparison.verdict,
         "p": comparison.p,
-        "change": _interval_data(comparison.change),
+        "change": _interval(comparison.change),
         "worse": [missed.why for missed in comparison.worse],
         "undecided": [missed.why for missed in comparison.undecided],
         "incomparable": comparison.incomparable,
         "detectable": {"change": comparison.detectable, "power": POWER},
-        "pass_rate": _change_data(comparison.pass_rate),
-        "cost": _change_data(comparison.cost),
-        "seconds": _change_data(comparison.seconds),
+        "pass_rate": _change(comparison.pass_rate),
+        "cost": _change(comparison.cost),
+        "seconds": _change(comparison.seconds),
         "counts": {verdict: len(comparison.of(verdict)) for verdict in get_args(Verdict)},
-        "metrics": _metrics_data(list(comparison.metrics.values())),
+        "metrics": {name: _change(change) for name, change in comparison.metrics.items()},
         "moved": list(comparison.moved),
-        "tags": {tag: _tag_data(found) for tag, found in comparison.per_tag.items()},
-        "cases": [_case_data(case) for case in comparison.cases],
+        "tags": {tag: _tag(found) for tag, found in comparison.per_tag.items()},
+        "cases": [_case(case) for case in comparison.cases],
     }
     return redactor().value(data)
 
 
-def _interval_data(change: Interval | None) -> dict[str, Json] | None:
-    if change is None:
-        return None
-    return {"share": change.share, "low": change.low, "high": change.high, "level": 0.95}
+def _report(report: Report) -> dict[str, Json]:
+    return {
+        **_named(report, "id", "evalset_id", "name", "at"),
+        "counts": _counts(report.summary),
+        **_named(report, "pass_rate", "cost"),
+    }
 
 
-def _tag_data(found: Comparison) -> dict[str, Json]:
+def _tag(found: Comparison) -> dict[str, Json]:
     return {
         "cases": len(found.compared),
-        "trend": found.trend,
-        "p": found.p,
-        "pass_rate": _change_data(found.pass_rate),
-        "change": _interval_data(found.change),
+        **_named(found, "trend", "p"),
+        "pass_rate": _change(found.pass_rate),
+        "change": _interval(found.change),
     }
 
 
-def _report_data(report: Report) -> dict[str, Json]:
+def _case(case: CaseChange) -> dict[str, Json]:
     return {
-        "id": report.id,
-        "evalset_id": report.evalset_id,
-        "name": report.name,
-        "at": report.at,
-        "counts": _counts_data(report.summary),
-        "pass_rate": report.pass_rate,
-        "cost": report.cost,
-    }
-
-
-def _case_data(case: CaseChange) -> dict[str, Json]:
-    return {
-        "case_id": case.case_id,
-        "verdict": case.verdict,
-        "why": case.why,
-        "before": None if case.before is None else _counts_data(case.before),
-        "now": None if case.now is None else _counts_data(case.now),
-        "again": None if case.again is None else _counts_data(case.again),
-        "metrics": _metrics_data(list(case.metrics.values())),
-        "p": case.p,
-        "adjusted": case.adjusted,
-        "cost": _change_data(case.cost),
-        "seconds": _change_data(case.seconds),
+        **_named(case, "case_id", "verdict", "why"),
+        "before": _counts(case.before),
+        "now": _counts(case.now),
+        "again": _counts(case.again),
+        "metrics": {name: _change(change) for name, change in case.metrics.items()},
+        **_named(case, "p", "adjusted"),
+        "cost": _change(case.cost),
+        "seconds": _change(case.seconds),
         "known": case.known,
     }
 
 
-def _metrics_data(changes: Sequence[MetricChange]) -> dict[str, Json]:
-    return {change.name: _change_data(change) for change in changes}
+def _change(change: MetricChange | None) -> dict[str, Json] | None:
+    return change and _named(change, "before", "now", "delta", "p", "cases")
 
 
-def _change_data(change: MetricChange | None) -> dict[str, Json] | None:
-    if change is None:
-        return None
-    data: dict[str, Json] = {
-        "before": change.before,
-        "now": change.now,
-        "delta": change.delta,
-        "p": change.p,
-        "cases": change.cases,
-    }
-    return data
+def _interval(change: Interval | None) -> dict[str, Json] | None:
+    return change and {**_named(change, "share", "low", "high"), "level": 0.95}
 
 
-def _counts_data(counts: Summary) -> dict[str, Json]:
-    return {
-        "total": counts.total,
-        "passed": counts.passed,
-        "failed": counts.failed,
-        "errors": counts.errors,
-        "terminated": counts.terminated,
-        "skipped": counts.skipped,
-    }
+def _counts(counts: Summary | None) -> dict[str, Json] | None:
+    return counts and to_data(CountsData.of(counts))
+
+
+def _named(source: object, *names: str) -> dict[str, Json]:
+    """These attributes of an object."""
+    return {name: getattr(source, name) for name in names}

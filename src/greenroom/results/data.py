@@ -1,230 +1,216 @@
-"""Results as JSON: what a report file and other programs get to see."""
+"""Results written as JSON and read back; `greenroom.results.wire` declares what that looks like.
 
-from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
-from typing import cast
+Everything that is read is checked, and named with its place if it is wrong.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
-from greenroom.errors import BadInput
+from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.questions import Step
 from greenroom.results.blame import Blame
+from greenroom.results.breakage import Problem
 from greenroom.results.gate import Decision
-from greenroom.results.report import MetricSummary, Report
-from greenroom.results.result import CaseResult, Problem, responses_in
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult, LedgerSource, responses_in
+from greenroom.results.wire import (
+    BlameData,
+    CountsData,
+    ErrorData,
+    GateData,
+    MissedData,
+    NotApplicableData,
+    ProblemData,
+    ReportData,
+    ResultData,
+    ScoreData,
+    StepData,
+    StoredVerdict,
+    SummaryData,
+    UnmeasuredData,
+    UsageData,
+    VerdictData,
+    Wire,
+    from_data,
+    short_repr,
+    to_data,
+    to_wire,
+)
 
 VERSION = 1
 KIND = "report"
-_LONGEST_SHOWN = 300
+
+_TYPES: Mapping[type[Wire], Callable[..., object]] = {
+    BlameData: Blame,
+    NotApplicableData: NotApplicable,
+    ProblemData: Problem,
+    ScoreData: Score,
+    StepData: Step,
+    UnmeasuredData: Unmeasured,
+    UsageData: Usage,
+}
+
+
+# Written
 
 
 def report_data(
+    report: Report, *, failures_only: bool = False, decision: Decision | None = None
+) -> dict[str, Json]:
+    """The report as JSON. Its summary counts every case, whichever results are shown."""
+    return to_data(report_wire(report, result_wire, failures_only, decision))
+
+
+def report_wire(
     report: Report,
-    *,
+    each: Callable[[CaseResult], Any],
     failures_only: bool = False,
     decision: Decision | None = None,
-    each: Callable[[CaseResult], Json] | None = None,
-) -> dict[str, Json]:
-    """The report as JSON. Its summary counts every case, whichever results are shown.
-
-    `each` is what becomes of one result, where that is not `result_data`.
-    """
-    each = each or result_data
+) -> ReportData:
+    """The same as it is declared; `each` makes what stands for one result."""
     results = report.failures if failures_only else report.results
-    return {
-        "version": VERSION,
-        "kind": KIND,
-        "id": report.id,
-        "evalset_id": report.evalset_id,
-        "name": report.name,
-        "at": report.at,
-        "seconds": report.seconds,
-        "notes": list(report.notes),
-        "failures_only": failures_only,
-        "gate": gate_data(decision),
-        "summary": summary_data(report),
-        "errors": [_error_data(result) for result in report.errors],
-        "results": [each(result) for result in results],
-        "adaptive": report.adaptive,
-        "against": report.against,
-        "confirmed": [each(result) for result in report.confirmed],
-    }
+    return ReportData.of(
+        report,
+        version=VERSION,
+        kind=KIND,
+        failures_only=failures_only,
+        gate=gate_data(decision),
+        summary=_summary(report),
+        errors=[_error(result) for result in report.errors],
+        results=[each(result) for result in results],
+        confirmed=[each(result) for result in report.confirmed],
+    )
 
 
-def gate_data(decision: Decision | None) -> dict[str, Json] | None:
-    """What the gate said, as JSON; None where none was asked."""
+def gate_data(decision: Decision | None) -> Json:
+    """What the gate said, as JSON; None where there was none."""
     if decision is None:
         return None
-    return {
-        "passed": decision.passed,
-        "exit_code": decision.exit_code,
-        "missed": [{"kind": missed.kind, "why": missed.why} for missed in decision.missed],
-    }
+    missed = [MissedData.of(one) for one in decision.missed]
+    return to_data(GateData.of(decision, missed=missed))
 
 
-def summary_data(report: Report) -> dict[str, Json]:
-    """The counts, each metric over all cases, and what it all took; None is unknown."""
-    counts = report.summary
-    return {
-        "total": counts.total,
-        "passed": counts.passed,
-        "failed": counts.failed,
-        "errors": counts.errors,
-        "terminated": counts.terminated,
-        "skipped": counts.skipped,
-        "evaluated": counts.evaluated,
-        "pass_rate": report.pass_rate,
-        "interval": _interval_data(report),
-        "metrics": {name: _metric_data(found) for name, found in report.metrics.items()},
-        "case_seconds": sum(result.seconds for result in report.results),
-        "usage": _usage_data(report.usage),
-        "cost": report.cost,
-        "user_usage": _usage_data(report.user_usage),
-        "user_cost": report.user_cost,
-        "judge_usage": _usage_data(report.judge_usage),
-        "judge_cost": report.judge_cost,
-        "models": report.models,
-        "user_models": report.user_models,
-        "judge_models": report.judge_models,
-    }
+def _summary(report: Report) -> SummaryData:
+    counts, interval = report.summary, report.interval
+    ends = None if interval is None else {"low": interval.low, "high": interval.high, "level": 0.95}
+    return SummaryData.of(
+        report,
+        **to_data(CountsData.of(counts)),
+        evaluated=counts.evaluated,
+        interval=ends,
+        case_seconds=sum(result.seconds for result in report.results),
+    )
 
 
-def _interval_data(report: Report) -> dict[str, Json] | None:
-    found = report.interval
-    return None if found is None else {"low": found.low, "high": found.high, "level": 0.95}
+def _error(result: CaseResult) -> ErrorData:
+    return ErrorData.of(result.error, case_id=result.case_id, trial=result.trial)
 
 
-def _metric_data(found: MetricSummary) -> dict[str, Json]:
-    return {
-        "measured": found.measured,
-        "passed": found.passed,
-        "failed": found.failed,
-        "not_applicable": found.not_applicable,
-        "unmeasured": found.unmeasured,
-        "mean": found.mean,
-        "min": found.min,
-        "max": found.max,
-    }
-
-
-def _error_data(result: CaseResult) -> dict[str, Json]:
-    place = {"case_id": result.case_id, "trial": result.trial}
-    return {**place, **(problem_data(result.error) or {})}
-
-
-def result_data(result: CaseResult) -> dict[str, Json]:
-    """One case's result as JSON, with the case itself and all that was kept of its run."""
+def result_wire(result: CaseResult) -> ResultData:
+    """One result with the case itself and all that was kept of its run."""
     trajectory = result.trajectory
-    return {
-        **verdict_data(result),
-        "responses": responses_in(trajectory),
-        "trajectory": [_step_data(step) for step in trajectory],
-        "case": asked_data(result),
-    }
+    responses = responses_in(trajectory)
+    steps = to_wire(trajectory)
+    return ResultData.of(result, responses=responses, trajectory=steps, case=asked_data(result))
 
 
 def verdict_data(result: CaseResult) -> dict[str, Json]:
     """What was concluded of a run and what it took, without the run itself."""
-    return {
-        "case_id": result.case_id,
-        "name": result.name,
-        "tags": list(result.tags),
-        "trial": result.trial,
-        "status": result.status,
-        "scores": {name: outcome_data(outcome) for name, outcome in result.scores.items()},
-        "ended": result.ended,
-        "error": problem_data(result.error),
-        "blame": _blame_data(result.blame),
-        "turns": result.turns,
-        "seconds": result.seconds,
-        "usage": _usage_data(result.usage),
-        "cost": result.cost,
-        "user_usage": _usage_data(result.user_usage),
-        "user_cost": result.user_cost,
-        "judge_usage": _usage_data(result.judge_usage),
-        "judge_cost": result.judge_cost,
-        "models": dict(result.models),
-        "user_models": dict(result.user_models),
-        "judge_models": dict(result.judge_models),
-        "notes": list(result.notes),
-        "fixed": result.fixed,
-    }
+    return to_data(VerdictData.of(result))
 
 
 def outcome_data(outcome: Outcome) -> dict[str, Json]:
     """An outcome as JSON: a score with its number, the others with their reason."""
-    match outcome:
-        case Score():
-            bar = outcome.threshold
-            return {
-                "score": outcome.value,
-                "passed": outcome.passed,
-                "threshold": bar if bar is not None and isfinite(bar) else None,
-                "reason": outcome.reason,
-                "evidence": [str(seen) for seen in outcome.evidence],
-                "details": shown_json(outcome.details),
-                "measured": shown_json(outcome.measured),
-                "name": outcome.name,
-            }
-        case NotApplicable():
-            return {"not_applicable": outcome.why}
-        case Unmeasured():
-            return {"unmeasured": outcome.why, "phase": outcome.phase}
+    return to_data(to_wire(outcome))
 
 
 def problem_data(problem: Problem | None) -> dict[str, Json] | None:
     """What broke, as JSON."""
-    if problem is None:
-        return None
-    return {"phase": problem.phase, "type": problem.type, "message": problem.message}
-
-
-def _blame_data(found: Blame | None) -> dict[str, Json] | None:
-    return None if found is None else {"whom": found.whom, "evidence": list(found.evidence)}
-
-
-def _usage_data(usage: Usage | None) -> dict[str, Json] | None:
-    return None if usage is None else {"input": usage.input, "output": usage.output}
-
-
-def _step_data(step: Step) -> dict[str, Json]:
-    return {
-        "type": step.type,
-        "name": step.name,
-        "args": shown_json(step.args),
-        "at": step.at,
-        "seconds": step.seconds,
-        "details": shown_json(step.details),
-    }
+    return None if problem is None else to_data(ProblemData.of(problem))
 
 
 def asked_data(result: CaseResult) -> Json:
-    """The case itself as JSON; None if it cannot be written down."""
+    """The case itself as JSON; None if it cannot be written as JSON."""
     try:
         return plain(result.case, f"case {result.case_id!r}")
     except BadInput:
-        # A case that cannot be written down was not played either; its error says why.
+        # A case that is not JSON was not run either; its error says why.
         return None
 
 
-def shown_json(value: object, depth: int = 0) -> Json:
-    """`value` as JSON; what is none is shown as text, so that no result is lost for its details."""
-    try:
-        return plain(value)
-    except Exception:  # noqa: BLE001 - somebody else's object, which may not even have a repr
-        pass
-    # One bad part must not spoil the whole.
-    if isinstance(value, Mapping) and depth < 20:
-        inside = cast("Mapping[object, object]", value)
-        return {str(key): shown_json(item, depth + 1) for key, item in inside.items()}
-    if isinstance(value, list | tuple) and depth < 20:
-        return [shown_json(item, depth + 1) for item in cast("Sequence[object]", value)]
-    return _shown(cast(object, value))
+# Read
 
 
-def _shown(value: object) -> str:
+def report_from(data: Json, where: str) -> Report:
+    """The report in `data`. What follows from its results is computed, not believed."""
+    header = data if is_object(data) else {}
+    kind, version = header.get("kind"), header.get("version")
+    if (kind, version) != (KIND, VERSION):
+        raise BadFile(
+            f"{where} is {short_repr(kind)}, version {short_repr(version)}; a report is {KIND!r}, version "
+            f"{VERSION}. Reports are written by report.save(...)."
+        )
+    found = from_data(data, ReportData, where)
+    if found.failures_only:
+        raise BadFile(
+            f"{where} holds failures only, so its counts cannot be found again. Save the whole "
+            f"report: report.save(path)."
+        )
+    return Report(
+        [_listed(result, f"{where}: results[{n}]") for n, result in enumerate(found.results)],
+        name=found.name,
+        seconds=found.seconds,
+        notes=found.notes,
+        id=found.id,
+        evalset_id=found.evalset_id,
+        at=found.at,
+        adaptive=found.adaptive,
+        against=found.against,
+        confirmed=tuple(
+            [
+                _listed(result, f"{where}: confirmed[{n}]")
+                for n, result in enumerate(found.confirmed)
+            ]
+        ),
+    )
+
+
+def _listed(found: ResultData, where: str) -> CaseResult:
+    steps = [_read(step) for step in found.trajectory]
+    return _result(found, where, asked=found.case, steps=steps)
+
+
+def verdict_from(data: Json, where: str, kept: LedgerSource | None, asks: str = "") -> CaseResult:
+    """The result whose verdict is in `data`; its ledger is kept elsewhere, or not at all."""
+    found = from_data(data, StoredVerdict, where)
+    return _result(found, where, asked=found.case, kept=kept, asks=asks)
+
+
+def _result(found: VerdictData, where: str, **others: Any) -> CaseResult:
+    fields = {name: _read(getattr(found, name)) for name in VerdictData.__struct_fields__}
+    fields["blamed"] = fields.pop("blame")
+    fields["scores"] = {
+        name: _outcome(data, f"{where}.scores.{name}") for name, data in found.scores.items()
+    }
+    return CaseResult(**fields, **others)
+
+
+def _outcome(data: Json, where: str) -> Outcome:
+    # msgspec tells the types of a union apart by a tag, which outcomes do not have.
+    named = data if is_object(data) else {}
+    first = {"not_applicable": NotApplicableData, "unmeasured": UnmeasuredData}
+    wire = next((first[name] for name in first if name in named), ScoreData)
     try:
-        return repr(value)[:_LONGEST_SHOWN]
-    except Exception as error:  # noqa: BLE001 - somebody else's object, kept from the results
-        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+        return _read(from_data(data, wire, where))
+    except BadMetric as error:
+        raise BadFile(f"{where}: {error}") from error
+
+
+def _read(value: Any) -> Any:
+    """A declared value as the type it stands for; any other as it is."""
+    if (made := _TYPES.get(cast("type[Wire]", type(value)))) is None:
+        return value
+    return made(**{name: _read(getattr(value, name)) for name in value.__struct_fields__})

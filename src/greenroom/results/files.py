@@ -1,6 +1,7 @@
-"""Reports kept in files."""
+"""Reports in files, each written whole or not at all."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,12 @@ from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.plain import plain
 from greenroom.ledger.start import MAX_KEPT, text_of
-from greenroom.results.atomic_files import json_text, write_whole
-from greenroom.results.data import report_data, result_data
+from greenroom.results.data import report_from, report_wire, result_wire
 from greenroom.results.gate import Decision
-from greenroom.results.reader import report_from
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
+from greenroom.results.wire import to_json_types
 
 
 def report_text(
@@ -28,15 +28,15 @@ def report_text(
     decision: Decision | None = None,
 ) -> str:
     """The report as JSON text; `indent=None` puts it on one line, `redact=False` keeps secrets."""
-    told = redacted(report) if redact else report
-    said = redacted_decision(decision) if redact else decision
-    data = report_data(told, failures_only=failures_only, decision=said, each=_encoded)
+    if redact:
+        report, decision = redacted(report), redacted_decision(decision)
+    data = report_wire(report, _encoded, failures_only, decision)
     return f"{json_text(data, indent)}\n"
 
 
-def _encoded(result: CaseResult) -> Any:
-    """A result as JSON, at once: as text a run of many cases takes a tenth of the room."""
-    return msgspec.Raw(json_of(result_data(result)))
+def _encoded(result: CaseResult) -> msgspec.Raw:
+    """A result as JSON text at once, which takes a tenth of the memory of its dicts and lists."""
+    return msgspec.Raw(json_of(result_wire(result), to_json_types))
 
 
 def write_report(
@@ -47,7 +47,7 @@ def write_report(
     indent: int | None = 2,
     redact: bool = True,
 ) -> Path:
-    """Write a report as JSON, whole or not at all, and say where it is."""
+    """Write a report as JSON, whole or not at all, and return its path."""
     text = report_text(report, failures_only=failures_only, indent=indent, redact=redact)
     return write_whole(text, path)
 
@@ -69,3 +69,42 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in found if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} is given twice")
     return found
+
+
+# Any file
+
+
+def json_text(data: Any, indent: int | None = 2) -> str:
+    """JSON for people to read, or on one line with `indent=None`."""
+    encoded = json_of(data, to_json_types)
+    try:
+        return msgspec.json.format(encoded, indent=indent or 0).decode()
+    except msgspec.DecodeError:
+        # Half a character, as a cut stream leaves it, is not valid UTF-8 but can be escaped.
+        return json.dumps(json.loads(encoded), indent=indent)
+
+
+def write_whole(text: str, path: str | Path, what: str = "the report") -> Path:
+    """Write a file whole or not at all, make its folder if there is none, and return its path."""
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Half a character, as a cut stream leaves it, is not valid UTF-8 but can be escaped.
+        _put(text.encode(errors="backslashreplace"), target)
+    except OSError as error:
+        raise BadFile(f"cannot write {what} to {str(target)!r}: {error}.") from error
+    return target
+
+
+def _put(data: bytes, target: Path) -> None:
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)  # a pipe or a device cannot be replaced
+        return
+    # A link stays a link: what it leads to is replaced.
+    final = target.resolve()
+    part = final.with_name(f".{final.name[:100]}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(final)
+    finally:
+        part.unlink(missing_ok=True)

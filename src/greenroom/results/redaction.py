@@ -11,10 +11,10 @@ from greenroom.ledger.plain import JSON_TYPES
 from greenroom.ledger.records import record
 from greenroom.ledger.redaction import Redactor, clean_id, redactor
 from greenroom.ledger.sieve import Sieve
-from greenroom.results.data import shown_json
 from greenroom.results.gate import Decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, LedgerSource
+from greenroom.results.wire import shown_json
 
 T = TypeVar("T")
 

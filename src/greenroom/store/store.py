@@ -13,7 +13,7 @@ from typing import Any
 
 from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
-from greenroom.results.reader import verdict_from
+from greenroom.results.data import verdict_from
 from greenroom.results.report import UNFINISHED, Report
 from greenroom.results.result import UNKNOWN_CODE, CaseResult
 from greenroom.store.database import JOURNALS, Database, transaction

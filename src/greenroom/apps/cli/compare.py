@@ -12,8 +12,8 @@ from greenroom.apps.cli.report_files import earlier
 from greenroom.reports.markdown import render_comparison
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Gate
-from greenroom.results.atomic_files import json_text, write_whole
 from greenroom.results.data import gate_data
+from greenroom.results.files import json_text, write_whole
 from greenroom.results.gate import Decision
 from greenroom.results.redaction import redacted_decision
 

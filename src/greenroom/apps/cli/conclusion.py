@@ -79,9 +79,8 @@ def show_together(
 def _json(order: Order, reports: Reports, decisions: Decisions) -> str:
     """One report as it stands in a file; those of several agents by agent."""
     from greenroom.ledger.redaction import redactor
-    from greenroom.results.atomic_files import json_text
     from greenroom.results.data import report_data
-    from greenroom.results.files import report_text
+    from greenroom.results.files import json_text, report_text
 
     if len(reports) == 1:
         return report_text(reports[order.agent], decision=decisions.get(order.agent))

@@ -10,8 +10,8 @@ from greenroom.cases import EvalSet
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report
-from greenroom.results.atomic_files import json_text
 from greenroom.results.data import report_data
+from greenroom.results.files import json_text
 from greenroom.suite.rescores import Rescored, rescore
 from greenroom.suite.sources import gather
 from greenroom.world.answers import AnswerCache

@@ -143,7 +143,7 @@ class Tally:
         lost = self._lost if in_file else []
         if not self._sent[in_file] and not lost:
             return None
-        from greenroom.results.reader import report_from
+        from greenroom.results.data import report_from
         from greenroom.results.report import Report, new_report_id
         from greenroom.results.result import CaseResult, Problem
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from greenroom.ledger.plain import Json, is_array, is_object
-from greenroom.results.data import shown_json
+from greenroom.results.wire import shown_json
 
 _LONGEST_TEXT = 12_000
 _LONGEST_LIST = 200

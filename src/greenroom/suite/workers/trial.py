@@ -11,7 +11,7 @@ from greenroom.ledger.events import Event, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended, seconds, trajectory
 from greenroom.ledger.records import record
-from greenroom.results.reader import verdict_from
+from greenroom.results.data import verdict_from
 from greenroom.results.result import CaseResult, broken, unmeasured
 from greenroom.suite.trial import OnEvent, Settings, TrialState, observer
 from greenroom.world.records import described
