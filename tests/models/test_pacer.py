@@ -111,7 +111,7 @@ async def test_whoever_comes_later_fails_at_once_too_without_asking():
     with pytest.raises(RateLimited):
         await asked(Moody(limit(wait=3600)))
     late = Moody()
-    with pytest.raises(RateLimited, match="not to be asked"):
+    with pytest.raises(RateLimited, match="must not be asked"):
         await asked(late)
     assert late.asked == 0
 
