@@ -232,7 +232,12 @@ def _default(module: str, node: ast.expr) -> str:
 
 
 def _type(node: ast.expr) -> str:
-    """An annotation without the quotes that put off its evaluation."""
+    """An annotation without the quotes that put off its evaluation, and without notes beside a type."""
+    match node:
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[first, *_])):
+            return _type(first)
+        case _:
+            pass
     return (
         node.value
         if isinstance(node, ast.Constant) and isinstance(node.value, str)

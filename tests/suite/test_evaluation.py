@@ -200,11 +200,11 @@ async def test_a_run_that_stopped_early_goes_on_where_it_was_cut(tmp_path: Path)
         return f"You said {ctx.input}"
 
     player, everyone = step(play, name="play"), [case(name, name) for name in ("bad", "slow")]
-    options: Any = {"metrics": [OK], "store": tmp_path, "fail_fast": True, "accept_changes": True}
+    options: Any = {"metrics": [OK], "store": tmp_path, "fail_fast": True}
     first = await evaluate(player, everyone, concurrency=2, **options)
     assert statuses(first) == ["failed", "skipped"]
     mended.append(True)
-    second = await evaluate(player, everyone, resume=True, **options)
+    second = await evaluate(player, everyone, resume=True, accept_changes=True, **options)
     assert statuses(second) == ["failed", "passed"]
     assert begun == ["bad", "slow", "slow"]
 

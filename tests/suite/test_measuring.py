@@ -26,6 +26,7 @@ from greenroom.metrics import contains, judge
 from greenroom.metrics.scores import measure_run, metrics_for
 from greenroom.models import ModelReply
 from greenroom.suite.measurement import Measurement
+from greenroom.suite.options import complete
 from greenroom.suite.rescores import rescore
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.world.answers import AnswerCache
@@ -132,8 +133,8 @@ async def test_what_judges_took_before_a_cut_counts_though_none_is_asked_any_mor
     kind = judge("kind", "Was it kind?", model=Critic())
     case = Case("hello", says="Hi", expect=Expect(contains="Hello"))
     take = TrialState(Trial(0, case), await simulate(case, HELLO))
-    await run_trial(HELLO, take, Settings(measuring=Measurement(metrics=[kind])))
-    result = await run_trial(HELLO, take, Settings(measuring=Measurement()))
+    await run_trial(HELLO, take, Settings.of(complete({}), Measurement(metrics=[kind])))
+    result = await run_trial(HELLO, take, Settings.of(complete({}), Measurement()))
     assert (result.status, result.judge_cost) == ("passed", 0.25)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from greenroom import Agent, Case, Expect, Scripted, rehearse
 from greenroom.errors import BadInput
+from greenroom.metrics import scores
 from greenroom.models import ModelReply
 from greenroom.store import Store
 from greenroom.suite import Options
@@ -36,6 +37,9 @@ CASE = Case("a", says="Hi.", expect=Expect(response="Hello."))
         ("on_event", 5, "a function"),
         ("resume", 7, "the id of a run, or True"),
         ("retry_errors", True, "is for resume="),
+        ("accept_changes", True, "is for resume="),
+        ("unknown_prices", "allow", "is for budget="),
+        ("confirm", 5, "is for baseline="),
     ],
 )
 def test_a_value_that_cannot_be_is_named(option: str, value: Any, wanted: str) -> None:
@@ -53,18 +57,18 @@ WRONG: dict[str, list[Any]] = {
     "baseline": ["report.json", [], ["report.json"]],
     "confirm": [-1, 1.5, "off", False],
     "metrics": [None, "contains", 5, {"contains": 1}, len],
-    "config": [5, ["config.json"], {"criteria": {}}],
-    "mocks": [None, "mocks.yaml", ["refund"]],
-    "cache": [5, True],
+    "config": [5, "", ["config.json"], {"criteria": {}}],
+    "mocks": [None, "mocks.yaml", ["refund"], {5: "ok"}],
+    "cache": [5, "", True],
     "seconds_per_metric": [None, 0, -1, float("nan"), "60"],
-    "allow_tools": [None, "refund", 5, {"refund": 1}, len],
+    "allow_tools": [None, "refund", 5, {"refund": 1}, len, [5], [""], [None]],
     "budget": [0, -1, float("nan"), "1", True],
     "unknown_prices": [None, "x", True, ["allow"]],
     "concurrency": [None, 0, -1, 1.5, "4", True],
     "workers": [0, -1, 257, 1.5, "4", True],
     "on_error": [None, "x", True],
     "cancel": ["now", True],
-    "store": [5, ["runs"]],
+    "store": [5, "", ["runs"]],
     "resume": [None, 7],
     "plugins": [None, "plugin", len],
     **{name: ["print", 5] for name in HOOKS},
@@ -77,7 +81,6 @@ WRONG: dict[str, list[Any]] = {
 
 
 def test_the_table_declares_what_type_checkers_are_told() -> None:
-    assert list(OPTIONS) == [option.name for option in OPTIONS.values()]
     assert OPTIONS.keys() == Options.__annotations__.keys() == WRONG.keys()
 
 
@@ -150,3 +153,8 @@ async def test_a_run_inside_a_running_loop_gives_its_report() -> None:
     report = rehearse(AGENT, [CASE])
     await asyncio.sleep(0)
     assert report.passed
+
+
+def test_a_metric_has_as_long_in_an_evaluation_as_on_its_own() -> None:
+    # Two floors name the number: the table of options imports no metric.
+    assert OPTIONS["seconds_per_metric"].default == scores.METRIC_SECONDS

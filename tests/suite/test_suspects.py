@@ -115,7 +115,7 @@ def test_a_baseline_of_other_cases_is_refused_before_anything_is_played():
         ({"baseline": "main.json"}, "baseline='main.json' should be a Report"),
         ({"baseline": []}, "should be a Report"),
         ({"confirm": -1}, "confirm=-1 should be"),
-        ({"confirm": 5}, "confirm= is for baseline="),
+        ({"confirm": 5}, "confirm=5 is for baseline="),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, told):

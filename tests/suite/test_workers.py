@@ -26,6 +26,7 @@ from greenroom.simulation.conversation import simulate
 from greenroom.suite import load_agent
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.measurement import Measurement
+from greenroom.suite.options import complete
 from greenroom.suite.references import load_value
 from greenroom.suite.trial import Settings, Trial, TrialState
 from greenroom.suite.workers.trial import WorkerTrial
@@ -574,7 +575,9 @@ async def test_a_worker_that_comes_back_while_another_is_hired_is_not_forgotten(
 
 async def test_a_trial_that_waits_for_its_turn_is_not_overdue() -> None:
     ledger = await simulate(one(), Agent("clerk", model=Scripted("Yes.")))
-    errand = WorkerTrial(TrialState(Trial(0, one()), ledger), Settings(measuring=Measurement()))
+    errand = WorkerTrial(
+        TrialState(Trial(0, one()), ledger), Settings.of(complete({}), Measurement())
+    )
     errand.order()
     assert errand.is_simulated
     assert not errand.is_overdue(inf)
@@ -586,7 +589,7 @@ async def test_a_trial_that_waits_for_its_turn_is_not_overdue() -> None:
 
 async def test_a_trial_that_a_worker_cannot_even_begin_is_told_as_an_error() -> None:
     inbox, outbox = os.pipe()
-    bench = WorkerSetup(None, {"one": one()}, Settings(measuring=Measurement()))
+    bench = WorkerSetup(None, {"one": one()}, Settings.of(complete({}), Measurement()))
     order = {"position": 7, "case_id": "one", "trial": 1, "ledger": "no\nledger\n", "judging": ""}
     with os.fdopen(inbox, "rb") as lines, os.fdopen(outbox, "wb"):
         await bench.run(order, Outbox(outbox))

@@ -65,9 +65,10 @@ from greenroom.suite.adk_stand_ins import (
 )
 from greenroom.suite.criteria import equipped
 from greenroom.suite.evaluation import Cases
-from greenroom.suite.measurement import METRIC_SECONDS, Measurement, in_time, only_looking
+from greenroom.suite.measurement import Measurement, in_time, only_looking
+from greenroom.suite.options import CONCURRENCY, METRIC_SECONDS, Options, complete
 from greenroom.suite.references import as_evalset, load_agent
-from greenroom.suite.trial import CONCURRENCY, OnEvent, Settings, Trial, TrialState, run_trial
+from greenroom.suite.trial import OnEvent, Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import watched
 
 Criteria = Mapping[str, Any] | EvalConfig | str | Path
@@ -106,6 +107,15 @@ async def evaluate_in_adk(
     `artifact_service` each trial keeps its files, under the same names; if it breaks, so does the
     trial. Both run inside the fence, and reach nobody but `service_hosts`.
     """
+    given: Options = {
+        "trials": trials,
+        "metrics": metrics,
+        "mocks": mocks,
+        "allow_tools": allow_tools,
+        "concurrency": concurrency,
+        "seconds_per_metric": seconds_per_metric,
+    }
+    options = complete(given)
     check_fence()
     named = Named(session_service, artifact_service, service_hosts)
     if isinstance(agent, str):
@@ -116,14 +126,16 @@ async def evaluate_in_adk(
     evalset = equipped(as_evalset(cases), mocks, None)
     if trials is not None:
         evalset = replace(evalset, trials=trials)
-    ours = _ours((*metrics, *evalset.metrics), config)
-    theirs = _Theirs.opened(config, judge_hosts)
+    ours = _ours((*options["metrics"], *evalset.metrics), config)
+    settings = Settings.of(
+        options, Measurement(metrics=ours, seconds_per_metric=seconds_per_metric)
+    )
     name = evalset.name or evalset.id
-    run = _Run(agent, theirs, ours, allow_tools, seconds_per_metric, named, name)
+    run = _Run(agent, _Theirs.opened(config, judge_hosts), settings, named, name)
     at, begun = time(), perf_counter()
     notes: list[str] = []
     async with watched(notes.append):
-        results = await run.results(evalset, concurrency)
+        results = await run.results(evalset)
     took = perf_counter() - begun
     return Report(results, name, took, notes, id=new_report_id(), evalset_id=evalset.id, at=at)
 
@@ -143,15 +155,13 @@ class _Run:
 
     agent: Any
     theirs: "_Theirs"
-    ours: list[Metric]
-    allow_tools: Collection[Any]
-    seconds_per_metric: float
+    settings: Settings
     named: Named
     name: str
 
-    async def results(self, evalset: EvalSet, concurrency: int) -> list[CaseResult]:
+    async def results(self, evalset: EvalSet) -> list[CaseResult]:
         """Every trial of every case, so many under way at once."""
-        gate, trials = asyncio.Semaphore(max(1, concurrency)), range(1, evalset.trials + 1)
+        gate, trials = asyncio.Semaphore(self.settings.concurrency), range(1, evalset.trials + 1)
         tasks = [
             asyncio.ensure_future(self.play(case, trial, gate))
             for case in evalset
@@ -168,7 +178,8 @@ class _Run:
         async with gate:
             try:
                 check_judged(case, self.theirs.criteria)
-                ours = ours_beside(case, self.ours, self.theirs.criteria)
+                metrics = self.settings.measuring.metrics
+                ours = ours_beside(case, metrics, self.theirs.criteria)
                 place = self._place(case, trial)
                 copy = self.named.copy_to(place)
                 service = _Service(self.theirs, case, self.named, place)
@@ -178,11 +189,11 @@ class _Run:
                 return replace(broken(case, error, metrics=self.theirs.criteria), trial=trial)
             judging = _Judging(
                 metrics=ours,
-                seconds_per_metric=self.seconds_per_metric,
+                seconds_per_metric=self.settings.measuring.seconds_per_metric,
                 service=service,
                 served=served,
             )
-            settings = Settings(measuring=judging, allow_tools=self.allow_tools)
+            settings = replace(self.settings, measuring=judging)
             take = TrialState(Trial(0, replace(case, agent=None), trial))
             async with copy or nullcontext():
                 try:

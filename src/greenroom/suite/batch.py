@@ -7,16 +7,15 @@ from typing import Any
 
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
-from greenroom.errors import BadInput
 from greenroom.ledger.records import record
 from greenroom.simulation.checks import check_fence, check_opaque
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
+from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases
 from greenroom.suite.references import as_evalset, load_agent
-from greenroom.suite.trial import CONCURRENCY
 from greenroom.suite.watch import refusals_since, watched
 
 OnSimulated = Callable[[Simulation], None]
@@ -80,9 +79,15 @@ async def simulate_all(
     with each conversation as it ends. `allow_opaque` accepts an agent whose tools run where no gate
     can see them.
     """
+    check(
+        {
+            "concurrency": concurrency,
+            "allow_tools": allow_tools,
+            "allow_unfenced": allow_unfenced,
+            "allow_opaque": allow_opaque,
+        }
+    )
     evalset = as_evalset(cases)
-    if type(concurrency) is not int or concurrency < 1:
-        raise BadInput(f"concurrency={concurrency!r}; give 1 or more.")
     if not allow_unfenced:
         check_fence()
     if isinstance(agent, str):

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TypeVar
 
 from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome, Unmeasured
 from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, MetricsHung, Refusal
@@ -15,7 +16,6 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
 from greenroom.metrics.scores import (
-    METRIC_SECONDS,
     Limit,
     Measure,
     is_awaitable,
@@ -28,6 +28,8 @@ from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, enclose, lent_executor
 from greenroom.simulation.gate import FencedWorld, Refusals
 from greenroom.simulation.limits import await_in_time, call_in_time
+from greenroom.suite.criteria import all_metrics
+from greenroom.suite.options import METRIC_SECONDS, Values, check
 from greenroom.world.answers import AnswerCache, CachedWorld
 from greenroom.world.around import Around
 from greenroom.world.bodies import answered_by, guarded
@@ -50,6 +52,15 @@ class Measurement:
     metrics: Sequence[Metric] = ()
     seconds_per_metric: float = METRIC_SECONDS
     cache: AnswerCache | None = None
+
+    @classmethod
+    def of(cls, options: Values, evalset: EvalSet) -> "Measurement":
+        """What measures the runs of a set, with these options of its evaluation."""
+        return cls(
+            metrics=all_metrics(options["metrics"], evalset),
+            seconds_per_metric=options["seconds_per_metric"],
+            cache=AnswerCache.of(options["cache"]),
+        )
 
     def seconds_for(self, case: Case) -> float:
         """How long the metrics of a case may take, all together, each being cut at its own limit."""
@@ -204,6 +215,7 @@ async def score(
     a tool, connects or starts a process is refused, and that refusal is raised. Judges ask their
     models through `world`, which writes into a ledger of its own.
     """
+    check({"metrics": metrics, "seconds_per_metric": seconds_per_metric})
     asked = _with_a_way_out(LiveWorld(Ledger()) if world is None else world)
     with lent_executor(), only_looking("score"):
         run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)

@@ -8,7 +8,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadInput, StoreFailed, StoreRefused
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key, Plan
-from greenroom.suite.options import Options
+from greenroom.suite.options import Values
 from greenroom.suite.trial import Trial, TrialState
 
 Done = Callable[[CaseResult], None]
@@ -57,10 +57,10 @@ class Recorder:
 
 
 async def open_recorder(
-    options: Options, plan: Plan, evalset: EvalSet, notes: list[str]
+    options: Values, plan: Plan, evalset: EvalSet, notes: list[str]
 ) -> Recorder:
     """The recorder of a run. If no store was asked for and the usual one fails, a note says so."""
-    given, resume = options.get("store"), options.get("resume", False)
+    given, resume = options["store"], options["resume"]
     store = None
     if given is not False:
         from greenroom.store.store import as_store  # SQLite is loaded only where it is used

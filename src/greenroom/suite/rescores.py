@@ -30,10 +30,10 @@ from greenroom.results.result import CaseResult, Status, concluded, label, unmea
 from greenroom.results.text import shown
 from greenroom.simulation.checks import check_fence
 from greenroom.store.store import Store, as_store
-from greenroom.suite.criteria import all_metrics, as_config, check_metrics, equipped
-from greenroom.suite.measurement import METRIC_SECONDS, Measurement, reset_breakers
+from greenroom.suite.criteria import as_config, check_metrics, equipped
+from greenroom.suite.measurement import Measurement, reset_breakers
+from greenroom.suite.options import CONCURRENCY, METRIC_SECONDS, Options, complete
 from greenroom.suite.references import as_evalset
-from greenroom.suite.trial import CONCURRENCY
 from greenroom.suite.watch import watched
 from greenroom.world.answers import AnswerCache
 
@@ -83,24 +83,29 @@ async def rescore(
     Each case's own metrics and expectations are measured too: as recorded, or as `cases` has them
     now. No agent, user or tool runs; judges may be asked, and answer from `cache` what is in it.
     """
+    given: Options = {
+        "metrics": metrics,
+        "config": config,
+        "cache": cache,
+        "concurrency": concurrency,
+        "seconds_per_metric": seconds_per_metric,
+        "store": store,
+    }
+    options = complete(given)
     if isinstance(run, str):
         if (found := as_store(store)) is None:
             raise BadInput("there is no store to look for the run in; give store=.")
         report = found.report(run)
     else:
         report = run
-    asked, settings = list(metrics), as_config(config)
+    asked, settings = list(options["metrics"]), as_config(config)
     if not asked and settings is None and cases is None:
         raise BadInput("there is nothing to measure anew; give metrics, a config or the cases.")
     known = None if cases is None else as_evalset(cases)
     check_fence()
     evalset = equipped(known or EvalSet(report.name, []), {}, settings)
     check_metrics(asked, evalset)
-    measuring = Measurement(
-        metrics=all_metrics(asked, evalset),
-        seconds_per_metric=seconds_per_metric,
-        cache=AnswerCache.of(cache),
-    )
+    measuring = Measurement.of(options, evalset)
     reset_breakers(measuring.metrics)
     by_id: dict[str, Case] | None = None
     if known is not None:  # by the ids under which the store knows them, too

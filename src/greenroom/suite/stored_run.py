@@ -22,7 +22,7 @@ from greenroom.store.runs import Key, Plan, Run
 from greenroom.store.store import Store
 from greenroom.store.writer import Writer
 from greenroom.suite.identity import case_digest
-from greenroom.suite.options import Options
+from greenroom.suite.options import Values
 from greenroom.suite.recorder import Done, Recorder
 from greenroom.suite.resume import (
     changed_cases,
@@ -53,12 +53,12 @@ async def begin_run(store: Store, plan: Plan, evalset: EvalSet) -> "StoredRun":
 
 
 async def resume_run(
-    store: Store, plan: Plan, evalset: EvalSet, run_id: str, options: Options
+    store: Store, plan: Plan, evalset: EvalSet, run_id: str, options: Values
 ) -> "StoredRun":
     """Resume a run of the store, the latest unfinished one without an id."""
     clean = redactor()
     plan = _without_secrets(plan, clean)
-    retry = options.get("retry_errors", False)
+    retry: bool = options["retry_errors"]
     before = store.run(run_id) if run_id else store.latest_open(plan, errors=retry)
     writer, journal = Writer(store, Cleaner(redactor), replacing=True), None
     try:
@@ -77,13 +77,13 @@ async def resume_run(
             known = {k: d for k, d in done.items() if k not in cut or cut[k].digest != d}
         ids = {trial.digest: key.case_id for key, trial in cut.items()}
         cases = Cases(evalset, clean, ids | {digest: key.case_id for key, digest in done.items()})
-        accept = options.get("accept_changes", False)
+        accept: bool = options["accept_changes"]
         check_plan(before, plan, done, cases.digests, accept_changes=accept)
         places = positions(done, plan, cases.digests)
         run = await writer.do(lambda connection: store.resume(before, plan, places, connection))
         failpoint("resume.read")
         notes = changed_cases(done.items(), cases.digests)
-        allowed = options.get("allow_tools", ())
+        allowed: Collection[Any] = options["allow_tools"]
         return StoredRun(store, writer, run, journal, cases, known, cut, notes, allowed)
     except BaseException:
         if journal is not None:

@@ -13,7 +13,7 @@ from greenroom.results.confirmation import MOST, Confirming
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.store.runs import Key
-from greenroom.suite.options import Options
+from greenroom.suite.options import Values
 from greenroom.suite.trial import Trial
 
 
@@ -72,13 +72,10 @@ class Suspects:
         return Trial(position, case, self._trials + number)
 
 
-def suspects_for(evalset: EvalSet, options: Options, *, fail_fast: bool) -> Suspects | None:
+def suspects_for(evalset: EvalSet, options: Values, *, fail_fast: bool) -> Suspects | None:
     """The suspects against the baseline, if any case may run again; a baseline of other cases is refused."""
-    given = options.get("baseline")
-    most = options.get("confirm")
+    given, most = options["baseline"], options["confirm"]
     if given is None:
-        if most:
-            raise BadInput("confirm= is for baseline=: without one there are no suspects.")
         return None
     baseline = given if isinstance(given, Report) else Report.pooled(given)
     _check_shared(baseline, evalset)
@@ -86,7 +83,7 @@ def suspects_for(evalset: EvalSet, options: Options, *, fail_fast: bool) -> Susp
     most = 0 if fail_fast else MOST if most is None else most
     if not most:
         return None
-    return Suspects(baseline, evalset, most, adaptive=options.get("trials") == "auto")
+    return Suspects(baseline, evalset, most, adaptive=options["trials"] == "auto")
 
 
 def _check_shared(baseline: Report, evalset: EvalSet) -> None:

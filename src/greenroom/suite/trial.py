@@ -1,7 +1,7 @@
 """One trial of one case: simulated, then measured; whatever breaks becomes its error."""
 
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import inf
 from typing import Any, Literal, Protocol
@@ -21,28 +21,45 @@ from greenroom.simulation.durable_calls import BeforeLive
 from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
 from greenroom.suite.chance import would_fail_again
-from greenroom.suite.hooks import Hooks
+from greenroom.suite.hooks import HOOKS, Hooks
 from greenroom.suite.measurement import Measurement
+from greenroom.suite.options import CONCURRENCY, Values
 from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
 
 OnError = Literal["collect", "stop", "skip"]
 OnEvent = Callable[[Event], None]
-CONCURRENCY = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How an evaluation is run."""
+    """How an evaluation is run: those of its options that its trials need, and what measures them."""
 
     measuring: Measurement
-    allow_tools: Collection[Any] = ()
-    allow_opaque: bool = False
-    concurrency: int = CONCURRENCY
-    on_error: OnError = "collect"
-    fail_fast: bool = False
-    keep_ledgers: bool = True
-    budget: Budget | None = None
-    hooks: Hooks = field(default_factory=Hooks)
+    allow_tools: Collection[Any]
+    allow_opaque: bool
+    concurrency: int
+    on_error: OnError
+    fail_fast: bool
+    keep_ledgers: bool
+    budget: Budget | None
+    hooks: Hooks
+
+    @classmethod
+    def of(cls, options: Values, measuring: Measurement) -> "Settings":
+        """The settings that these options make, in the parent and in its workers."""
+        values = {one.name: options[one.name] for one in fields(cls) if one.name in options}
+        budget, workers = options["budget"], options["workers"]
+        if budget is not None and not isinstance(budget, Budget):
+            budget = Budget(budget, options["unknown_prices"])
+        # In worker processes one each, for there they are likely to block.
+        usual = CONCURRENCY if workers is None else getattr(workers, "count", workers)
+        values |= {
+            "measuring": measuring,
+            "concurrency": options["concurrency"] or usual,
+            "budget": budget,
+            "hooks": Hooks(plugins=options["plugins"], **{name: options[name] for name in HOOKS}),
+        }
+        return cls(**values)
 
     def reservation(self, trial: "Trial") -> Hashable:
         """The name under which the budget keeps what is set aside for a trial of this evaluation."""

@@ -6,6 +6,7 @@ import click
 
 from greenroom.apps.cli import options
 from greenroom.apps.cli.options import EXIT_CODES, FILE, examples
+from greenroom.suite.options import OPTIONS, lacking
 
 _RUN_EXAMPLES = examples(
     "greenroom eval run weather.py",
@@ -195,9 +196,6 @@ def _check_together(given: dict[str, Any]) -> None:
         (given["no_store"] and given["store"], "--store and --no-store contradict each other"),
         (has_resume and given["no_store"], "--resume needs a store; leave --no-store out"),
         (has_resume and given["variants"], "--resume goes on with one agent; leave --agent out"),
-        (given["accept_changes"] and not has_resume, "--accept-changes is for --resume"),
-        (given["retry_errors"] and not has_resume, "--retry-errors is for --resume"),
-        (given["unknown_prices"] and not given["budget"], "--unknown-prices is for --budget"),
         (
             given["trials"] == "auto" and not has_minimum,
             "--trials auto needs a --min-pass-rate below 1: no number shows that a case always passes",
@@ -207,11 +205,18 @@ def _check_together(given: dict[str, Any]) -> None:
             "--confident needs a --min-pass-rate below 1: no number shows that a case always passes",
         ),
         (against and not has_baseline, f"--fail-on {''.join(against[:1])} needs a --baseline"),
-        (given["confirm"] is not None and not has_baseline, "--confirm needs a --baseline"),
         (given["gate_tags"] and not has_baseline, "--gate-tag needs a --baseline"),
     ):
         if wrong:
             raise click.UsageError(f"{why}.")
+    others = {"resume": has_resume or None, "baseline": has_baseline or None}
+    for name, needs in lacking({**given, **others}):
+        raise click.UsageError(f"{_word(name)} is for --{needs}; give that too, or leave it out.")
+
+
+def _word(name: str) -> str:
+    flag = OPTIONS[name].flag
+    return f"--{name}" if flag is None else flag.names[0]
 
 
 def _one_place(given: dict[str, Any]) -> dict[str, Any]:

@@ -60,10 +60,10 @@ def _reader(option: Option, flag: Flag) -> Callable[[click.Context, click.Parame
 
 def declared(*names: str, help: str = "") -> Decorator[Any]:
     """The options of an evaluation with these names, as their table declares them."""
-    return together(*(_declared(OPTIONS[name], help) for name in reversed(names)))
+    return together(*(_declared(name, OPTIONS[name], help) for name in reversed(names)))
 
 
-def _declared(option: Option, help: str) -> Decorator[Any]:
+def _declared(name: str, option: Option, help: str) -> Decorator[Any]:
     flag = option.flag
     assert flag is not None
     given: dict[str, Any] = {"metavar": flag.metavar, "help": help or flag.help}
@@ -79,7 +79,7 @@ def _declared(option: Option, help: str) -> Decorator[Any]:
         case "value":
             given |= {"callback": _reader(option, flag), "default": None}
             given |= {"shell_complete": _words_for(option, flag)}
-    return click.option(*flag.names, option.name, **given)
+    return click.option(*flag.names, name, **given)
 
 
 def _words_for(option: Option, flag: Flag) -> Callable[[Any, Any, str], list[str]]:

@@ -79,7 +79,8 @@ class Order(Showing):
     def of(cls, typed: Mapping[str, Any]) -> Self:
         """The order that the parameters of `eval run` or `eval watch` make."""
         own = {one.name for one in fields(cls)}
-        passed_on = {name: value for name, value in typed.items() if name not in own}
+        others = {name: value for name, value in typed.items() if name not in own}
+        passed_on = {name: value for name, value in others.items() if value not in (None, "")}
         known: Any = {name: value for name, value in typed.items() if name in own}
         return cls(**known, passed_on=passed_on, typed=typed)
 
@@ -169,7 +170,7 @@ class Order(Showing):
 
     def rerun_words(self, agent: str, *cases: str) -> list[str]:
         """The command that runs other cases in the same way."""
-        options = {name for name, one in OPTIONS.items() if one.flag and one.flag.in_rerun}
+        options = {name for name, option in OPTIONS.items() if option.per_trial}
         repeated = _repeated(self.typed, only={"model", *options})
         return ["greenroom", "eval", "run", agent, *cases, *repeated]
 

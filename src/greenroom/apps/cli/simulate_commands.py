@@ -104,6 +104,6 @@ def simulate_run(**given: Any) -> int:
 def simulate_batch(concurrency: int | None, parallel: bool, **given: Any) -> int:
     """Run every conversation of SCENARIOS, a file of scenarios or cases, with AGENT."""
     from greenroom.apps.cli.simulations import run_many
-    from greenroom.suite.trial import CONCURRENCY
+    from greenroom.suite.options import CONCURRENCY
 
     return run_many(concurrency=options.at_once(concurrency, parallel) or CONCURRENCY, **given)

@@ -11,7 +11,7 @@ from greenroom.errors import BadInput
 from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
-from greenroom.suite.options import OPTIONS
+from greenroom.suite.options import OPTIONS, nearest
 from greenroom.suite.references import anchored
 
 
@@ -80,9 +80,11 @@ def _marked(node: pytest.Item) -> dict[str, Any]:
     for mark in node.iter_markers("greenroom"):
         unknown = set(mark.kwargs) - _OPTIONS
         if mark.args or unknown:
-            wrong = repr(mark.args[0] if mark.args else min(unknown))
+            wrong = mark.args[0] if mark.args else min(unknown)
+            near = nearest(wrong, _OPTIONS)
+            meant = f"Did you mean {near}? " if near and not mark.args else ""
             raise BadInput(
-                f"@pytest.mark.greenroom(...) was given {wrong}; it takes, by name: "
+                f"@pytest.mark.greenroom(...) was given {wrong!r}. {meant}It takes, by name: "
                 f"{', '.join(sorted(_OPTIONS))}."
             )
         found = {**mark.kwargs, **found}

@@ -22,6 +22,7 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.evaluation import rehearse
+from greenroom.suite.options import check
 from greenroom.suite.references import as_evalset
 
 MAX_TURNS = 10
@@ -131,6 +132,8 @@ class EvalRunner:
         user_model: Any = None,
         **options: Any,
     ) -> None:
+        given: Any = {"metrics": evaluators, **options}
+        check(given)
         self.agent = agent
         self.evaluators = list(evaluators)
         self.user_model = user_model

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from greenroom.suite.options import OPTIONS, Flag, Option, as_number
+from greenroom.suite.options import OPTIONS, Flag, Option, as_number, nearest
 
 _SECTION = "[tool.greenroom.pytest]"
 BASELINE_INI = "greenroom_baseline"
@@ -54,48 +54,40 @@ def _flag(name: str, metavar: str, kind: Any = "value") -> Flag:
     return Flag(names=(name,), help="", metavar=metavar, kind=kind)
 
 
-_KNOWN = {
-    option.name: option
-    for option in (
-        Option(
-            "agent",
-            _is_text,
-            "a path",
-            flag=_flag("--agent", "PATH[:NAME]", "file"),
-            setting="The agent that runs the cases of eval-set files.",
-        ),
-        Option("files", _are_patterns, "a list of patterns as seen from the project's folder"),
-        *(option for option in OPTIONS.values() if option.setting),
-        Option(
-            "max_errors",
-            lambda value: type(value) is int and value >= 0,
-            "a whole number of 0 or more",
-            flag=_flag("--max-errors", "N"),
-            setting="How many of their cases may end in an error where a pass rate is asked for.",
-        ),
-        Option(
-            "max_cost",
-            lambda value: type(value) in (int, float) and value >= 0,
-            "an amount in USD",
-            flag=_flag("--max-cost", "USD"),
-            setting="What they may cost together.",
-        ),
-        Option(
-            "baseline",
-            _is_text,
-            "a path",
-            flag=_flag("--baseline", "FILE", "file"),
-            setting="Compare them with this earlier report of --greenroom-report, in place of asking "
-            "that all pass.",
-        ),
-        Option(
-            "report",
-            _is_text,
-            "a path",
-            flag=_flag("--report", "FILE", "file"),
-            setting="Write their report to this JSON file.",
-        ),
-    )
+_KNOWN: Mapping[str, Option] = {
+    "agent": Option(
+        _is_text,
+        "a path",
+        flag=_flag("--agent", "PATH[:NAME]", "file"),
+        setting="The agent that runs the cases of eval-set files.",
+    ),
+    "files": Option(_are_patterns, "a list of patterns as seen from the project's folder"),
+    **{name: option for name, option in OPTIONS.items() if option.setting},
+    "max_errors": Option(
+        lambda value: type(value) is int and value >= 0,
+        "a whole number of 0 or more",
+        flag=_flag("--max-errors", "N"),
+        setting="How many eval-set cases may end in an error where a pass rate is asked for.",
+    ),
+    "max_cost": Option(
+        lambda value: type(value) in (int, float) and value >= 0,
+        "an amount in USD",
+        flag=_flag("--max-cost", "USD"),
+        setting="What all eval-set cases may cost together.",
+    ),
+    "baseline": Option(
+        _is_text,
+        "a path",
+        flag=_flag("--baseline", "FILE", "file"),
+        setting="Compare eval-set cases with this earlier report of --greenroom-report, instead of "
+        "asking that all pass.",
+    ),
+    "report": Option(
+        _is_text,
+        "a path",
+        flag=_flag("--report", "FILE", "file"),
+        setting="Write the report of eval-set cases to this JSON file.",
+    ),
 }
 """The plug-in's own settings, and those options of an evaluation that it offers."""
 
@@ -125,15 +117,16 @@ def is_listed(path: Path, config: pytest.Config) -> bool:
 
 def add_options(group: pytest.OptionGroup) -> None:
     """Offer the settings on the command line, where they win over the project's file."""
-    for option in _KNOWN.values():
-        if (flag := option.flag) is not None:
-            group.addoption(
-                f"--greenroom{flag.names[0][1:]}",
-                dest=f"greenroom_{option.name}",
-                action="append" if flag.kind == "list" else "store",
-                metavar=(flag.metavar or "").partition("|")[0],
-                help=option.setting,
-            )
+    for name, option in _KNOWN.items():
+        if (flag := option.flag) is None:
+            continue
+        given: dict[str, Any] = {"dest": f"greenroom_{name}", "help": option.setting}
+        if flag.kind == "switch":
+            given |= {"action": "store_true", "default": None}
+        else:
+            given["action"] = "append" if flag.kind == "list" else "store"
+            given["metavar"] = (flag.metavar or "").partition("|")[0]
+        group.addoption(f"--greenroom{flag.names[0][1:]}", **given)
 
 
 def place_of_runs(config: pytest.Config) -> Path | bool:
@@ -184,10 +177,8 @@ def _section(file: Path) -> dict[str, Any]:
 def _problem(name: str, value: Any) -> str:
     """Why a setting cannot be used; empty if it can."""
     if name not in _KNOWN:
-        from difflib import get_close_matches  # slow to load, and only a mistake needs it
-
-        near = get_close_matches(name, _KNOWN, 1)
-        meant = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(_KNOWN)}."
+        near = nearest(name, _KNOWN)
+        meant = f"Did you mean {near!r}?" if near else f"Known: {', '.join(_KNOWN)}."
         return f"{_SECTION} has no option {name!r}. {meant}"
     option = _KNOWN[name]
     kind = option.flag.kind if option.flag is not None else "value"

@@ -6,12 +6,12 @@ are data are sent as data; anything else is refused by name.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion, criterion_data
@@ -23,12 +23,9 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.suite.imports import fenced_import, is_import_allowed
-from greenroom.suite.options import MOST_WORKERS
+from greenroom.suite.options import MOST_WORKERS, OPTIONS, Values
 from greenroom.suite.references import FOLDER_FILES, executed, split_reference
-from greenroom.suite.trial import Settings
-
-if TYPE_CHECKING:
-    from greenroom.cases.config import EvalConfig
+from greenroom.world.answers import AnswerCache
 
 _MAIN = "__main__"
 _SHARED = (tuple, frozenset, str, bytes, int, float, type(None))
@@ -63,51 +60,53 @@ class Workers:
             )
 
 
-@record(kw_only=True)
-class WorkerInputs:
-    """What `evaluate` was given and workers need too."""
+def briefing(
+    workers: Workers, agent: Any, cases: Any, evalset: EvalSet, options: Values
+) -> dict[str, Json]:
+    """What a worker needs, as JSON; BadInput names the first part that no worker could find again.
 
-    agent: Any
-    cases: Any
-    evalset: EvalSet
-    """The cases, before mocks and config were added to them."""
-    metrics: Sequence[MetricLike]
-    config: "EvalConfig | str | Path | None"
-    mocks: Mapping[str, Any]
-    allow_unfenced: bool
-
-
-def briefing(workers: Workers, given: WorkerInputs, settings: Settings) -> dict[str, Json]:
-    """All of it as JSON; BadInput names the first part that no worker could find again."""
-    agent = workers.agent or _agent(given.agent)
-    cases = _cases(workers, given)
-    metrics = [_metric(metric) for metric in given.metrics]
-    config = _config(given.config)
-    mocks = workers.mocks or _mocks(given.mocks)
-    tools = [_tool(tool) for tool in settings.allow_tools]
-    cache = settings.measuring.cache
+    `evalset` are the cases before mocks and config were added to them.
+    """
+    agent = workers.agent or _plain(agent, f"the agent {_shown(agent)}")
+    told = _cases(workers, cases, evalset)
+    given = dict(options)
+    if workers.mocks:
+        given["mocks"] = workers.mocks
+    sent = {name: _option(name, given[name]) for name in OPTIONS if OPTIONS[name].per_trial}
     return {
         "agent": agent,
         "model": workers.model,
-        "cases": cases,
-        "ids": given.evalset.ids,
-        "metrics": metrics,
-        "config": config,
-        "mocks": mocks,
-        "allow_tools": tools,
-        "allow_opaque": settings.allow_opaque,
-        "allow_unfenced": given.allow_unfenced,
+        "cases": told,
+        "ids": evalset.ids,
+        "options": sent,
         "allow_import": is_import_allowed(),
-        "seconds_per_metric": settings.measuring.seconds_per_metric,
-        "cache": None if cache is None else str(cache.path.absolute()),
-        "modules": _modules([agent, cases, config, mocks, workers.model, *metrics, *tools]),
+        "modules": _modules([agent, told, workers.model, *sent.values()]),
     }
 
 
-def _agent(agent: Any) -> Json:
-    if agent is None or isinstance(agent, str):
-        return agent
-    return {"reference": _found(agent, f"the agent {_shown(agent)}")}
+def _option(name: str, value: Any) -> Json:
+    """An option as JSON: a list of tools or metrics one by one, an object as where it is found."""
+    match name:
+        case "metrics":
+            return [_metric(metric) for metric in value]
+        case "allow_tools":
+            return [_plain(tool, f"the allowed tool {_shown(tool)}") for tool in value]
+        case "mocks":
+            return value if isinstance(value, str) else _mocks(value)
+        case "cache":
+            cache = AnswerCache.of(value)
+            return None if cache is None else str(cache.path.absolute())
+        case _:
+            return _plain(value, f"the {name}")
+
+
+def _plain(value: Any, what: str) -> Json:
+    """A text, a number or None as it is, anything else as where it is found: `{"reference": ...}`."""
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return {"reference": _found(value, what)}
 
 
 def _found(thing: Any, what: str) -> str:
@@ -125,15 +124,14 @@ def _shown(thing: Any) -> str:
     return repr(name) if isinstance(name, str) else f"of type {type(thing).__qualname__}"
 
 
-def _cases(workers: Workers, given: WorkerInputs) -> dict[str, Json]:
+def _cases(workers: Workers, cases: Any, evalset: EvalSet) -> dict[str, Json]:
     if workers.cases or workers.beside:
         kind = "gathered" if workers.cases else "beside"
         return {kind: workers.cases or workers.beside, "configs": workers.configs}
-    if isinstance(given.cases, str | Path):
-        return {"reference": str(given.cases)}
-    if reference := reference_to(given.cases):
+    if isinstance(cases, str | Path):
+        return {"reference": str(cases)}
+    if reference := reference_to(cases):
         return {"value": reference}
-    evalset = given.evalset
     return {
         "id": evalset.id,
         "cases": [_data_of(case) for case in evalset],
@@ -160,18 +158,9 @@ def _data_of(case: Case) -> Json:
 
 
 def _metric(metric: MetricLike) -> Json:
-    """A name, a criterion, or where it is found: `{"reference": ...}`."""
-    if isinstance(metric, str):
-        return metric
     if isinstance(metric, Criterion):
         return criterion_data(metric)
-    return {"reference": _found(metric, f"the metric {metric_name(metric)!r}")}
-
-
-def _config(config: "EvalConfig | str | Path | None") -> Json:
-    if config is None or isinstance(config, str | Path):
-        return None if config is None else str(config)
-    return {"reference": _found(config, "the config")}
+    return _plain(metric, f"the metric {metric_name(metric)!r}")
 
 
 def _mocks(mocks: Mapping[str, Any]) -> Json:
@@ -181,26 +170,24 @@ def _mocks(mocks: Mapping[str, Any]) -> Json:
     return _found(mocks, f"the mock of {live[0]!r} is code, and `mocks`") if live else data
 
 
-def _tool(tool: Any) -> Json:
-    if isinstance(tool, str):
-        return tool
-    return {"reference": _found(tool, f"the allowed tool {_shown(tool)}")}
-
-
 def _modules(parts: Iterable[Json]) -> list[Json]:
     """The modules of all these references, by the names they have here."""
-    files = dict.fromkeys(file for part in parts for file in _files(_reference_in(part)))
-    return [found for file in files if (found := loaded_from(file))]
+    found = (reference for part in parts for reference in _references_in(part))
+    files = dict.fromkeys(file for reference in found for file in _files(reference))
+    return [name for file in files if (name := loaded_from(file))]
 
 
-def _reference_in(part: Json) -> str:
+def _references_in(part: Json) -> Iterator[str]:
     match part:
         case str(found) | {"reference": str(found)} | {"value": str(found)}:
-            return found
+            yield found
         case {"gathered": str(found)} | {"beside": str(found)}:
-            return found
+            yield found
+        case [*parts]:
+            for one in parts:
+                yield from _references_in(one)
         case _:
-            return ""
+            return
 
 
 def _files(reference: str) -> list[str]:

@@ -27,10 +27,11 @@ from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import fenced_executor, strays
 from greenroom.simulation.stalls import Stall
 from greenroom.simulation.watchdog import keep_watching
-from greenroom.suite.criteria import all_metrics, as_config, equipped
+from greenroom.suite.criteria import as_config, equipped
 from greenroom.suite.identity import identity_of
 from greenroom.suite.imports import allow_import_network
 from greenroom.suite.measurement import Measurement
+from greenroom.suite.options import complete
 from greenroom.suite.references import as_evalset, load_agent, load_value
 from greenroom.suite.sources import gather, gather_beside, load_mocks, load_model
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
@@ -47,7 +48,6 @@ from greenroom.suite.workers.wire import (
     STALLED,
     Outbox,
 )
-from greenroom.world.answers import AnswerCache
 from greenroom.world.threads import Expired
 
 Briefing = dict[str, Any]
@@ -208,22 +208,15 @@ def _sender(
 async def _set_up(briefing: Briefing) -> WorkerSetup:
     if briefing["allow_import"]:
         allow_import_network()
-    if not briefing["allow_unfenced"]:
+    if not briefing["options"]["allow_unfenced"]:
         check_fence()
     for name, file in briefing["modules"]:
         load_as(name, file)
-    config = as_config(_named(briefing["config"]))
-    evalset = equipped(_cases(briefing["cases"]), _mocks(briefing["mocks"]), config)
-    metrics = [_metric(metric) for metric in briefing["metrics"]]
-    settings = Settings(
-        measuring=Measurement(
-            metrics=all_metrics(metrics, evalset),
-            seconds_per_metric=briefing["seconds_per_metric"],
-            cache=AnswerCache.of(briefing["cache"]),
-        ),
-        allow_tools=[_named(tool) for tool in briefing["allow_tools"]],
-        allow_opaque=briefing["allow_opaque"],
-    )
+    given: Any = {name: _option(name, value) for name, value in briefing["options"].items()}
+    options = complete(given)
+    config = as_config(options["config"])
+    evalset = equipped(_cases(briefing["cases"]), options["mocks"], config)
+    settings = Settings.of(options, Measurement.of(options, evalset))
     wanted = set(briefing["ids"])
     cases = {case.id: case for case in evalset if case.id in wanted}
     return WorkerSetup(await _backend(briefing), cases, settings)
@@ -257,10 +250,19 @@ def _cases(given: dict[str, Any]) -> EvalSet:
             )
 
 
-def _mocks(given: Any) -> Any:
-    if isinstance(given, str):
-        return load_mocks(given)
-    return case_from({"id": "mocks", "mocks": given}, "mocks").mocks
+def _option(name: str, given: Any) -> Any:
+    """The value of an option, from what the briefing has of it."""
+    match name:
+        case "metrics":
+            return [_metric(metric) for metric in given]
+        case "allow_tools":
+            return [_named(tool) for tool in given]
+        case "mocks" if isinstance(given, str):
+            return load_mocks(given)
+        case "mocks":
+            return case_from({"id": "mocks", "mocks": given}, "mocks").mocks
+        case _:
+            return _named(given)
 
 
 def _metric(given: Any) -> MetricLike:
