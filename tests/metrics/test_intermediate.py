@@ -127,7 +127,7 @@ def longest_common(one: list[str], other: list[str]) -> int:
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"threshold": 2}, "threshold 2"),
+        ({"threshold": 2}, "threshold=2; its scale is 0 to 1: give a number above 0, at most 1"),
         ({"likeness": -1}, "the likeness of intermediate_responses"),
         ({"stem": "yes"}, "stem='yes'"),
     ],

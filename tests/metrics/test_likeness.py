@@ -163,11 +163,20 @@ async def test_a_name_tells_two_of_them_apart():
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"threshold": 80}, "the threshold 80; give a number above 0, at most 1"),
-        ({"threshold": 0}, "the threshold 0"),
-        ({"threshold": "0.8"}, "the threshold '0.8'"),
-        ({"threshold": float("nan")}, "the threshold nan"),
-        ({"threshold": True}, "the threshold True"),
+        ({"threshold": 80}, "threshold=80; its scale is 0 to 1: give a number above 0, at most 1"),
+        ({"threshold": 0}, "threshold=0; its scale is 0 to 1: give a number above 0, at most 1"),
+        (
+            {"threshold": "0.8"},
+            "threshold='0.8'; its scale is 0 to 1: give a number above 0, at most 1",
+        ),
+        (
+            {"threshold": float("nan")},
+            "threshold=nan; its scale is 0 to 1: give a number above 0, at most 1",
+        ),
+        (
+            {"threshold": True},
+            "threshold=True; its scale is 0 to 1: give a number above 0, at most 1",
+        ),
         ({"kind": "rouge3"}, "kind='rouge3' is none of 'rouge1', 'rouge2', 'rougeL'"),
         ({"kind": ["rouge1"]}, "kind="),
         ({"mode": "F1"}, "mode='F1' is none of 'f1', 'recall', 'precision'. Did you mean 'f1'"),

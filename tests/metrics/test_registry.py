@@ -33,7 +33,10 @@ def test_a_list_fills_a_parameter_that_takes_any_number():
         (Criterion("cost_within"), "missing a required argument: 'usd'"),
         (Criterion("contains", options={"text": "a"}), "no option 'text'.*Did you mean 'texts'"),
         (Criterion("exact", threshold=0.5), "no option 'threshold'"),
-        (Criterion("contains", threshold=7), "threshold 7; give a number above 0, at most 1"),
+        (
+            Criterion("contains", threshold=7),
+            "threshold=7; its scale is 0 to 1: give a number above 0, at most 1",
+        ),
     ],
 )
 def test_a_criterion_that_cannot_be_made_says_what_to_write(asked, told):

@@ -134,7 +134,10 @@ async def test_without_a_response_nothing_is_measured(metric, ledger):
         (lambda: keywords(words="refund"), "words='refund'; give a list"),
         (lambda: keywords(words=[7]), "looks for 7"),  # pyright: ignore[reportArgumentType]
         (lambda: keywords("a", ignore_case="no"), "ignore_case='no'"),  # pyright: ignore[reportArgumentType]
-        (lambda: keywords("a", threshold=70), "threshold 70; give a number above 0, at most 1"),
+        (
+            lambda: keywords("a", threshold=70),
+            "threshold=70; its scale is 0 to 1: give a number above 0, at most 1",
+        ),
         (lambda: contains(texts="a"), "texts='a'; give a list"),
         (lambda: contains(texts=7), "texts=7"),  # pyright: ignore[reportArgumentType]
         (lambda: contains("a", ignore_case=1), "ignore_case=1"),  # pyright: ignore[reportArgumentType]
@@ -142,7 +145,10 @@ async def test_without_a_response_nothing_is_measured(metric, ledger):
         (lambda: tone("sorry"), "negative_words='sorry'"),
         (lambda: tone(["sorry"]), "could never fall below its threshold 0.8"),
         (lambda: tone(threshold=0.7), "could never fall below"),
-        (lambda: tone(threshold=1.5), "threshold 1.5"),
+        (
+            lambda: tone(threshold=1.5),
+            "threshold=1.5; its scale is 0 to 1: give a number above 0, at most 1",
+        ),
     ],
 )
 def test_a_bad_option_is_refused_by_its_name(make, words):

@@ -1,4 +1,4 @@
-"""Did the agent bring its user to their goals? A judge says so, and must show where.
+"""Did the user reach their goals? A judge says so, and must show where.
 
 A goal counts as reached only with a quote: exact words of the agent, or of a tool's answer. What
 the simulated user says about its own goals proves nothing.
@@ -6,7 +6,7 @@ the simulated user says about its own goals proves nothing.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Unpack, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.goals import quoted
@@ -18,16 +18,23 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, Fields, gathered
-from greenroom.metrics.judges.forms import Sheet, Verdict, closed
-from greenroom.metrics.judges.judged import Judged, item_details, titled
+from greenroom.metrics.judges.forms import (
+    NotAnAnswer,
+    Sheet,
+    Verdict,
+    VerdictForm,
+    listed,
+    text_at,
+    with_keys,
+)
+from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled
 from greenroom.metrics.judges.options import (
     Options,
     bench_from,
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.parser import NotAnAnswer, one_object, text_at, with_keys
-from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
+from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches, share
 
 _ALL = 1.0
 _TASK = """\
@@ -42,34 +49,20 @@ _SEVERAL = "\n\nThe goals, by their ids:\n{goals}"
 
 
 @record
-class Proof:
+class Proof(VerdictForm):
     """True or false, where true needs a quote that stands in one of the texts."""
 
     texts: tuple[str, ...]
 
     def properties(self) -> dict[str, Json]:
-        """A reason, a bool and a quote."""
         text: Json = {"type": "string"}
         return {"reasoning": text, "reached": {"type": "boolean"}, "quote": text}
 
     def shown(self) -> str:
-        """Its three keys."""
         return '"reasoning": "<why>", "reached": <true or false>, "quote": "<exact words, or none>"'
 
-    def words(self) -> str:
-        """An example of the object."""
-        return f"{{{self.shown()}}}"
-
-    def schema(self) -> dict[str, Json]:
-        """An object with these keys and no others."""
-        return closed(self.properties())
-
-    def parse(self, text: str) -> Verdict:
-        """The verdict in `text`."""
-        return self.read(one_object(text))
-
     def read(self, answer: Mapping[str, Json]) -> Verdict:
-        """1 with a quote that was found, 0 for false; a quote that nobody said is no answer."""
+        """1 with a quote that was found, 0 for false; a quote that is not found is no answer."""
         reached = with_keys(answer, ("reasoning", "reached", "quote"))["reached"]
         quote = text_at(answer, "quote")
         if reached is not True and reached is not False:
@@ -104,46 +97,47 @@ class GoalsAchieved(Judged):
             return Question(_TASK + _ONE.format(goal=item.words), fields, form)
 
         def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
-            listed = "\n".join(f"- {item.id}: {item.words}" for item in items)
+            words = listed([(item.id, item.words) for item in items])
             ids = tuple(item.id for item in items)
-            return Question(_TASK + _SEVERAL.format(goals=listed), fields, Sheet(ids, form))
+            return Question(_TASK + _SEVERAL.format(goals=words), fields, Sheet(ids, form))
 
         return Poll(
             items=[Item(f"goal_{number}", goal) for number, goal in enumerate(goals, 1)],
             question=single,
-            decide=lambda values: reaches(_share(values), self.threshold),
+            decide=lambda values: reaches(share(values), self.threshold),
             sheet=sheet,
         )
 
     def _score(self, votes: Votes, hearing: Hearing) -> Score:
         values = votes.values()
-        value = _share(values)
         missed = [item.words for item in votes.items if not reaches(values[item.id], item.bar)]
-        said: dict[str, dict[str, Json]] = {i.id: {"goal": i.words} for i in votes.items}
-        passed = reaches(value, self.threshold)
-        return Score(
-            votes.concluded(value, passed),
-            passed,
-            threshold=self.threshold,
-            name=self.name,
-            reason=_reason(len(votes.items), missed),
-            evidence=list(dict.fromkeys(_quotes(votes))),
-            details={
-                "goals": list(item_details(votes.items, votes, said).values()),
-                **votes.details(),
-                **hearing.spent(),
-            },
-            measured=len(votes.items) - len(missed),
+        extra: dict[str, dict[str, Json]] = {i.id: {"goal": i.words} for i in votes.items}
+        given = [cast("dict[str, Json]", v.given) for vs in votes.by_item.values() for v in vs]
+        quotes = [str(one["quote"]) for one in given if one["reached"]]
+        count, reached = len(votes.items), len(votes.items) - len(missed)
+        reason = f"all {count} goals were reached" if count > 1 else "the goal was reached"
+        if missed:
+            shown = "; ".join(repr(goal) for goal in missed)
+            reason = f"{reached} of {count} goals were reached; not {shown}"
+        return concluded(
+            self,
+            votes,
+            hearing,
+            share(values),
+            reason=reason,
+            evidence=list(dict.fromkeys(quotes)),
+            details={"goals": list(item_details(votes.items, votes, extra).values())},
+            measured=reached,
         )
 
 
 @takes_options
 def goals_achieved(
-    *, threshold: float | None = None, name: str | None = None, **options: Any
+    *, threshold: float | None = None, name: str | None = None, **options: Unpack[Options]
 ) -> GoalsAchieved:
     """Which share of the simulated user's goals was reached, each shown by a quote? All must be."""
     where = "goals_achieved(...)"
-    bench = bench_from(cast(Options, options), where)
+    bench = bench_from(options, where)
     return GoalsAchieved(
         bench=bench,
         threshold=checked_threshold(threshold, _ALL, where),
@@ -159,7 +153,7 @@ def goals_of(case: Case) -> list[str]:
 
 
 def _quotable(ledger: Ledger) -> list[str]:
-    """The texts that can show a goal: the agent's words, and its tools' answers."""
+    """The texts that may be quoted: the agent's words, and its tools' answers."""
     texts = list(questions.responses(ledger))
     for call in questions.tool_calls(ledger):
         # A judge sees answers indented, and may quote them as it would write them.
@@ -167,19 +161,3 @@ def _quotable(ledger: Ledger) -> list[str]:
         if isinstance(call.result, str):
             texts.append(call.result)
     return texts
-
-
-def _quotes(votes: Votes) -> list[str]:
-    given = [cast("dict[str, Json]", v.given) for vs in votes.by_item.values() for v in vs]
-    return [str(one["quote"]) for one in given if one["reached"]]
-
-
-def _share(values: Values) -> float:
-    return sum(values.values()) / len(values)
-
-
-def _reason(count: int, missed: Sequence[str]) -> str:
-    if not missed:
-        return f"all {count} goals were reached" if count > 1 else "the goal was reached"
-    listed = "; ".join(repr(goal) for goal in missed)
-    return f"{count - len(missed)} of {count} goals were reached; not {listed}"

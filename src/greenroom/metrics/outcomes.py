@@ -64,8 +64,7 @@ def checked_threshold(threshold: object, where: str) -> float:
     ):
         return float(threshold)
     raise BadMetric(
-        f"{where} has the threshold {threshold!r}; give a number above 0, at most 1: scores go from "
-        f"0 to 1."
+        f"{where} has threshold={threshold!r}; its scale is 0 to 1: give a number above 0, at most 1."
     )
 
 

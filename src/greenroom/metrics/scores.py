@@ -51,11 +51,6 @@ async def measure_run(
     if not len(run):
         # "Never called" and "cost nothing" would be true of it, and mean nothing.
         raise BadLedger("the ledger is empty: nothing happened that could be measured.")
-    if world.ledger is run:
-        raise BadMetric(
-            "score(world=...) writes into the ledger that is scored, so the judges' calls would "
-            "count as the agent's. Give a world with a ledger of its own."
-        )
     if (broke := breakage(run)) is not None:
         return unscored(metrics, broke.unmeasured)
     unseen = unseen_calls(run)
@@ -129,7 +124,7 @@ def metrics_for(
 ) -> dict[str, Metric]:
     """What measures a run of `case`: its expectations, its own metrics, and those given.
 
-    On equal names the case's own metric wins. An expectation is left out if a metric looks at the
+    On equal names the case's own metric or expectation wins. An expectation is left out if a metric looks at the
     same field in its own way: asking for calls in any order is not also asking for them in order.
     """
     implied = expected_of(case) if expectations and case.implied else {}
@@ -140,7 +135,8 @@ def metrics_for(
     own = added | asked
     covered = {field for metric in own.values() for field in getattr(metric, "covers", ())}
     left = {n: m for n, m in implied.items() if covered.isdisjoint(getattr(m, "covers", ()))}
-    return left | asked | {name: metric for name, metric in added.items() if name not in asked}
+    found = left | asked
+    return found | {name: metric for name, metric in added.items() if name not in found}
 
 
 def _by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:

@@ -1,27 +1,28 @@
-"""Did the simulated user play its part? A broken user says nothing about the agent."""
+"""Did the simulated user stay in character? If not, the run says nothing about the agent."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Unpack
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import expect_data
 from greenroom.cases.goals import read_reply
-from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.cases.users import SimulatedUser, person_of
 from greenroom.ledger.events import InvocationEnded, InvocationStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Hearing, Question
-from greenroom.metrics.judges.forms import Labels
-from greenroom.metrics.judges.judged import Judged, titled
+from greenroom.metrics.judges.forms import Labels, Verdict
+from greenroom.metrics.judges.judged import Judged, concluded, titled
 from greenroom.metrics.judges.options import (
     Options,
     bench_from,
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
+from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches, share
+from greenroom.metrics.response import quoted
 
 _ALL = 1.0
 FAULTS = {
@@ -69,10 +70,10 @@ class UserTurn:
 
 @record(kw_only=True, repr=False)
 class SimulatorQuality(Judged):
-    """Asks about each reply that a model gave in the user's name."""
+    """Asks about each reply that a model gave as the user."""
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
-        """The share of replies in character; a user that broke it leaves the run unmeasured."""
+        """The share of replies in character; a user that broke character leaves the run unmeasured."""
         person = person_of(case.user)
         turns = user_turns(ledger)
         if person is None or not turns:
@@ -80,15 +81,16 @@ class SimulatorQuality(Judged):
         for turn in turns:
             if _echoes(turn, person):
                 return _broke(turn, "spoke_as_assistant", "it repeats the agent's own words")
-        votes = await self._poll(turns, person, _expected(case)).held(hearing)
+        votes = await self._poll(turns, person, case).held(hearing)
         return self._outcome(turns, votes, hearing)
 
-    def _poll(
-        self, turns: Sequence[UserTurn], person: SimulatedUser, expected: dict[str, Json]
-    ) -> Poll:
+    def _poll(self, turns: Sequence[UserTurn], person: SimulatedUser, case: Case) -> Poll:
         words = _TASK.format(signal=person.stop_signal, person=_described(person))
+        # What the user might leak, if the case expects anything.
+        expects = [expect_data(turn.expect) for turn in case.script if turn.expect is not None]
+        expected: dict[str, Json] = {"expected": expects} if expects else {}
 
-        def single(item: Item, _: int) -> Question[Any]:
+        def single(item: Item, _: int) -> Question[Verdict]:
             return Question(words, item.evidence, Labels(FAULTS))
 
         return Poll(
@@ -100,38 +102,35 @@ class SimulatorQuality(Judged):
                 for turn in turns
             ],
             question=single,
-            decide=lambda values: reaches(_share(values), self.threshold),
+            decide=lambda values: reaches(share(values), self.threshold),
         )
 
     def _outcome(self, turns: Sequence[UserTurn], votes: Votes, hearing: Hearing) -> Outcome:
         values = votes.values()
-        value = _share(values)
-        if not reaches(value, self.threshold):
+        if not reaches(share(values), self.threshold):
             worst = min(turns, key=lambda turn: values[f"turn_{turn.number}"])
             verdicts = votes.by_item[f"turn_{worst.number}"]
             fault = min(verdicts, key=lambda verdict: verdict.value)
             return _broke(worst, str(fault.given), fault.reasoning)
-        return Score(
-            votes.concluded(value, True),
-            True,
-            threshold=self.threshold,
-            name=self.name,
-            reason=f"the user stayed in character in {_count(len(turns))}",
-            details={
-                "turns": {
-                    key: [{"label": v.given, "reasoning": v.reasoning} for v in verdicts]
-                    for key, verdicts in votes.by_item.items()
-                },
-                **votes.details(),
-                **hearing.spent(),
-            },
+        replies = "its one reply" if len(turns) == 1 else f"all {len(turns)} replies"
+        labels: dict[str, Json] = {
+            key: [{"label": v.given, "reasoning": v.reasoning} for v in verdicts]
+            for key, verdicts in votes.by_item.items()
+        }
+        return concluded(
+            self,
+            votes,
+            hearing,
+            share(values),
+            reason=f"the user stayed in character in {replies}",
+            details={"turns": labels},
             measured=len(turns),
         )
 
 
 @takes_options
 def simulator_quality(
-    *, threshold: float | None = None, name: str | None = None, **options: Any
+    *, threshold: float | None = None, name: str | None = None, **options: Unpack[Options]
 ) -> SimulatorQuality:
     """Did the simulated user stay in character in each of its replies? One that did not is an error.
 
@@ -139,7 +138,7 @@ def simulator_quality(
     `user_agent`, whatever else was measured.
     """
     where = "simulator_quality(...)"
-    bench = bench_from(cast(Options, options), where, adk="replies")
+    bench = bench_from(options, where, adk="replies")
     return SimulatorQuality(
         bench=bench,
         threshold=checked_threshold(threshold, _ALL, where),
@@ -148,7 +147,7 @@ def simulator_quality(
 
 
 def user_turns(ledger: Ledger) -> list[UserTurn]:
-    """The replies that were improvised, in order; an answer that had to be given again counts once."""
+    """The improvised replies in order; an answer that had to be given again counts once."""
     heard: dict[str, Json] = {}
     said: dict[str, Json] = {}
     for event in ledger:
@@ -159,10 +158,6 @@ def user_turns(ledger: Ledger) -> list[UserTurn]:
             heard.setdefault(wait, event.input)
         elif event.outcome != "failed":
             said[wait] = event.output
-    return _turns(heard, said)
-
-
-def _turns(heard: dict[str, Json], said: dict[str, Json]) -> list[UserTurn]:
     before: list[dict[str, Json]] = []
     found: list[UserTurn] = []
     for wait, reply in said.items():
@@ -179,10 +174,9 @@ def _echoes(turn: UserTurn, person: SimulatedUser) -> bool:
 
 
 def _broke(turn: UserTurn, fault: str, why: str) -> Unmeasured:
-    shown = turn.reply if len(turn.reply) <= 120 else f"{turn.reply[:119]}…"
     return Unmeasured(
         f"the simulated user broke character in its reply {turn.number} ({fault}): {why}. "
-        f"It said {shown!r}",
+        f"It said {quoted(turn.reply)}",
         phase="user_agent",
     )
 
@@ -193,17 +187,3 @@ def _described(person: SimulatedUser) -> str:
     named["Goals"] = "\n".join(person.goals)
     parts = [f"{name}: {text}" for name, text in named.items() if text.strip()]
     return "\n".join(parts) or "Nothing is said about them."
-
-
-def _expected(case: Case) -> dict[str, Json]:
-    """What the user might leak, if the case expects anything."""
-    found = [expect_data(turn.expect) for turn in case.script if turn.expect is not None]
-    return {"expected": found} if found else {}
-
-
-def _share(values: Values) -> float:
-    return sum(values.values()) / len(values)
-
-
-def _count(turns: int) -> str:
-    return "its one reply" if turns == 1 else f"all {turns} replies"

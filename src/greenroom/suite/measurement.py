@@ -11,7 +11,14 @@ from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import Outcome, Unmeasured
-from greenroom.errors import FenceBreach, GreenroomError, MetricRefused, MetricsHung, Refusal
+from greenroom.errors import (
+    BadMetric,
+    FenceBreach,
+    GreenroomError,
+    MetricRefused,
+    MetricsHung,
+    Refusal,
+)
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.records import record
@@ -219,6 +226,11 @@ async def score(
     asked = _with_a_way_out(LiveWorld(Ledger()) if world is None else world)
     with lent_executor(), only_looking("score"):
         run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
+        if asked.ledger is run:
+            raise BadMetric(
+                "score(world=...) writes into the ledger that is scored, so the judges' calls would "
+                "count as the agent's. Give a world with a ledger of its own."
+            )
         measured = recorded_case(run) if case is None else case
         named = metrics_for(measured, metrics, expectations)
         return await measure_run(run, measured, named, asked, cut_in_time(), seconds_per_metric)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.metrics import judge
-from greenroom.metrics.judges.evidence import fitted
-from greenroom.metrics.judges.seal import sealed, written
+from greenroom.metrics.judges.evidence import evidence_text, fitted, sealed
 from metrics.judges.asked import Asked, evidence_in, measured, order, yes
 from metrics.runs import agent, run, tool, user
 
@@ -34,7 +33,7 @@ def test_evidence_reads_back_as_it_was(fields):
 
 @given(st.text() | HOSTILE)
 def test_nothing_inside_looks_like_a_mark_or_hides(text):
-    inside = written({"response": text})
+    inside = evidence_text({"response": text})
     seen = unicodedata.normalize("NFKC", inside)
     assert not set("<>‹›«»〈〉⟨⟩") & set(seen)
     assert all(unicodedata.category(c) not in ("Cf", "Zl", "Zp") for c in inside)
@@ -42,12 +41,12 @@ def test_nothing_inside_looks_like_a_mark_or_hides(text):
 
 
 def test_half_a_character_is_told_as_its_code():
-    assert written({"response": "a\ud800"}) == '{\n "response": "a\\ud800"\n}'
+    assert evidence_text({"response": "a\ud800"}) == '{\n "response": "a\\ud800"\n}'
 
 
 def test_text_in_any_script_stays_readable():
     text = "Où est le colis? 包裹在哪里 Где посылка? أين الطرد 🎁"
-    assert text in written({"response": text})
+    assert text in evidence_text({"response": text})
 
 
 @given(FIELDS)
@@ -70,11 +69,11 @@ def test_evidence_that_fits_is_left_alone(fields):
 )
 def test_evidence_is_never_longer_than_its_limit_and_says_what_it_lost(fields, limit):
     kept, lost = fitted(fields, limit)
-    assert len(written(kept)) <= limit
+    assert len(evidence_text(kept)) <= limit
     assert set(kept) == set(fields)
-    assert bool(lost) == (len(written(fields)) > limit)
+    assert bool(lost) == (len(evidence_text(fields)) > limit)
     for name, count in lost.items():
-        assert count == len(written(fields[name])) - len(written(kept[name]))
+        assert count == len(evidence_text(fields[name])) - len(evidence_text(kept[name]))
 
 
 LONG = "First words. " + "blah " * 50_000 + "The answer is 42."

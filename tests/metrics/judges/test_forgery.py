@@ -20,7 +20,7 @@ from greenroom.metrics.judges import (
     rubric_based_tool_use_quality_v1,
     safety_v1,
 )
-from greenroom.metrics.judges.seal import Sealed
+from greenroom.metrics.judges.evidence import Sealed
 from greenroom.models import ModelReply, ModelRequest
 from metrics.judges.forgeries import PLACES, TECHNIQUES, case, spoken
 from metrics.judges.gullible import Gullible, lines, persuaded

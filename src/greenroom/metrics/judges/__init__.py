@@ -18,19 +18,20 @@ if TYPE_CHECKING:
         Form,
         Grade,
         Labels,
+        NotAnAnswer,
         Sheet,
         Verdict,
     )
     from greenroom.metrics.judges.judged import Judged
     from greenroom.metrics.judges.juries import jury
     from greenroom.metrics.judges.options import bench_from
-    from greenroom.metrics.judges.parser import NotAnAnswer
     from greenroom.metrics.judges.poll import Item, Poll, Votes
     from greenroom.metrics.judges.prompted import judge, llm_judge
-    from greenroom.metrics.judges.rubric import Rubric, rubric_template
     from greenroom.metrics.judges.rubrics import (
+        Rubric,
         rubric_based_final_response_quality_v1,
         rubric_based_tool_use_quality_v1,
+        rubric_template,
     )
     from greenroom.metrics.judges.safety import Category, safety_v1
     from greenroom.metrics.judges.same_answer import final_response_match_v2
@@ -39,17 +40,30 @@ _FILES = {
     "bench": ("Breaker", "Bench", "Hearing", "NoVerdict", "Question"),
     "correctness": ("factual_accuracy", "response_evaluation_score"),
     "evidence": ("gathered",),
-    "forms": ("Better", "Boolean", "Claims", "Form", "Grade", "Labels", "Sheet", "Verdict"),
+    "forms": (
+        "Better",
+        "Boolean",
+        "Claims",
+        "Form",
+        "Grade",
+        "Labels",
+        "NotAnAnswer",
+        "Sheet",
+        "Verdict",
+    ),
     "claims": ("hallucinations_v1",),
     "prompted": ("judge", "llm_judge"),
     "judged": ("Judged",),
     "same_answer": ("final_response_match_v2",),
     "juries": ("jury",),
     "options": ("bench_from",),
-    "parser": ("NotAnAnswer",),
     "poll": ("Item", "Poll", "Votes"),
-    "rubric": ("Rubric", "rubric_template"),
-    "rubrics": ("rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1"),
+    "rubrics": (
+        "Rubric",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "rubric_template",
+    ),
     "safety": ("Category", "safety_v1"),
 }
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names}

@@ -1,16 +1,16 @@
 """The engine all judges share: a question is put to a model until it has a usable answer.
 
     question   the author's words, the evidence, and the form of the answer
-    bench      who is asked, and how: model, samples, re-asks, cache, breaker
-    hearing    one metric's asking about one run; it counts what that took
+    bench      which model is asked, and how: samples, retries, cache, breaker
+    hearing    the questions of one metric about one run, and what they cost
 
 A metric of your own opens a hearing (`bench.open(world, name)`), asks (`await hearing.ask(...)`),
 and turns `NoVerdict` into `Unmeasured`.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from dataclasses import field, fields, is_dataclass
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import field, fields, is_dataclass, replace
 from itertools import count
 from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
@@ -19,11 +19,9 @@ from greenroom.errors import Refusal
 from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.plain import Json, without_addresses
 from greenroom.ledger.records import record
-from greenroom.metrics.judges.evidence import LIMIT, fitted, legend
-from greenroom.metrics.judges.forms import Form
-from greenroom.metrics.judges.parser import NotAnAnswer
+from greenroom.metrics.judges.evidence import LIMIT, Evidence, Seal, fitted, legend, sealed
+from greenroom.metrics.judges.forms import Form, NotAnAnswer
 from greenroom.metrics.judges.repetition import Shown
-from greenroom.metrics.judges.seal import Seal, sealed
 from greenroom.models.model import Model, ModelReply, ModelRequest, model_name
 from greenroom.models.scripted import Scripted
 from greenroom.world.answers import AnswerCache, CachedWorld, answers_of, key_of, uncached
@@ -36,7 +34,7 @@ FAILURES = 5
 class Breaker:
     """Counts failures in a row of one judge; at the limit it stays open until the run is over.
 
-    Every event loop is a run of its own, since `rehearse` opens one each time; `reset` begins anew
+    Every event loop counts as a run, since `rehearse` opens one each time; `reset` starts again
     within a loop.
     """
 
@@ -49,7 +47,7 @@ class Breaker:
 
     @property
     def open(self) -> bool:
-        """Whether the judge should not be asked any more."""
+        """Whether the judge should no longer be asked."""
         self._notice_run()
         return self._failed >= self.limit
 
@@ -87,16 +85,16 @@ class NoVerdict(Exception):
 
 @record
 class Question(Generic[T]):
-    """What a judge is asked. `words` are the author's and trusted; the evidence is nobody's."""
+    """What a judge is asked. `words` are the author's and trusted; the evidence is not."""
 
     words: str
-    evidence: Mapping[str, Json]
+    evidence: Evidence
     form: Form[T]
 
 
 @record(kw_only=True)
 class Bench:
-    """Who is asked, and how."""
+    """Which model is asked, and how."""
 
     model: Model
     samples: int = 1
@@ -112,11 +110,11 @@ class Bench:
     breaker: Breaker = field(default_factory=Breaker, compare=False)
 
     def open(self, world: World, name: str) -> "Hearing":
-        """Begin to ask about one run."""
+        """Start asking about one run."""
         return Hearing(self, world, name)
 
     def cache_for(self, world: World) -> AnswerCache | None:
-        """Where answers are kept: here if said so, else where the whole run keeps them."""
+        """Where answers are kept: in the cache of this bench, else in that of the whole run."""
         if isinstance(self.cache, AnswerCache):
             return self.cache
         if self.cache is False or isinstance(self.model, Scripted):
@@ -125,7 +123,7 @@ class Bench:
 
 
 class Hearing:
-    """One metric's asking about one run."""
+    """The questions of one metric about one run, and what they cost."""
 
     def __init__(self, bench: Bench, world: World, name: str) -> None:
         self.bench = bench
@@ -141,86 +139,110 @@ class Hearing:
 
     async def ask(self, question: Question[T], sample: int = 0) -> T:
         """The answer to a question; NoVerdict if none of the attempts brings a usable one."""
-        problem = ""
         evidence, left_out = fitted(question.evidence, self.bench.limit)
         self.left_out |= left_out
-        question = Question(question.words, evidence, question.form)
-        request = self._request(question, left_out)
-        reading = _Reading(question.form, Shown(evidence))
-        world = self._asked_world(request, reading, sample)
+        shown = Shown(evidence)
+
+        def read(reply: ModelReply) -> T:
+            found = question.form.parse(reply.text)
+            shown.refuse_repetition(reply.text)
+            return found
+
+        asked = Question(question.words, evidence, question.form)
+        request = self._request(asked, left_out)
+        world = self._world_for(request, sample, read)
+        problem = ""
         for _ in range(1 + self.bench.retries):
             try:
-                return reading.answer((await self._reply(request, world)).text)
+                return read(await self._reply(request, world))
             except NotAnAnswer as error:
                 problem = str(error)
-                request = self._request(question, left_out, problem)
-        raise self._gives_up(
+                request = self._request(asked, left_out, problem)
+        raise self._give_up(
             f"the judge gave no usable answer in {1 + self.bench.retries} attempts; "
             f"the last time: {problem}"
         )
 
-    async def _reply(self, request: ModelRequest, world: World) -> ModelReply:
-        async with self._turnstile:
-            if self.bench.breaker.open and not _knows(world, request):
-                raise self._gives_up(
-                    f"the judge {request.model!r} failed {self.bench.breaker.limit} times in a row "
-                    f"and is not asked any more in this run"
-                )
-            before = _cached(world)
-            reply = await self._called(world, _numbered(request, next(self._numbers)))
-        self.replies.append(reply)
-        if _cached(world) > before:
-            self.cached += 1
-        else:
-            self.bench.breaker.answered()
-        return reply
-
-    async def _called(self, world: World, request: ModelRequest) -> ModelReply:
-        try:
-            return await world.call_model(request, self.bench.model.respond)
-        except Refusal:
-            raise
-        except Exception as error:
-            self.bench.breaker.failed()
-            cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise self._gives_up(f"the judge {request.model!r} did not answer: {cause}") from error
-        except asyncio.CancelledError:
-            # A judge that hangs is cut from outside, and is as unreachable as one that refuses.
-            # When one question is given up, the others are cut too, and nobody is to blame.
-            if not self._given_up:
-                self.bench.breaker.failed()
-            raise
-
-    def _gives_up(self, why: str) -> NoVerdict:
-        self._given_up = True
-        return NoVerdict(why)
-
-    def _asked_world(self, request: ModelRequest, reading: "_Reading[Any]", sample: int) -> World:
-        if self._cache is None:
-            return uncached(self._world)
-        # An answer that needed a second asking is still the answer to the first.
-        # An answer belongs to its trial: copied to another, it would be no evidence about that one.
-        key = key_of(request, sample, f"{trial_of(self._world)}\n{options_of(self.bench.model)}")
-        return CachedWorld(self._world, self._cache, key=key, accepts=reading.accepts)
-
     def _request(
-        self, question: Question[Any], left_out: Mapping[str, int], problem: str = ""
+        self, question: Question[T], left_out: Mapping[str, int], problem: str = ""
     ) -> ModelRequest:
         block = self.bench.seal(question.evidence)
+        parts = [question.words, block.notice, legend(question.evidence) if block.notice else ""]
+        if left_out:
+            lost = ", ".join(f"{count} of `{name}`" for name, count in left_out.items())
+            parts.append(f"The record was too long: characters were left out, {lost}.")
+        form = question.form
+        parts.append(f"Answer with exactly one JSON object and nothing else:\n{form.words()}")
         asked = f"{block.text}\n\nJudge it as your instructions say."
         if problem:
             asked += f"\n\nYour last answer could not be used: {problem}. Answer again."
         return ModelRequest(
             agent=f"judge:{self.name}",
             messages=(Message("user", asked),),
-            instructions=_instructions(question, block.notice, left_out),
-            output_schema=question.form.schema(),
+            instructions="\n\n".join(part for part in parts if part),
+            output_schema=form.schema(),
             model=model_name(self.bench.model),
             node=f"judge:{self.name}",
         )
 
+    def _world_for(
+        self, request: ModelRequest, sample: int, read: Callable[[ModelReply], object]
+    ) -> World:
+        """The world to ask in: with the cache, if there is one, of which `read` accepts answers."""
+        if self._cache is None:
+            return uncached(self._world)
+
+        def accepts(reply: ModelReply) -> bool:
+            try:
+                read(reply)
+            except NotAnAnswer:
+                return False
+            return True
+
+        # The key is that of the first request: an answer that took a second attempt answers it too.
+        # It names the trial: copied to another one, an answer would be no evidence about it.
+        key = key_of(request, sample, f"{trial_of(self._world)}\n{options_of(self.bench.model)}")
+        return CachedWorld(self._world, self._cache, key=key, accepts=accepts)
+
+    async def _reply(self, request: ModelRequest, world: World) -> ModelReply:
+        bench, cached = self.bench, world if isinstance(world, CachedWorld) else None
+        async with self._turnstile:
+            if bench.breaker.open and not (cached is not None and cached.knows(request)):
+                raise self._give_up(
+                    f"the judge {request.model!r} failed {bench.breaker.limit} times in a row "
+                    f"and is not asked any more in this run"
+                )
+            before = 0 if cached is None else cached.answered
+            numbered = replace(request, n=next(self._numbers))
+            try:
+                reply = await world.call_model(numbered, bench.model.respond)
+            except Refusal:
+                raise
+            except Exception as error:
+                bench.breaker.failed()
+                cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                raise self._give_up(
+                    f"the judge {request.model!r} did not answer: {cause}"
+                ) from error
+            except asyncio.CancelledError:
+                # A judge that hangs is cut from outside, and is as unreachable as one that refuses.
+                # When one question is given up, the others are cut too, through no fault of theirs.
+                if not self._given_up:
+                    bench.breaker.failed()
+                raise
+        self.replies.append(reply)
+        if cached is not None and cached.answered > before:
+            self.cached += 1
+        else:
+            bench.breaker.answered()
+        return reply
+
+    def _give_up(self, why: str) -> NoVerdict:
+        self._given_up = True
+        return NoVerdict(why)
+
     def spent(self) -> dict[str, Json]:
-        """Which model was asked how often, and what that took; None where a reply did not say."""
+        """Which model was asked how often, and what that cost; None where a reply did not say."""
         usages = [reply.usage for reply in self.replies]
         costs = [reply.cost for reply in self.replies]
         used = None if None in usages else sum(cast("list[Usage]", usages), Usage())
@@ -234,62 +256,8 @@ class Hearing:
         } | ({"left_out": dict(self.left_out)} if self.left_out else {})
 
 
-@record
-class _Reading(Generic[T]):
-    """How replies to one question are read, be they fresh or kept from before."""
-
-    form: Form[T]
-    shown: Shown
-
-    def answer(self, text: str) -> T:
-        """The answer in a reply; NotAnAnswer if it has another form, or repeats the record."""
-        found = self.form.parse(text)
-        self.shown.refuse_repetition(text)
-        return found
-
-    def accepts(self, reply: ModelReply) -> bool:
-        """Whether a reply can be taken for an answer; only such are kept."""
-        try:
-            self.answer(reply.text)
-        except NotAnAnswer:
-            return False
-        return True
-
-
-def _cached(world: World) -> int:
-    return world.answered if isinstance(world, CachedWorld) else 0
-
-
-def _knows(world: World, request: ModelRequest) -> bool:
-    return isinstance(world, CachedWorld) and world.knows(request)
-
-
-def _numbered(request: ModelRequest, n: int) -> ModelRequest:
-    # `dataclasses.replace` would do, at ten times the price.
-    return ModelRequest(
-        request.agent,
-        request.messages,
-        request.instructions,
-        request.tools,
-        request.output_schema,
-        request.model,
-        request.path,
-        request.node,
-        n,
-    )
-
-
-def _instructions(question: Question[Any], notice: str, left_out: Mapping[str, int]) -> str:
-    parts = [question.words, notice, legend(question.evidence) if notice else ""]
-    if left_out:
-        lost = ", ".join(f"{count} of `{name}`" for name, count in left_out.items())
-        parts.append(f"The record was too long: characters were left out, {lost}.")
-    parts.append(f"Answer with exactly one JSON object and nothing else:\n{question.form.words()}")
-    return "\n\n".join(part for part in parts if part)
-
-
 def options_of(model: Model) -> str:
-    """What besides its name makes a model answer differently, as far as it tells."""
+    """What besides its name makes a model answer differently, as far as it says."""
     kind = type(model)
     if is_dataclass(model):
         told = {f.name: getattr(model, f.name) for f in fields(model) if "key" not in f.name}
@@ -299,7 +267,7 @@ def options_of(model: Model) -> str:
 
 
 async def together(*asked: Coroutine[Any, Any, T]) -> list[T]:
-    """What all of them return; the first that fails ends the others."""
+    """What all of them return; the first that fails cancels the others."""
     if len(asked) == 1:
         return [await asked[0]]
     tasks = [asyncio.ensure_future(one) for one in asked]

@@ -1,6 +1,6 @@
 """Is what the agent claims grounded in what it could know?
 
-First the claims are taken out of what it said, then each is held against the user's words, the
+First the claims are extracted from what it said, then each is checked against the user's words, the
 tools' answers and the case's context. The agent's own words ground nothing.
 """
 
@@ -12,11 +12,10 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
-from greenroom.metrics.facts import Missing
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import Fields, gathered
 from greenroom.metrics.judges.forms import Boolean, Claims, Sheet, Verdict
-from greenroom.metrics.judges.judged import Judged, item_details, titled
+from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled
 from greenroom.metrics.judges.options import (
     JUDGE,
     Options,
@@ -25,7 +24,7 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
+from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches, share
 
 _EXTRACT = """\
 You take statements of fact out of what an AI agent said.
@@ -50,38 +49,28 @@ _SHOWN = 3
 
 @record(kw_only=True, repr=False)
 class Grounding(Judged):
-    """Takes claims out of what was said, and checks each."""
+    """Extracts the claims from what was said, and checks each."""
 
     template: str
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The share of claims that are grounded."""
-        said = self._said(case, ledger)
+        last_only = self.bench.every_turn  # as google-adk does
+        said = gathered(("response" if last_only else "responses",), case, ledger)
         if isinstance(said, NotApplicable | Unmeasured):
             return said
         known = gathered(_KNOWN, case, ledger)
         if isinstance(known, NotApplicable | Unmeasured):
             return known
+        if last_only:
+            said = {"responses": [said["response"]]}
         claims = await hearing.ask(Question(_EXTRACT, said, Claims()))
         if not claims:
             return NotApplicable("the agent stated no fact, so there is nothing to ground")
         votes = await self._poll(claims, known).held(hearing)
         return self._score(claims, votes, hearing)
 
-    def _said(self, case: Case, ledger: Ledger) -> Fields | Missing:
-        """All that the agent said; of a single turn its last words only."""
-        if not self.bench.every_turn:
-            return gathered(("responses",), case, ledger)
-        last = gathered(("response",), case, ledger)
-        return {"responses": [last["response"]]} if isinstance(last, dict) else last
-
     def _poll(self, claims: Sequence[str], known: Fields) -> Poll:
-        items = [
-            # The claims repeat the agent's words, so they are evidence and no instruction.
-            Item(f"claim_{number}", evidence={"claim": claim})
-            for number, claim in enumerate(claims, 1)
-        ]
-
         def single(item: Item, _: int) -> Question[Verdict]:
             return Question(self.template + _ONE, {**known, **item.evidence}, Boolean("grounded"))
 
@@ -91,37 +80,32 @@ class Grounding(Judged):
             return Question(self.template + _SEVERAL, {**known, "claims": listed}, form)
 
         return Poll(
-            items=items,
+            # The claims repeat the agent's words, so they are evidence and no instruction.
+            items=[Item(f"claim_{n}", evidence={"claim": c}) for n, c in enumerate(claims, 1)],
             question=single,
-            decide=lambda values: reaches(_share(values), self.threshold),
+            decide=lambda values: reaches(share(values), self.threshold),
             sheet=sheet,
         )
 
     def _score(self, claims: Sequence[str], votes: Votes, hearing: Hearing) -> Score:
-        values = votes.values()
-        value = _share(values)
-        loose = [
-            claim
-            for item, claim in zip(votes.items, claims, strict=True)
-            if not reaches(values[item.id], item.bar)
-        ]
-        said: dict[str, dict[str, Json]] = {
-            item.id: {"claim": claim} for item, claim in zip(votes.items, claims, strict=True)
-        }
-        passed = reaches(value, self.threshold)
-        return Score(
-            votes.concluded(value, passed),
-            passed,
-            threshold=self.threshold,
-            name=self.name,
-            reason=_reason(len(claims), loose),
+        values, claim_of = votes.values(), dict(zip(votes.by_item, claims, strict=True))
+        loose = [claim_of[i.id] for i in votes.items if not reaches(values[i.id], i.bar)]
+        extra: dict[str, dict[str, Json]] = {key: {"claim": c} for key, c in claim_of.items()}
+        count, grounded = len(claims), len(claims) - len(loose)
+        reason = f"all {count} claims are grounded" if count > 1 else "the one claim is grounded"
+        if loose:
+            shown = "; ".join(repr(claim) for claim in loose[:_SHOWN])
+            more = f" and {len(loose) - _SHOWN} more" if len(loose) > _SHOWN else ""
+            reason = f"{grounded} of {count} claims are grounded; not {shown}{more}"
+        return concluded(
+            self,
+            votes,
+            hearing,
+            share(values),
+            reason=reason,
             evidence=loose,
-            details={
-                "claims": list(item_details(votes.items, votes, said).values()),
-                **votes.details(),
-                **hearing.spent(),
-            },
-            measured=len(claims) - len(loose),
+            details={"claims": list(item_details(votes.items, votes, extra).values())},
+            measured=grounded,
         )
 
 
@@ -143,15 +127,3 @@ def hallucinations_v1(
         threshold=checked_threshold(threshold, JUDGE, where),
         **titled("hallucinations_v1", name, bench, threshold=threshold),
     )
-
-
-def _share(values: Values) -> float:
-    return sum(values.values()) / len(values)
-
-
-def _reason(count: int, loose: Sequence[str]) -> str:
-    if not loose:
-        return f"all {count} claims are grounded" if count > 1 else "the one claim is grounded"
-    shown = "; ".join(repr(claim) for claim in loose[:_SHOWN])
-    more = f" and {len(loose) - _SHOWN} more" if len(loose) > _SHOWN else ""
-    return f"{count - len(loose)} of {count} claims are grounded; not {shown}{more}"

@@ -1,7 +1,7 @@
-"""Is the last response right and good? Two criteria of one question each."""
+"""Is the last response right, and is it good? Two criteria of one question each."""
 
 from collections.abc import Sequence
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 from greenroom.errors import BadMetric
 from greenroom.metrics.judges.evidence import checked_fields
@@ -78,7 +78,7 @@ def _criterion(
     factory: str,
     words: str,
     form: VerdictForm,
-    given: tuple[Any, ...],
+    given: tuple[float | None, str | None, Sequence[str], str | None],
     options: Options,
     adk: Adk | None = None,
 ) -> Judge:

@@ -1,19 +1,85 @@
-"""The forms in which a judge may answer: what to ask for, the schema, and the strict reading of it.
+"""The forms in which a judge may answer, and the strict reading of an answer.
+
+A form says what to ask for, in words and as a JSON schema, and reads the answer: exactly one JSON
+object, or it is no answer at all. Models like to put their JSON into a code fence. One fence around
+the whole answer is removed; nothing else may stand beside the object.
 
 Every verdict has a value from 0 to 1, whatever scale its form uses.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeVar
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NoReturn, Protocol, TypeVar, cast
 
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.records import record
-from greenroom.metrics.judges.parser import NotAnAnswer, one_object, text_at, with_keys
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 Side = Literal["A", "B"]
 
+_LONGEST = 1_000_000
+_FENCED = re.compile(r"(`{3,}|~{3,})(?:json)?\s*(\{.*\})\s*\1", re.DOTALL | re.IGNORECASE)
 _TEXT: Json = {"type": "string"}
+
+
+class NotAnAnswer(ValueError):
+    """What the judge said is no verdict; the text says why, in our words only.
+
+    The judge reads it when it is asked again, outside the evidence. So it must never quote the
+    answer, which may quote the agent under test.
+    """
+
+
+def one_object(text: str) -> dict[str, Json]:
+    """The object that `text` is, apart from white space and one code fence; else NotAnAnswer."""
+    if len(text) > _LONGEST:
+        raise NotAnAnswer(f"it must not be longer than {_LONGEST} characters")
+    fenced = _FENCED.fullmatch(text.strip())
+    try:
+        found = json.loads(
+            fenced[2] if fenced else text, object_pairs_hook=_unique, parse_constant=_no_number
+        )
+    except NotAnAnswer:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise NotAnAnswer("it must be one JSON object and nothing else") from error
+    if not isinstance(found, dict):
+        raise NotAnAnswer("it must be a JSON object")
+    return cast("dict[str, Json]", found)
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise NotAnAnswer("a key is given twice")
+    return found
+
+
+def _no_number(_: str) -> NoReturn:
+    raise NotAnAnswer("NaN and Infinity are no JSON")
+
+
+def with_keys(answer: Mapping[str, Json], keys: Collection[str]) -> Mapping[str, Json]:
+    """The answer, if it has exactly these keys."""
+    if set(answer) != set(keys):
+        *head, last = [f"`{key}`" for key in keys]
+        listed = f"{', '.join(head)} and {last}" if head else last
+        raise NotAnAnswer(f"it must have exactly the keys {listed}")
+    return answer
+
+
+def text_at(answer: Mapping[str, Json], key: str) -> str:
+    """The text at `key`, if it can be written to a report: one with a lone surrogate cannot."""
+    found = answer[key]
+    if isinstance(found, str):
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return found
+    raise NotAnAnswer(f"`{key}` must be a text")
 
 
 @record
@@ -29,7 +95,7 @@ class Form(Protocol[Answer_co]):
     """How an answer must look."""
 
     def words(self) -> str:
-        """The form, told to the judge."""
+        """The form as the judge is told about it."""
         ...
 
     def schema(self) -> dict[str, Json]:
@@ -41,52 +107,46 @@ class Form(Protocol[Answer_co]):
         ...
 
 
-class VerdictForm(Form[Verdict], Protocol):
-    """A form of one verdict, which can also stand in a sheet of several."""
-
-    def properties(self) -> dict[str, Json]:
-        """The schema of its keys."""
-        ...
-
-    def shown(self) -> str:
-        """Its keys, as an example writes them."""
-        ...
-
-    def read(self, answer: Mapping[str, Json]) -> Verdict:
-        """The verdict in an object; NotAnAnswer if it is none."""
-        ...
-
-
-class _Verdicts:
-    """What the forms of one verdict share."""
+class VerdictForm:
+    """A form of one verdict, which can also be an entry in a sheet of several."""
 
     __slots__ = ()
 
-    def words(self: VerdictForm) -> str:
+    def properties(self) -> dict[str, Json]:
+        """The schema of its keys."""
+        raise NotImplementedError
+
+    def shown(self) -> str:
+        """Its keys, as an example writes them."""
+        raise NotImplementedError
+
+    def read(self, answer: Mapping[str, Json]) -> Verdict:
+        """The verdict in an object; NotAnAnswer if it is none."""
+        raise NotImplementedError
+
+    def words(self) -> str:
         """An example of the object."""
         return f"{{{self.shown()}}}"
 
-    def schema(self: VerdictForm) -> dict[str, Json]:
+    def schema(self) -> dict[str, Json]:
         """An object with these keys and no others."""
         return closed(self.properties())
 
-    def parse(self: VerdictForm, text: str) -> Verdict:
+    def parse(self, text: str) -> Verdict:
         """The verdict in `text`."""
         return self.read(one_object(text))
 
 
 @record
-class Boolean(_Verdicts):
+class Boolean(VerdictForm):
     """True or false."""
 
     key: str = "verdict"
 
     def properties(self) -> dict[str, Json]:
-        """A reason and a bool."""
         return {"reasoning": _TEXT, self.key: {"type": "boolean"}}
 
     def shown(self) -> str:
-        """Its two keys."""
         return f'"reasoning": "<why>", "{self.key}": <true or false>'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
@@ -98,19 +158,17 @@ class Boolean(_Verdicts):
 
 
 @record
-class Grade(_Verdicts):
+class Grade(VerdictForm):
     """A whole number on a scale."""
 
     low: int = 0
     high: int = 10
 
     def properties(self) -> dict[str, Json]:
-        """A reason and a number."""
         number: Json = {"type": "integer", "minimum": self.low, "maximum": self.high}
         return {"reasoning": _TEXT, "score": number}
 
     def shown(self) -> str:
-        """Its two keys."""
         return f'"reasoning": "<why>", "score": <whole number from {self.low} to {self.high}>'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
@@ -126,17 +184,15 @@ class Grade(_Verdicts):
 
 
 @record
-class Labels(_Verdicts):
+class Labels(VerdictForm):
     """One of several labels, each worth a number from 0 to 1."""
 
     values: Mapping[str, float]
 
     def properties(self) -> dict[str, Json]:
-        """A reason and a label."""
         return {"reasoning": _TEXT, "label": {"type": "string", "enum": list(self.values)}}
 
     def shown(self) -> str:
-        """Its two keys."""
         return f'"reasoning": "<why>", "label": <one of {self._listed()}>'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
@@ -151,17 +207,15 @@ class Labels(_Verdicts):
 
 
 @record
-class Better(_Verdicts):
+class Better(VerdictForm):
     """Which of two is better; `ours` says under which letter the agent's was shown."""
 
     ours: Side = "A"
 
     def properties(self) -> dict[str, Json]:
-        """A reason and a letter."""
         return {"reasoning": _TEXT, "better": {"type": "string", "enum": ["A", "B", "tie"]}}
 
     def shown(self) -> str:
-        """Its two keys."""
         return '"reasoning": "<why>", "better": <"A", "B" or "tie">'
 
     def read(self, answer: Mapping[str, Json]) -> Verdict:
@@ -170,7 +224,7 @@ class Better(_Verdicts):
         if given not in ("A", "B", "tie"):
             raise NotAnAnswer('`better` must be "A", "B" or "tie"')
         value = 0.5 if given == "tie" else float(given == self.ours)
-        # The letters were swapped for some samples, so they are told apart by whose they were.
+        # The letters are swapped in some samples, so a vote is kept by whose response it prefers.
         meant = "tie" if given == "tie" else ("ours" if value else "theirs")
         return Verdict(text_at(answer, "reasoning"), meant, value)
 
@@ -201,7 +255,7 @@ class Claims:
 
 @record
 class Sheet:
-    """Verdicts on several items in one answer, told apart by their ids."""
+    """Verdicts on several items in one answer, each under its id."""
 
     ids: tuple[str, ...]
     form: VerdictForm
@@ -220,8 +274,8 @@ class Sheet:
     def parse(self, text: str) -> dict[str, Verdict]:
         """The verdict on each id; NotAnAnswer unless every id has exactly one entry, and no other.
 
-        A judge that quotes the agent without escaping it may have its own verdict pushed under
-        another id, so one entry that does not belong makes all of them doubtful.
+        A judge that quotes the agent without escaping it may be tricked into another entry, so one
+        entry that does not belong makes all of them doubtful.
         """
         entries = with_keys(one_object(text), ("answers",))["answers"]
         if not is_array(entries):

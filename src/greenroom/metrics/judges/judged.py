@@ -1,9 +1,8 @@
-"""What every judging metric shares: a bench, a threshold, and how votes become a score."""
+"""What all judges share: a bench, a threshold, and how votes become a score."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
-from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -38,21 +37,18 @@ def judged_turns(case: Case, ledger: Ledger) -> list[JudgedTurn]:
     """Every turn of the script and every other that the user began, whatever it expects."""
     spans = turn_spans(case, ledger)
     count = max(len(case.script), *(index + 1 for index in spans), 0)
-    return [_turn(case, ledger, spans, index) for index in range(count)]
-
-
-def _turn(case: Case, ledger: Ledger, spans: Mapping[int, Span], index: int) -> JudgedTurn:
-    script = case.script
-    turn = script[index] if index < len(script) else Turn("")
-    alone = replace(turn, expect=turn.expect or Expect())
-    single = replace(case, says="", expect=None, turns=[alone], user=None)
-    reached = index in spans
-    events = _events(ledger, spans, index) if reached else Ledger()
-    return JudgedTurn(index + 1, single, events, reached)
+    found: list[JudgedTurn] = []
+    for index in range(count):
+        turn = case.script[index] if index < len(case.script) else Turn("")
+        turn = replace(turn, expect=turn.expect or Expect())
+        alone = replace(case, says="", expect=None, turns=[turn], user=None)
+        events = _events(ledger, spans, index) if index in spans else Ledger()
+        found.append(JudgedTurn(index + 1, alone, events, index in spans))
+    return found
 
 
 def _events(ledger: Ledger, spans: Mapping[int, Span], index: int) -> Ledger:
-    """What happened in a turn, after how the run began and what earlier turns made of the state."""
+    """What happened in a turn, preceded by how the run began and earlier changes of the state."""
     first = min(begin for begin, _ in spans.values())
     begin, end = spans[index]
     part = Ledger()
@@ -82,7 +78,7 @@ class Judged(BuiltIn):
             return Unmeasured(str(none))
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
-        """Put the questions, and draw the conclusion."""
+        """Ask the questions, and conclude from the answers."""
         raise NotImplementedError
 
     async def hear_turns(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
@@ -103,7 +99,7 @@ class Judged(BuiltIn):
         return 1.0
 
     def seen(self, names: Sequence[str], case: Case, ledger: Ledger) -> Fields | Missing:
-        """What the judge gets to see; of a single turn also that nothing was said in it."""
+        """What the judge gets to see; a single turn without a response is shown with an empty one."""
         if not self.bench.every_turn or "response" not in names:
             return gathered(names, case, ledger)
         found = gathered([f"{n}?" if n == "response" else n for n in names], case, ledger)
@@ -111,7 +107,7 @@ class Judged(BuiltIn):
 
 
 def nothing_done(ledger: Ledger) -> Unmeasured | None:
-    """Why there is nothing to judge; None if the agent said or did anything that shows."""
+    """Why there is nothing to judge; None if the agent said or did something."""
     if any(text.strip() for text in questions.responses(ledger)):
         return None
     calls = seen_calls(ledger)
@@ -122,17 +118,17 @@ def nothing_done(ledger: Ledger) -> Unmeasured | None:
     return Unmeasured("the agent neither spoke nor called a tool: nothing to judge")
 
 
-def titled(factory: str, name: str | None, bench: Bench, **options: Any) -> dict[str, str]:
-    """The name of a criterion (its own unless another is given), and how it was written."""
-    shown = written(factory, name=name, model=model_name(bench.model), **told(bench), **options)
+def titled(factory: str, name: str | None, bench: Bench, **options: object) -> dict[str, str]:
+    """The name of a criterion (its own unless another is given), and its repr."""
+    shown = written(factory, name=name, model=model_name(bench.model), **unusual(bench), **options)
     return {
         "name": factory if name is None else checked_name(name, factory),
         "shown": shown["shown"],
     }
 
 
-def told(bench: Bench) -> dict[str, Any]:
-    """How a bench differs from the usual one, for whoever reads the metric."""
+def unusual(bench: Bench) -> dict[str, object]:
+    """The options of a bench that are not the defaults, for the repr of its metric."""
     return {
         "samples": bench.samples if bench.samples > 1 else None,
         "aggregate": bench.aggregate if bench.aggregate != "mean" else None,
@@ -142,55 +138,70 @@ def told(bench: Bench) -> dict[str, Any]:
     }
 
 
-def verdict_score(metric: Judged, item: Item, votes: Votes, hearing: Hearing) -> Score:
-    """The score of a metric that votes on one thing."""
-    value = votes.values()[item.id]
-    verdicts = votes.by_item[item.id]
-    passed = reaches(value, metric.threshold)
-    reasoning = deciding(verdicts, item.bar, passed)
+def concluded(
+    metric: Judged,
+    votes: Votes,
+    hearing: Hearing,
+    value: float,
+    *,
+    reason: str,
+    details: Mapping[str, Json],
+    measured: Json,
+    passed: bool | None = None,
+    evidence: Sequence[str] = (),
+) -> Score:
+    """The score of a metric that votes; it passes at its threshold unless `passed` says otherwise."""
+    if passed is None:
+        passed = reaches(value, metric.threshold)
     return Score(
         votes.concluded(value, passed),
         passed,
         threshold=metric.threshold,
         name=metric.name,
-        reason=_tally(item, votes) + reasoning,
+        reason=reason,
+        evidence=evidence,
+        details={**details, **votes.details(), **hearing.spent()},
+        measured=measured,
+    )
+
+
+def verdict_score(metric: Judged, item: Item, votes: Votes, hearing: Hearing) -> Score:
+    """The score of a metric that votes on one thing."""
+    value, verdicts = votes.values()[item.id], votes.by_item[item.id]
+    reasoning = deciding(verdicts, item.bar, reaches(value, metric.threshold))
+    alone, yes = votes.samples == 1, votes.yes(item)
+    return concluded(
+        metric,
+        votes,
+        hearing,
+        value,
+        reason=reasoning if alone else f"{yes} of {votes.cast} votes pass: {reasoning}",
         details={
             "reasoning": reasoning,
             "given" if votes.early_stop else "votes": [v.given for v in verdicts],
             "reasonings": [v.reasoning for v in verdicts],
-            **votes.details(),
-            **hearing.spent(),
         },
-        measured=verdicts[0].given if votes.samples == 1 else _yes(item, votes),
+        measured=verdicts[0].given if alone else yes,
     )
-
-
-def _tally(item: Item, votes: Votes) -> str:
-    return "" if votes.samples == 1 else f"{_yes(item, votes)} of {votes.cast} votes pass: "
-
-
-def _yes(item: Item, votes: Votes) -> int:
-    return sum(reaches(v.value, item.bar) for v in votes.by_item[item.id])
 
 
 def item_details(
     items: Sequence[Item], votes: Votes, extra: Mapping[str, Mapping[str, Json]] | None = None
 ) -> dict[str, Json]:
     """Each item's value, votes and reasoning, by its id."""
-    values = votes.values()
-    return {
-        item.id: {
-            "value": values[item.id],
-            "passed": reaches(values[item.id], item.bar),
-            "reasoning": deciding(
-                votes.by_item[item.id], item.bar, reaches(values[item.id], item.bar)
-            ),
-            "votes": [v.given for v in votes.by_item[item.id]],
+    values, found = votes.values(), dict[str, Json]()
+    for item in items:
+        value, verdicts = values[item.id], votes.by_item[item.id]
+        passed = reaches(value, item.bar)
+        found[item.id] = {
+            "value": value,
+            "passed": passed,
+            "reasoning": deciding(verdicts, item.bar, passed),
+            "votes": [v.given for v in verdicts],
             "agreement": votes.agreement_on(item),
             **(extra or {}).get(item.id, {}),
         }
-        for item in items
-    }
+    return found
 
 
 def over_turns(
@@ -203,7 +214,7 @@ def over_turns(
     spent = hearing.spent()
     weights: list[float] = []
     values: list[float] = []
-    told: list[dict[str, Json]] = []
+    parts: list[dict[str, Json]] = []
     missed: list[str] = []
     for turn in turns:
         outcome = outcomes.get(turn.number)
@@ -216,8 +227,8 @@ def over_turns(
         if not reaches(value, metric.threshold):
             missed.append(f"turn {turn.number}: {score.reason if score else 'never reached'}")
         details = score.details if score and is_object(score.details) else {}
-        own = {key: value for key, value in details.items() if key not in spent}
-        told.append({"turn": turn.number, "reached": turn.reached, "value": value, **own})
+        own = {key: held for key, held in details.items() if key not in spent}
+        parts.append({"turn": turn.number, "reached": turn.reached, "value": value, **own})
     if not values:
         return next(o for o in outcomes.values() if isinstance(o, NotApplicable))
     whole = fsum(w * v for w, v in zip(weights, values, strict=True)) / fsum(weights)
@@ -227,6 +238,6 @@ def over_turns(
         threshold=metric.threshold,
         name=metric.name,
         reason=". ".join(missed) or "every turn is as it should be",
-        details={"turns": told, "counts": "adk", **spent},
+        details={"turns": parts, "counts": "adk", **spent},
         measured=len(values) - len(missed),
     )

@@ -1,7 +1,7 @@
 """Several judges on one question, and how far they agree."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -10,7 +10,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
-from greenroom.metrics.judges.bench import together
+from greenroom.metrics.judges.bench import Aggregate, together
 from greenroom.metrics.judges.judged import Judged
 from greenroom.metrics.judges.options import (
     JUDGE,
@@ -20,10 +20,8 @@ from greenroom.metrics.judges.options import (
 )
 from greenroom.metrics.judges.poll import reaches
 from greenroom.metrics.judges.prompted import judge
-from greenroom.models.model import model_name
+from greenroom.models.model import Model, model_name
 from greenroom.world.world import World
-
-Aggregate = Literal["mean", "majority"]
 
 
 @record(kw_only=True, repr=False)
@@ -39,22 +37,27 @@ class Jury(BuiltIn):
     @property
     def covers(self) -> tuple[str, ...]:
         """The expectations that one of the judges looks at in its own way."""
-        return tuple(field for seat in self.judges for field in getattr(seat, "covers", ()))
+        return tuple(field for judge in self.judges for field in getattr(judge, "covers", ()))
 
     async def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """What the judges conclude together; with fewer than the quorum it is unmeasured.
 
-        A judge that does not apply to the case sits out; if none does, neither does the jury.
+        A judge that does not apply to the case is not counted; if none applies, neither does the
+        jury.
         """
-        outcomes = await together(*(seat.measure(case, ledger, world) for seat in self.judges))
-        found = dict(zip((seat.name for seat in self.judges), outcomes, strict=True))
+        outcomes = await together(*(judge.measure(case, ledger, world) for judge in self.judges))
+        found = dict(zip((judge.name for judge in self.judges), outcomes, strict=True))
         scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
-        sitting = sum(not isinstance(outcome, NotApplicable) for outcome in outcomes)
-        if not sitting:
-            return NotApplicable(_whys(found))
-        quorum = sitting if self.quorum is None else self.quorum
+        applying = sum(not isinstance(outcome, NotApplicable) for outcome in outcomes)
+        quorum = applying if self.quorum is None else self.quorum
+        missing = {name: o.why for name, o in found.items() if not isinstance(o, Score)}
+        whys = "; ".join(f"{name}: {why}" for name, why in missing.items())
+        if not applying:
+            return NotApplicable(whys)
         if len(scores) < quorum:
-            return Unmeasured(_missing(found, quorum))
+            return Unmeasured(
+                f"{len(scores)} of {len(found)} judges came to a verdict, {quorum} must: {whys}"
+            )
         return self._score(scores, found)
 
     def _score(self, scores: Sequence[Score], found: Mapping[str, Outcome]) -> Score:
@@ -69,7 +72,7 @@ class Jury(BuiltIn):
             name=self.name,
             reason=f"{passing} of {len(scores)} judges pass it",
             details={
-                "judges": {name: _told(outcome) for name, outcome in found.items()},
+                "judges": {name: _to_json(outcome) for name, outcome in found.items()},
                 "agreement": max(passing, len(scores) - passing) / len(scores),
                 **_spent(scores),
             },
@@ -79,7 +82,7 @@ class Jury(BuiltIn):
 
 @takes_options_of(judge)
 def jury(
-    judges: Sequence[Any],
+    judges: Sequence[Judged | Model | str],
     *,
     name: str = "jury",
     prompt: str | None = None,
@@ -94,16 +97,16 @@ def jury(
     a verdict, unless `quorum` says how many suffice.
     """
     where = f"jury(name={name!r}, ...)"
-    if not isinstance(judges, list | tuple) or len(cast("list[Any]", judges)) < 2:
+    if not isinstance(judges, list | tuple) or len(judges) < 2:
         raise BadMetric(f"{where} has {judges!r}; give a list of at least two judges or models.")
-    if aggregate not in ("mean", "majority"):
+    if aggregate not in get_args(Aggregate):
         raise BadMetric(f"{where} has aggregate={aggregate!r}; give 'mean' or 'majority'.")
-    seats = _seats(cast("list[Any]", judges), checked_name(name, "jury"), prompt, options, where)
-    if quorum is not None and (type(quorum) is not int or not 1 <= quorum <= len(seats)):
-        raise BadMetric(f"{where} has quorum={quorum!r}; give a number from 1 to {len(seats)}.")
-    shown = written("jury", [seat.name for seat in seats], name=name, prompt=prompt)["shown"]
+    members = _judges(judges, checked_name(name, "jury"), prompt, options, where)
+    if quorum is not None and (type(quorum) is not int or not 1 <= quorum <= len(members)):
+        raise BadMetric(f"{where} has quorum={quorum!r}; give a number from 1 to {len(members)}.")
+    shown = written("jury", [judge.name for judge in members], name=name, prompt=prompt)["shown"]
     return Jury(
-        judges=seats,
+        judges=members,
         aggregate=aggregate,
         threshold=checked_threshold(threshold, JUDGE, where),
         quorum=quorum,
@@ -112,41 +115,30 @@ def jury(
     )
 
 
-def _seats(
-    given: list[Any], name: str, prompt: str | None, options: dict[str, Any], where: str
+def _judges(
+    given: Sequence[Judged | Model | str],
+    name: str,
+    prompt: str | None,
+    options: dict[str, Any],
+    where: str,
 ) -> tuple[Judged, ...]:
-    seats: list[Judged] = []
-    taken: set[str] = set()
+    """The judges as they are, and one for each model."""
+    found: dict[str, Judged] = {}
     for number, one in enumerate(given, 1):
-        if isinstance(one, Judged):
-            seat = one
-        else:
+        member = one
+        if not isinstance(member, Judged):
             asked = checked_text(prompt, "prompt", where)
-            model = one if isinstance(one, str) else model_name(one)
             # The name tells their calls apart, in ledgers and in caches.
-            own = (
-                f"{name}:{model}" if f"{name}:{model}" not in taken else f"{name}:{model}:{number}"
-            )
-            seat = judge(own, asked, model=one, **options)
-        if seat.name in taken:
-            raise BadMetric(f"{where} has two judges named {seat.name!r}; rename one.")
-        taken.add(seat.name)
-        seats.append(seat)
-    return tuple(seats)
+            own = f"{name}:{member if isinstance(member, str) else model_name(member)}"
+            own = f"{own}:{number}" if own in found else own
+            member = judge(own, asked, model=member, **options)
+        if member.name in found:
+            raise BadMetric(f"{where} has two judges named {member.name!r}; rename one.")
+        found[member.name] = member
+    return tuple(found.values())
 
 
-def _missing(found: Mapping[str, Outcome], quorum: int) -> str:
-    given = sum(isinstance(outcome, Score) for outcome in found.values())
-    return f"{given} of {len(found)} judges came to a verdict, {quorum} must: {_whys(found)}"
-
-
-def _whys(found: Mapping[str, Outcome]) -> str:
-    """Why each judge without a verdict has none."""
-    silent = {name: o.why for name, o in found.items() if not isinstance(o, Score)}
-    return "; ".join(f"{name}: {why}" for name, why in silent.items())
-
-
-def _told(outcome: Outcome) -> dict[str, Json]:
+def _to_json(outcome: Outcome) -> dict[str, Json]:
     if isinstance(outcome, NotApplicable):
         return {"not_applicable": outcome.why}
     if isinstance(outcome, Unmeasured):
@@ -160,8 +152,8 @@ def _told(outcome: Outcome) -> dict[str, Json]:
 
 
 def _spent(scores: Sequence[Score]) -> dict[str, Json]:
-    """What all judges took together; None where one did not say."""
-    details = [cast("dict[str, Any]", score.details) for score in scores]
+    """What all judges cost together; None where one did not say."""
+    details = [cast("dict[str, Json]", score.details) for score in scores]
     usages = [one["usage"] for one in details]
     costs = [one["cost"] for one in details]
     return {

@@ -1,13 +1,14 @@
-"""The options every judge takes, from Python or from a file; checked once, here."""
+"""The options of every judge, from Python or from a file; they are checked here and nowhere else."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from string import Formatter
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, cast, get_args
 
 from greenroom.errors import BadAgent, BadMetric
+from greenroom.metrics import outcomes
 from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
 from greenroom.metrics.judges.evidence import FIELDS, LIMIT
 from greenroom.models.model import Model
@@ -15,14 +16,12 @@ from greenroom.world.answers import AnswerCache
 
 MODEL = "openai:gpt-4o-mini"
 JUDGE, RUBRIC, SAFETY, CUSTOM = 0.8, 0.8, 1.0, 0.5
-"""Thresholds unless told otherwise."""
+"""Default thresholds."""
 VOTES = 5
 """Samples of the criteria that vote."""
 
 _MOST_SAMPLES = 100
 _LEAST_EVIDENCE = 1000
-_AGGREGATES = ("mean", "majority")
-_COUNTS = ("greenroom", "adk")
 
 Adk = Literal["votes", "turns", "replies"]
 """What google-adk does with a judge: majorities of five in each turn; a mean over the turns; or
@@ -49,12 +48,12 @@ class Options(TypedDict, total=False):
 
 
 def takes_options(factory: Callable[P, T]) -> Callable[P, T]:
-    """Write the common options into a factory's signature, where a registry looks for them."""
+    """Add the common options to a factory's signature, where a registry looks for them."""
     return _signed(factory, list(Options.__annotations__))
 
 
-def takes_options_of(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Write the options of another factory into one that hands them on."""
+def takes_options_of(other: Callable[..., object]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Add the options of another factory to the signature of one that passes them on."""
     parameters = inspect.signature(other).parameters.values()
     options = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     return lambda factory: _signed(factory, options)
@@ -72,25 +71,29 @@ def _signed(factory: Callable[P, T], options: list[str]) -> Callable[P, T]:
 
 def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = None) -> Bench:
     """The bench these options describe; `adk` says what `counts="adk"` means to this judge."""
-    options = cast("dict[str, Any]", given)
+    options = cast("dict[str, object]", given)
     for name in options:
         if name not in Options.__annotations__:
             near = get_close_matches(name, Options.__annotations__, 1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise BadMetric(f"{where} has no option {name!r}.{meant}")
-    as_adk = _counts(options.get("counts"), adk, where) == "adk"
+    if adk is None and options.get("counts") is not None:
+        raise BadMetric(
+            f"{where} has counts={options['counts']!r}, but google-adk has no such judge."
+        )
+    as_adk = _choice(options, "counts", ("greenroom", "adk"), where) == "adk"
     votes = as_adk and adk != "turns"
+    aggregate = _choice(options, "aggregate", get_args(Aggregate), where)
+    early_stop = options.get("early_stop")
+    if not isinstance(early_stop, bool | None):
+        raise BadMetric(f"{where}: early_stop is {early_stop!r}; give true or false.")
+    asked = _either(options, "samples", "num_samples", where)
     return Bench(
         every_turn=as_adk and adk != "replies",
         model=_model(_either(options, "model", "judge_model", where), where),
-        samples=_whole(
-            _either(options, "samples", "num_samples", where),
-            VOTES if votes else samples,
-            (1, _MOST_SAMPLES),
-            f"{where}: samples",
-        ),
-        aggregate=_aggregate(options.get("aggregate"), "majority" if votes else "mean", where),
-        early_stop=_switch(options.get("early_stop"), f"{where}: early_stop"),
+        samples=_whole(asked, VOTES if votes else samples, (1, _MOST_SAMPLES), f"{where}: samples"),
+        aggregate=cast("Aggregate", aggregate or ("majority" if votes else "mean")),
+        early_stop=bool(early_stop),
         retries=_whole(options.get("retries"), RETRIES, (0, RETRIES), f"{where}: retries"),
         batch=_whole(options.get("batch"), 0, (0, 1000), f"{where}: batch"),
         cache=_cache(options.get("cache"), where),
@@ -98,16 +101,55 @@ def bench_from(given: Options, where: str, samples: int = 1, adk: Adk | None = N
     )
 
 
+def _either(options: Mapping[str, object], name: str, alias: str, where: str) -> object:
+    one, other = options.get(name), options.get(alias)
+    if one is not None and other is not None:
+        raise BadMetric(f"{where} has both `{name}` and `{alias}`, which are one option.")
+    return other if one is None else one
+
+
+def _choice(
+    options: Mapping[str, object], name: str, choices: Sequence[str], where: str
+) -> str | None:
+    given = options.get(name)
+    if given is None or (isinstance(given, str) and given in choices):
+        return given
+    raise BadMetric(f"{where} has {name}={given!r}; give one of {list(choices)}.")
+
+
+def _model(given: object, where: str) -> Model:
+    from greenroom.models.named import as_model  # most runs name no provider
+
+    try:
+        return as_model(MODEL if given is None else cast("Model | str", given), where)
+    except BadAgent as error:
+        raise BadMetric(str(error)) from error
+
+
+def _whole(given: object, default: int, bounds: tuple[int, int], what: str) -> int:
+    low, high = bounds
+    if given is None:
+        return default
+    if type(given) is int and low <= given <= high:
+        return given
+    raise BadMetric(f"{what} is {given!r}; give a whole number from {low} to {high}.")
+
+
+def _cache(given: object, where: str) -> AnswerCache | bool | None:
+    if given is None or given is False or isinstance(given, AnswerCache):
+        return given
+    if given is True:
+        return AnswerCache()
+    if isinstance(given, str | Path) and str(given).strip():
+        return AnswerCache(given)
+    raise BadMetric(f"{where} has cache={given!r}; give true, false or a folder.")
+
+
 def checked_threshold(threshold: object, default: float, where: str) -> float:
-    """The threshold, on the scale from 0 to 1."""
+    """The threshold, on the scale from 0 to 1, or the default."""
     if threshold is None:
         return default
-    number = type(threshold) is int or type(threshold) is float
-    if number and 0 < cast(float, threshold) <= 1:
-        return float(cast(float, threshold))
-    raise BadMetric(
-        f"{where} has threshold={threshold!r}; its scale is 0 to 1: give a number above 0, at most 1."
-    )
+    return outcomes.checked_threshold(threshold, where)
 
 
 def checked_grade(threshold: object, default: int, top: int, where: str) -> int:
@@ -129,66 +171,11 @@ def checked_text(text: object, option: str, where: str) -> str:
     raise BadMetric(f"{where} has {option}={text!r}; give a text.")
 
 
-def _either(options: dict[str, Any], name: str, alias: str, where: str) -> Any:
-    one, other = options.get(name), options.get(alias)
-    if one is not None and other is not None:
-        raise BadMetric(f"{where} has both `{name}` and `{alias}`, which are one option.")
-    return other if one is None else one
-
-
-def _model(given: Any, where: str) -> Model:
-    from greenroom.models.named import as_model  # most runs name no provider
-
-    try:
-        return as_model(MODEL if given is None else given, where)
-    except BadAgent as error:
-        raise BadMetric(str(error)) from error
-
-
-def _counts(given: Any, adk: Adk | None, where: str) -> str:
-    if given is not None and adk is None:
-        raise BadMetric(f"{where} has counts={given!r}, but google-adk has no such judge.")
-    if given is None or given in _COUNTS:
-        return given or "greenroom"
-    raise BadMetric(f"{where} has counts={given!r}; give one of {list(_COUNTS)}.")
-
-
-def _aggregate(given: Any, usual: Aggregate, where: str) -> Aggregate:
-    if given is None or given in _AGGREGATES:
-        return given or usual
-    raise BadMetric(f"{where} has aggregate={given!r}; give one of {list(_AGGREGATES)}.")
-
-
-def _switch(given: Any, what: str) -> bool:
-    if given is None or isinstance(given, bool):
-        return bool(given)
-    raise BadMetric(f"{what} is {given!r}; give true or false.")
-
-
-def _whole(given: Any, default: int, bounds: tuple[int, int], what: str) -> int:
-    low, high = bounds
-    if given is None:
-        return default
-    if type(given) is int and low <= given <= high:
-        return given
-    raise BadMetric(f"{what} is {given!r}; give a whole number from {low} to {high}.")
-
-
-def _cache(given: Any, where: str) -> AnswerCache | bool | None:
-    if given is None or given is False or isinstance(given, AnswerCache):
-        return given
-    if given is True:
-        return AnswerCache()
-    if isinstance(given, str | Path) and str(given).strip():
-        return AnswerCache(given)
-    raise BadMetric(f"{where} has cache={given!r}; give true, false or a folder.")
-
-
 def checked_template(template: object, fields: Collection[str], where: str) -> str:
     """The template, if it has each of these places, and no other.
 
     The notice about the evidence and the form of the answer are not part of a template: they are
-    added to whatever it says, so that no template can lose them.
+    added to every template, so that none can lose them.
     """
     if not isinstance(template, str) or not template.strip():
         raise BadMetric(f"{where} has template={template!r}; give a text.")

@@ -33,7 +33,7 @@ AskSeveral = Callable[[Sequence[Item], int], Question[dict[str, Verdict]]]
 
 @record(kw_only=True)
 class Poll:
-    """What is voted on, and when it passes; `stride` samples belong together and are not torn."""
+    """What is voted on, and when it passes; samples are taken in groups of `stride`."""
 
     items: Sequence[Item]
     question: AskOne
@@ -45,23 +45,19 @@ class Poll:
         """Take all samples; with `early_stop`, only until no further vote could change the verdict."""
         bench = hearing.bench
         votes = Votes(self.items, bench.samples, bench.aggregate, bench.early_stop)
-        if not votes.early_stop:
-            rounds = [self._round(hearing, sample) for sample in range(votes.samples)]
-            for verdicts in await together(*rounds):
-                votes.add(verdicts)
-            return votes
-        # Even a verdict that is certain beforehand gets one vote: a value is measured, or there is none.
+        # Even a verdict that is certain beforehand gets one vote: no value without a measurement.
         while not votes.cast or not votes.decided(self.decide):
-            # As many at once as will surely be needed, whatever they say.
-            needed = -(-votes.needed(self.decide) // self.stride) * self.stride
+            needed = votes.samples
+            if votes.early_stop:
+                # As many at once as will surely be needed, whatever they say.
+                needed = -(-votes.needed(self.decide) // self.stride) * self.stride
             due = range(votes.cast, min(votes.cast + needed, votes.samples))
-            rounds = [self._round(hearing, sample) for sample in due]
-            for verdicts in await together(*rounds):
+            for verdicts in await together(*(self._round(hearing, sample) for sample in due)):
                 votes.add(verdicts)
         return votes
 
     async def _round(self, hearing: Hearing, sample: int) -> dict[str, Verdict]:
-        """One vote on every item: asked for one by one, or several at once if the bench says so."""
+        """One vote on every item: asked one by one, or several at once if the bench says so."""
         size = hearing.bench.batch
         if self.sheet is None or size < 2 or len(self.items) < 2:
             asked = [hearing.ask(self.question(item, sample), sample) for item in self.items]
@@ -96,52 +92,54 @@ class Votes:
             self.by_item[item].append(verdict)
 
     def concluded(self, value: float, passed: bool) -> float:
-        """The value of a metric that votes, given that of the votes cast.
+        """The value of a metric that votes, given the value of the votes cast.
 
-        Which votes are left out by an early stop depends on their order, and the verdict does not.
-        So then the verdict is the value: 1 or 0.
+        Which votes an early stop leaves out depends on their order; the verdict does not. So with
+        an early stop the value is the verdict: 1 or 0.
         """
         return float(passed) if self.early_stop else value
 
     def details(self) -> dict[str, Json]:
         """How far the votes agree, and how many there were."""
-        told: dict[str, Json] = {"agreement": self.agreement(), "samples": self.samples}
-        return told | (
-            {"votes": {"cast": self.cast, "of": self.samples}} if self.early_stop else {}
-        )
+        found: dict[str, Json] = {"agreement": self.agreement(), "samples": self.samples}
+        if self.early_stop:
+            found["votes"] = {"cast": self.cast, "of": self.samples}
+        return found
 
     def values(self) -> dict[str, float]:
         """What the votes cast say of each item."""
         return {item.id: self._value(item, 0.0, self.cast) for item in self.items}
 
     def decided(self, decide: Decide, more: int = 0, each: float = 0.0) -> bool:
-        """Whether nothing can change the verdict, once `more` votes of `each` have come in."""
+        """Whether the verdict is certain once `more` votes of the value `each` have come in."""
         left = self.samples - self.cast - more
         return left <= 0 or decide(self._bound(more, each, 0.0, left)) == decide(
             self._bound(more, each, 1.0, left)
         )
 
     def needed(self, decide: Decide) -> int:
-        """How many votes must come in at the least before the verdict is certain."""
+        """The least number of votes after which the verdict may be certain."""
         for more in range(1, self.samples - self.cast):
             if self.decided(decide, more, 0.0) or self.decided(decide, more, 1.0):
                 return more
         return self.samples - self.cast
 
     def _bound(self, more: int, each: float, rest: float, left: int) -> Values:
-        """The values, if `more` votes of `each` and then only votes of `rest` were to come."""
+        """The values after `more` votes of `each` and `left` votes of `rest`."""
         extra = more * each + left * rest
         return {item.id: self._value(item, extra, self.samples) for item in self.items}
 
     def _value(self, item: Item, extra: float, total: int) -> float:
-        """The value of an item, with further votes that sum up to `extra`."""
-        verdicts = self.by_item[item.id]
+        """The value of an item, with further votes that add up to `extra`."""
         if self.aggregate == "mean":
-            # Summed up exactly, so that the order of the votes does not matter to the last digit.
-            return (fsum(v.value for v in verdicts) + extra) / total
-        # Further votes are all 0 or all 1, so they sum up to the number of yeses among them.
-        yes = sum(reaches(v.value, item.bar) for v in verdicts) + extra
-        return float(2 * yes > total)
+            # Summed exactly: the order of the votes must not change the last digit.
+            return (fsum(v.value for v in self.by_item[item.id]) + extra) / total
+        # Further votes are 0 or 1, so their sum is the number of yes votes among them.
+        return float(2 * (self.yes(item) + extra) > total)
+
+    def yes(self, item: Item) -> int:
+        """How many of the votes on this item reach its bar."""
+        return sum(reaches(v.value, item.bar) for v in self.by_item[item.id])
 
     def agreement(self) -> float:
         """The share of votes on the stronger side, on average over the items."""
@@ -149,12 +147,17 @@ class Votes:
 
     def agreement_on(self, item: Item) -> float:
         """The share of the votes on this item that are on the stronger side."""
-        yes = sum(reaches(v.value, item.bar) for v in self.by_item[item.id])
+        yes = self.yes(item)
         return max(yes, self.cast - yes) / self.cast
 
 
+def share(values: Values) -> float:
+    """The mean of the values."""
+    return sum(values.values()) / len(values)
+
+
 def reaches(value: float, threshold: float) -> bool:
-    """Whether a value is at least the threshold; sums of fractions may miss it by a hair."""
+    """Whether a value is at least the threshold; sums of fractions may miss it by a rounding error."""
     return value >= threshold - _HAIR
 
 

@@ -1,20 +1,24 @@
-"""Judges by a prompt of one's own: a question about the run, answered in one of five forms."""
+"""Judges by a prompt of your own: a question about the run, answered in one of five forms."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack, cast
+from typing import Literal, Unpack, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.metrics.builtin import checked_name, written
+from greenroom.metrics.facts import reference, spoken
 from greenroom.metrics.judges.bench import Bench, Hearing, Question
-from greenroom.metrics.judges.evidence import RECORD, checked_fields
-from greenroom.metrics.judges.forms import Boolean, Grade, Labels, VerdictForm
-from greenroom.metrics.judges.judged import Judged, told, verdict_score
+from greenroom.metrics.judges.evidence import RECORD, checked_fields, gathered
+from greenroom.metrics.judges.forms import Better, Boolean, Grade, Labels, Verdict, VerdictForm
+from greenroom.metrics.judges.judged import Judged, unusual, verdict_score
 from greenroom.metrics.judges.options import (
+    CUSTOM,
     JUDGE,
+    RUBRIC,
     Options,
     bench_from,
     checked_grade,
@@ -24,12 +28,14 @@ from greenroom.metrics.judges.options import (
     takes_options,
 )
 from greenroom.metrics.judges.poll import Item, Poll, reaches
+from greenroom.metrics.judges.rubrics import TEMPLATE as RUBRIC_TEMPLATE
+from greenroom.metrics.judges.rubrics import RubricJudge, RubricLike, checked_rubrics
 from greenroom.models.model import model_name
 
 FormName = Literal["boolean", "0-10", "rubric", "label", "pairwise"]
 
 _FORMS: tuple[FormName, ...] = ("boolean", "0-10", "rubric", "label", "pairwise")
-# An option of another form would be ignored, which nobody who wrote it wants.
+# An option of another form would be ignored without a word.
 _BELONGS = {"labels": "label", "passing": "label", "rubrics": "rubric", "baseline": "pairwise"}
 _PASSING_GRADE = 7
 _TOP = 10
@@ -38,6 +44,14 @@ You judge a recorded conversation between a user and an AI agent.
 
 The question to judge by:
 {prompt}"""
+_PAIRWISE = """\
+You compare two responses, `A` and `B`, to the same user of an AI agent.
+
+The question to compare by:
+{prompt}
+
+Length, order and self-praise count for nothing. Say "tie" if neither is better."""
+_BY_RUBRICS = RUBRIC_TEMPLATE.format(subject="") + "\n\nWhat it is about:\n{prompt}"
 
 
 @record(kw_only=True, repr=False)
@@ -64,9 +78,53 @@ class Judge(Judged):
         return verdict_score(self, item, votes, hearing)
 
 
+@record(kw_only=True, repr=False)
+class Comparison(Judged):
+    """Compares the last response with another one.
+
+    Judges favour a position. So the agent's response is A in even samples and B in odd ones.
+    """
+
+    words: str
+    evidence: tuple[str, ...]
+    baseline: str | Mapping[str, str] | None
+
+    async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
+        """1 for better, 0 for worse, 0.5 for a tie; the mean or majority of the samples."""
+        ours, theirs = spoken(ledger), self._other(case)
+        fields = gathered(self.evidence, case, ledger)
+        for found in (theirs, ours, fields):
+            if isinstance(found, NotApplicable | Unmeasured):
+                return found
+        item = Item("better", bar=self.threshold)
+
+        def question(_: Item, sample: int) -> Question[Verdict]:
+            pair = (theirs, ours) if sample % 2 else (ours, theirs)
+            shown: dict[str, Json] = {**cast("dict[str, Json]", fields), "A": pair[0], "B": pair[1]}
+            return Question(self.words, shown, Better("B" if sample % 2 else "A"))
+
+        poll = Poll(
+            items=[item],
+            question=question,
+            decide=lambda values: reaches(values["better"], self.threshold),
+            # Stopping between the two positions would let the position decide.
+            stride=2,
+        )
+        votes = await poll.held(hearing)
+        return verdict_score(self, item, votes, hearing)
+
+    def _other(self, case: Case) -> str | NotApplicable:
+        if self.baseline is None:
+            return reference(case)
+        if isinstance(self.baseline, str):
+            return self.baseline
+        found = self.baseline.get(case.id)
+        return found or NotApplicable(f"the baseline has no response for case {case.id!r}")
+
+
 @record(kw_only=True)
 class Prompt:
-    """What an author wants to know, and of what; each form makes a metric of it."""
+    """What an author asks, and about what; each form makes a metric of it."""
 
     name: str
     text: str
@@ -82,13 +140,11 @@ class Prompt:
             template if self.template is None else self.template, places, self.where
         )
 
-    def shown(self, **options: Any) -> dict[str, str]:
-        """The name of the metric, and how it was written."""
-        model = model_name(self.bench.model)
-        shown = written("judge", self.name, self.text, model=model, **options, **told(self.bench))[
-            "shown"
-        ]
-        return {"name": self.name, "shown": shown}
+    def shown(self, **options: object) -> dict[str, str]:
+        """The name of the metric, and its repr."""
+        options = {"model": model_name(self.bench.model), **options, **unusual(self.bench)}
+        shown = written("judge", self.name, self.text, name=None, **options)
+        return {**shown, "name": self.name}
 
 
 @takes_options
@@ -103,7 +159,7 @@ def judge(
     template: str | None = None,
     labels: Mapping[str, float] | Sequence[str] | None = None,
     passing: Sequence[str] | None = None,
-    rubrics: Sequence[Any] | None = None,
+    rubrics: Sequence[RubricLike] | None = None,
     baseline: str | Mapping[str, str] | None = None,
     **options: Unpack[Options],
 ) -> Judged:
@@ -117,9 +173,8 @@ def judge(
     `evidence` names what the judge sees.
     """
     where = f"judge({name!r}, ...)"
-    chosen = _chosen_form(form, scale, where)
     own = {"labels": labels, "passing": passing, "rubrics": rubrics, "baseline": baseline}
-    _refuse_strangers(own, chosen, where)
+    chosen = _chosen_form(form, scale, own, where)
     asked = Prompt(
         name=checked_name(name, "judge"),
         text=checked_text(prompt, "prompt", where),
@@ -132,23 +187,110 @@ def judge(
     return _made(asked, chosen, own)
 
 
-def _made(asked: Prompt, form: FormName, own: Mapping[str, Any]) -> Judged:
-    # Most judges say yes, no or a grade; the others are opened when asked for.
+def _chosen_form(form: object, scale: object, own: Mapping[str, object], where: str) -> FormName:
+    if form is not None and scale is not None:
+        raise BadMetric(f"{where} has both `form` and `scale`, which are one option.")
+    word, given = ("form", form) if scale is None else ("scale", scale)
+    given = "boolean" if given is None else given
+    if not isinstance(given, str) or given not in _FORMS:
+        raise BadMetric(f"{where} has {word}={given!r}; give one of {list(_FORMS)}.")
+    for option, value in own.items():
+        if value is not None and _BELONGS[option] != given:
+            raise BadMetric(
+                f"{where} has `{option}`, which belongs to form={_BELONGS[option]!r}, but its form "
+                f"is {given!r}."
+            )
+    return given
+
+
+def _made(asked: Prompt, form: FormName, own: Mapping[str, object]) -> Judged:
+    """The metric that asks this prompt in this form, with the form's own options."""
+    where, threshold = asked.where, asked.threshold
     match form:
         case "boolean":
-            return yes_or_no(asked)
+            bar = checked_threshold(threshold, JUDGE, where)
+            return _one_verdict(asked, Boolean(), bar, asked.shown(threshold=threshold))
         case "0-10":
-            return graded(asked)
+            grade = checked_grade(threshold, _PASSING_GRADE, _TOP, where)
+            shown = asked.shown(form=form, threshold=grade)
+            return _one_verdict(asked, Grade(0, _TOP), grade / _TOP, shown)
         case "label":
-            return labelled(asked, own["labels"], own["passing"])
+            bar = checked_threshold(threshold, JUDGE, where)
+            labels = Labels(label_values(own["labels"], own["passing"], where))
+            shown = asked.shown(form=form, labels=own["labels"], passing=own["passing"])
+            return _one_verdict(asked, labels, bar, shown)
         case "rubric":
-            from greenroom.metrics.judges.rubrics import by_rubrics
-
-            return by_rubrics(asked, own["rubrics"])
+            return RubricJudge(
+                rubrics=checked_rubrics(own["rubrics"], where),
+                template=asked.words(_BY_RUBRICS, "rubric", "prompt"),
+                prompt=asked.text,
+                evidence=asked.evidence or RECORD,
+                bench=asked.bench,
+                threshold=checked_threshold(threshold, RUBRIC, where),
+                **asked.shown(form=form, threshold=threshold),
+            )
         case "pairwise":
-            from greenroom.metrics.judges.comparison import compared
+            return Comparison(
+                words=asked.words(_PAIRWISE, "prompt").format(prompt=asked.text),
+                evidence=asked.evidence or ("user_messages",),
+                baseline=_checked_baseline(own["baseline"], where),
+                bench=asked.bench,
+                threshold=checked_threshold(threshold, CUSTOM, where),
+                **asked.shown(form=form, threshold=threshold),
+            )
 
-            return compared(asked, own["baseline"])
+
+def _one_verdict(asked: Prompt, form: VerdictForm, bar: float, shown: dict[str, str]) -> Judge:
+    return Judge(
+        words=asked.words(_TEMPLATE, "prompt").format(prompt=asked.text),
+        form=form,
+        evidence=asked.evidence or RECORD,
+        bench=asked.bench,
+        threshold=bar,
+        **shown,
+    )
+
+
+def label_values(labels: object, passing: object, where: str) -> dict[str, float]:
+    """What each label is worth: as given, or 1 for those that pass and 0 for the rest."""
+    found: dict[str, float] = {}
+    if isinstance(labels, Mapping):
+        if passing is not None:
+            raise BadMetric(f"{where} has labels with values and `passing`; give one of both.")
+        for label, worth in cast("Mapping[object, object]", labels).items():
+            if type(worth) not in (int, float) or not 0 <= cast(float, worth) <= 1:
+                raise BadMetric(
+                    f"{where} has the label {label!r} worth {worth!r}; the scale is 0 to 1."
+                )
+            found[checked_text(label, "labels", where)] = float(cast(float, worth))
+    else:
+        good = _listed(passing, "passing", where)
+        every = _listed(labels, "labels", where)
+        if strange := [label for label in good if label not in every]:
+            raise BadMetric(
+                f"{where} has {strange[0]!r} in `passing`, which is none of its labels."
+            )
+        found = {label: float(label in good) for label in every}
+    if len(set(found.values())) < 2:
+        raise BadMetric(f"{where} has labels={labels!r}; give at least one good and one bad label.")
+    return found
+
+
+def _listed(given: object, option: str, where: str) -> list[str]:
+    if isinstance(given, list | tuple):
+        return [checked_text(label, option, where) for label in cast("list[object]", given)]
+    raise BadMetric(f"{where} has {option}={given!r}; give a list of texts.")
+
+
+def _checked_baseline(given: object, where: str) -> str | Mapping[str, str] | None:
+    """One text, a text for each case id, or None for the case's reference."""
+    if given is None or (isinstance(given, str) and given.strip()):
+        return given
+    if isinstance(given, Mapping):
+        texts = cast("Mapping[object, object]", given)
+        if all(isinstance(key, str) and isinstance(text, str) for key, text in texts.items()):
+            return cast("Mapping[str, str]", given)
+    raise BadMetric(f"{where} has baseline={given!r}; give a text, or a text for each case id.")
 
 
 @takes_options
@@ -179,89 +321,3 @@ def llm_judge(
         template=template,
         **options,
     )
-
-
-def yes_or_no(asked: Prompt) -> Judge:
-    """A judge that says true or false."""
-    bar = checked_threshold(asked.threshold, JUDGE, asked.where)
-    return one_verdict(asked, Boolean(), bar, asked.shown(threshold=asked.threshold))
-
-
-def graded(asked: Prompt) -> Judge:
-    """A judge that gives a grade from 0 to 10."""
-    passing = checked_grade(asked.threshold, _PASSING_GRADE, _TOP, asked.where)
-    shown = asked.shown(form="0-10", threshold=passing)
-    return one_verdict(asked, Grade(0, _TOP), passing / _TOP, shown)
-
-
-def one_verdict(asked: Prompt, form: VerdictForm, bar: float, shown: dict[str, str]) -> Judge:
-    """A judge that answers its prompt in this form."""
-    return Judge(
-        words=asked.words(_TEMPLATE, "prompt").format(prompt=asked.text),
-        form=form,
-        evidence=asked.evidence or RECORD,
-        bench=asked.bench,
-        threshold=bar,
-        **shown,
-    )
-
-
-def _chosen_form(form: object, scale: object, where: str) -> FormName:
-    if form is not None and scale is not None:
-        raise BadMetric(f"{where} has both `form` and `scale`, which are one option.")
-    word = "form" if scale is None else "scale"
-    given = form if scale is None else scale
-    if given is None:
-        return "boolean"
-    if isinstance(given, str) and given in _FORMS:
-        return given
-    raise BadMetric(f"{where} has {word}={given!r}; give one of {list(_FORMS)}.")
-
-
-def _refuse_strangers(own: Mapping[str, object], form: FormName, where: str) -> None:
-    for option, value in own.items():
-        if value is not None and _BELONGS[option] != form:
-            raise BadMetric(
-                f"{where} has `{option}`, which belongs to form={_BELONGS[option]!r}, but its form "
-                f"is {form!r}."
-            )
-
-
-def labelled(asked: Prompt, labels: object, passing: object) -> Judge:
-    """A judge that gives a label: worth a number each, or good if among `passing`."""
-    bar = checked_threshold(asked.threshold, JUDGE, asked.where)
-    form = Labels(label_values(labels, passing, asked.where))
-    return one_verdict(asked, form, bar, asked.shown(form="label", labels=labels, passing=passing))
-
-
-def label_values(labels: object, passing: object, where: str) -> dict[str, float]:
-    """What each label is worth: as given, or 1 for those that pass and 0 for the rest."""
-    if isinstance(labels, Mapping):
-        worth = cast("Mapping[Any, Any]", labels)
-        if passing is not None:
-            raise BadMetric(f"{where} has labels with values and `passing`; give one of both.")
-        found = {label: _worth(label, value, where) for label, value in worth.items()}
-    else:
-        good = _listed(passing, "passing", where)
-        every = _listed(labels, "labels", where)
-        if strange := [label for label in good if label not in every]:
-            raise BadMetric(
-                f"{where} has {strange[0]!r} in `passing`, which is none of its labels."
-            )
-        found = {label: float(label in good) for label in every}
-    if len(set(found.values())) < 2:
-        raise BadMetric(f"{where} has labels={labels!r}; give at least one good and one bad label.")
-    return found
-
-
-def _listed(given: object, option: str, where: str) -> list[str]:
-    if isinstance(given, list | tuple):
-        return [checked_text(label, option, where) for label in cast("list[object]", given)]
-    raise BadMetric(f"{where} has {option}={given!r}; give a list of texts.")
-
-
-def _worth(label: object, value: object, where: str) -> float:
-    checked_text(label, "labels", where)
-    if type(value) in (int, float) and 0 <= cast(float, value) <= 1:
-        return float(cast(float, value))
-    raise BadMetric(f"{where} has the label {label!r} worth {value!r}; the scale is 0 to 1.")

@@ -1,12 +1,12 @@
 """Answers that repeat the record: what stands there is the agent's, and no verdict of the judge.
 
-An agent may print a complete verdict in the form that is asked for, and a weak judge may hand it
-back. So an answer is held against the record before it is believed:
+An agent may print a complete verdict in the form that is asked for, and a weak judge may copy it.
+So an answer is compared with the record before it is believed. Refused are:
 
 - a verdict, or an entry of a sheet, that stands in the record itself, whatever its layout, the order
   of its keys, its quotes and escapes, or letters that only look alike
 - reasoning that stands there as `reasoning`, or that has no word of the judge's own
-- the record as a whole, its marks, or a stretch of it longer than anybody needs to quote
+- the record as a whole, its marks, or a passage longer than a quotation needs to be
 
 A few words of the record in quotes are no repetition.
 """
@@ -18,18 +18,18 @@ from json import dumps
 from unicodedata import category, normalize
 
 from greenroom.ledger.plain import Json, is_array, is_object
-from greenroom.metrics.judges.parser import NotAnAnswer, one_object
-from greenroom.metrics.judges.seal import digest, written
+from greenroom.metrics.judges.evidence import Evidence, digest, evidence_text
+from greenroom.metrics.judges.forms import NotAnAnswer, one_object
 
 REASONING = "reasoning"
 LONGEST_QUOTE = 300
-"""So many letters and digits in a row are more than a quotation."""
+"""More letters and digits in a row than this are not a quotation."""
 
 _STEP = 100
 _TELLING = 16
-"""Reasoning of so many characters is not found under the same key by chance."""
+"""Reasoning of this many characters does not occur under the same key by chance."""
 _BORROWED = 60
-"""So much of the record and nothing beside it is no reasoning."""
+"""This many characters of the record and nothing else are no reasoning."""
 _MOST_KEYS = 4
 _LAYERS = 8
 _DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -40,11 +40,9 @@ _LOOK_ALIKES = str.maketrans(
     "aeopcyxisjdhqwbkmhtaopvtikeuxbnmy",
 )
 
-Evidence = Mapping[str, Json]
-
 
 class Shown:
-    """A record as a judge saw it, ready to be looked for in answers."""
+    """A record as a judge saw it, to be searched for in its answers."""
 
     __slots__ = ("_evidence", "_text")
 
@@ -54,14 +52,14 @@ class Shown:
 
     @property
     def text(self) -> str:
-        """The record without its layout; worked out for the first answer."""
+        """The record without its layout; computed for the first answer."""
         if self._text is None:
             self._text = bare(_flat(self._evidence))
         return self._text
 
     def refuse_repetition(self, answer: str) -> None:
         """NotAnAnswer if the answer says nothing but what stands in the record already."""
-        if _DIGEST.search(answer) and digest(written(self._evidence)) in answer:
+        if _DIGEST.search(answer) and digest(evidence_text(self._evidence)) in answer:
             raise NotAnAnswer("it must not hold the marks around the record")
         try:
             found: Json = one_object(answer)

@@ -12,7 +12,7 @@ from greenroom.ledger.records import record
 from greenroom.metrics.facts import reference, reference_of
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.forms import Boolean, Sheet, Verdict
-from greenroom.metrics.judges.judged import Judged, item_details, titled, verdict_score
+from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled, verdict_score
 from greenroom.metrics.judges.options import (
     JUDGE,
     VOTES,
@@ -22,7 +22,7 @@ from greenroom.metrics.judges.options import (
     checked_threshold,
     takes_options,
 )
-from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
+from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches
 from greenroom.metrics.turns import PlayedTurn, played_turns
 
 _WORDS = """\
@@ -38,7 +38,7 @@ _SEVERAL = "There are several turns, told apart by their ids. Compare each of th
 
 @record(kw_only=True, repr=False)
 class Matching(Judged):
-    """Holds the last response of each turn against that turn's reference."""
+    """Compares the last response of each turn with that turn's reference."""
 
     words: str
     covers: ClassVar[tuple[str, ...]] = ("reference",)
@@ -69,6 +69,8 @@ class Matching(Judged):
         return await Judged.hear_turns(self, case, ledger, hearing)
 
     def _poll(self, reached: Sequence[PlayedTurn], expected: int) -> Poll:
+        form = Boolean("is_correct")
+
         def question(item: Item, _: int) -> Question[Verdict]:
             return Question(self.words, item.evidence, form)
 
@@ -76,35 +78,31 @@ class Matching(Judged):
             shown = {item.id: item.evidence for item in items}
             return Question(f"{self.words}\n\n{_SEVERAL}", shown, Sheet(tuple(shown), form))
 
-        form = Boolean("is_correct")
-        items = [Item(_id(turn), evidence=_shown(turn), bar=self.threshold) for turn in reached]
         return Poll(
-            items=items,
+            items=[Item(_id(turn), evidence=_seen(turn), bar=self.threshold) for turn in reached],
             question=question,
-            decide=lambda values: reaches(_mean(values, expected), self.threshold),
+            decide=lambda values: reaches(sum(values.values()) / expected, self.threshold),
             sheet=sheet,
         )
 
     def _score(self, turns: Sequence[PlayedTurn], votes: Votes, hearing: Hearing) -> Score:
-        values = votes.values()
-        value = _mean(values, len(turns))
-        told = item_details(votes.items, votes)
-        missed = [turn for turn in turns if not reaches(values.get(_id(turn), 0.0), self.threshold)]
-        passed = reaches(value, self.threshold)
-        return Score(
-            votes.concluded(value, passed),
-            passed,
-            threshold=self.threshold,
-            name=self.name,
-            reason=". ".join(_why(turn, told) for turn in missed) or "every turn is as expected",
-            details={
-                "turns": [
-                    {"turn": turn.number, "reached": turn.reached, **told.get(_id(turn), {})}
-                    for turn in turns
-                ],
-                **votes.details(),
-                **hearing.spent(),
-            },
+        values, judged = votes.values(), item_details(votes.items, votes)
+        missed: list[str] = []
+        for turn in turns:
+            if not reaches(values.get(_id(turn), 0.0), self.threshold):
+                why = judged[_id(turn)]["reasoning"] if turn.reached else "never reached"
+                missed.append(f"turn {turn.number}: {why}")
+        parts: list[Json] = [
+            {"turn": turn.number, "reached": turn.reached, **judged.get(_id(turn), {})}
+            for turn in turns
+        ]
+        return concluded(
+            self,
+            votes,
+            hearing,
+            sum(values.values()) / len(turns),
+            reason=". ".join(missed) or "every turn is as expected",
+            details={"turns": parts},
             measured=len(turns) - len(missed),
         )
 
@@ -135,20 +133,11 @@ def _id(turn: PlayedTurn) -> str:
     return f"turn_{turn.number}"
 
 
-def _shown(turn: PlayedTurn) -> Mapping[str, Json]:
-    """What the judge sees of a turn: all the user had said by then, and the two texts."""
+def _seen(turn: PlayedTurn) -> Mapping[str, Json]:
+    """What the judge sees of a turn: all that the user had said by then, and the two texts."""
     so_far = messages(Ledger(turn.ledger[: turn.end]))
     return {
         "user_messages": [message.text for message in so_far if message.role == "user"],
         "response": turn.response,
         "reference": reference_of(turn.expect) or "",
     }
-
-
-def _mean(values: Values, expected: int) -> float:
-    return sum(values.values()) / expected
-
-
-def _why(turn: PlayedTurn, told: Mapping[str, Json]) -> str:
-    reason = told[_id(turn)]["reasoning"] if turn.reached else "never reached"
-    return f"turn {turn.number}: {reason}"
