@@ -20,7 +20,7 @@ import pytest
 import uvloop
 
 from greenroom.simulation.fence import blind_spots, enclose, opening_for
-from greenroom.simulation.fence.scope import standing
+from greenroom.simulation.fence.scope import scope_var
 from simulation.fence_canaries import Canary
 
 
@@ -157,7 +157,7 @@ def test_code_that_sets_our_own_variable_opens_the_fence(canary):
     with enclose("refund") as scope:
         way_out = opening_for()
         way_out.__enter__()
-        assert standing.get() is way_out
+        assert scope_var.get() is way_out
         reach(canary)
         way_out.__exit__(None, None, None)
     assert scope.breach is None

@@ -566,34 +566,9 @@ async def test_a_timer_that_a_case_set_for_itself_is_left_alone():
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
-async def test_work_that_ends_its_own_deadline_is_handed_over_like_any_other():
-    async def work(deadline: Deadline, error: Exception | None) -> int:
-        try:
-            await asyncio.sleep(0)
-            if error:
-                raise error
-            return 7
-        finally:
-            deadline.conclude()
-
-    for error in (None, KeyError("seven")):
-        deadline = Deadline(30)
-        task = await finish(work(deadline, error), deadline)
-        assert task.done()
-        assert repr(task.exception()) == repr(error)
-    assert_the_alarm_clock_is_nobodys()
-
-
-async def test_work_that_would_end_its_deadline_itself_but_is_cancelled_before_it_begins():
-    async def work(deadline: Deadline) -> None:
-        try:
-            await asyncio.sleep(30)
-        finally:
-            deadline.conclude()
-
-    deadline = Deadline(30)
+async def test_work_that_is_cancelled_before_it_begins_is_handed_over():
     others = asyncio.all_tasks()
-    finishing = asyncio.create_task(finish(work(deadline), deadline))
+    finishing = asyncio.create_task(finish(asyncio.sleep(30), Deadline(30)))
     await asyncio.sleep(0)
     (task,) = asyncio.all_tasks() - others - {finishing}
     task.cancel()
@@ -614,15 +589,11 @@ async def test_work_that_was_given_up_stays_watched_while_what_it_awaits_lives_o
         except Expired:
             outcome.set_result("broken")
 
-    async def work(deadline: Deadline) -> None:
-        try:
-            await asyncio.ensure_future(stubborn())
-        finally:
-            deadline.conclude()
+    async def work() -> None:
+        await asyncio.ensure_future(stubborn())
 
-    deadline = Deadline(SOON)
     with keep_watching():
-        task = await finish(work(deadline), deadline)
+        task = await finish(work(), Deadline(SOON))
         async with asyncio.timeout(AT_MOST):
             assert await outcome == "broken"
             await asyncio.wait({task})
@@ -633,16 +604,13 @@ async def test_what_work_raises_after_its_waiter_was_cancelled_twice_is_nobodys_
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
 
-    async def work(deadline: Deadline) -> None:
+    async def work() -> None:
         try:
             await asyncio.sleep(30)
         except asyncio.CancelledError:
             raise KeyError("seven") from None
-        finally:
-            deadline.conclude()
 
-    deadline = Deadline(30)
-    finishing = asyncio.create_task(finish(work(deadline), deadline))
+    finishing = asyncio.create_task(finish(work(), Deadline(30)))
     await asyncio.sleep(0.01)
     finishing.cancel()
     await asyncio.sleep(0)

@@ -116,7 +116,6 @@ async def _inside_fence(trial: TrialContext, deadline: Deadline) -> EndReason:
         raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
     finally:
         scope.close()
-        deadline.conclude()
 
 
 async def _converse(trial: TrialContext) -> EndReason:

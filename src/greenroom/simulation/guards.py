@@ -1,84 +1,45 @@
-"""Who breaks into a blocked event loop: the alarm on the main thread, a patrol on all others."""
+"""What breaks into a blocked event loop: an alarm on the main thread, a patrol on all others."""
 
 import asyncio
 import atexit
 import signal
+import sys
 import time
-from collections.abc import Iterable, Sequence
-from contextvars import Context, ContextVar
+from collections.abc import Iterable
+from contextvars import Context
 from importlib import import_module
 from math import inf
 from pathlib import Path
 from threading import Condition, Thread, get_ident, main_thread
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.simulation.stalls import Charged, frame_of
+from greenroom.simulation.deadlines import RUNNING, YEAR, Deadline
 from greenroom.world.threads import Expired, plant
 
-YEAR: Final = 365 * 86400.0
+if TYPE_CHECKING:
+    from greenroom.simulation.watchdog import Watch
 
 # Seconds: guards break in no more often than that.
 _PAUSE: Final = 0.05
 
-# The public functions spend microseconds on turning numbers into enums.
+# Private: the functions of `signal` are Python code around these, in which the alarm could break off
+# the beginning or the end of a deadline.
 _signals: Final[Any] = import_module("_signal")
-_LOOP: Final = asyncio.__path__[0]
-# Whoever begins or ends a deadline must come to the end of it.
-_BOOKS: Final = (_LOOP, __file__, str(Path(__file__).with_name("watchdog.py")))
-_SIGALRM: Final = int(signal.SIGALRM)
-_ITIMER_REAL: Final = int(signal.ITIMER_REAL)
-
-
-class Watched(Charged, Protocol):
-    """A deadline, as a guard sees it."""
-
-    seconds: float
-    task: asyncio.Task[Any] | None
-    expired: bool
-    was_cut: bool
-
-    @property
-    def outer(self) -> "Watched | None":
-        """The deadline around this one."""
-        ...
-
-    def acts_at(self) -> float:
-        """When its loop counts as blocked."""
-        ...
-
-    def is_missed(self, now: float) -> bool:
-        """Whether its loop is blocked."""
-        ...
-
-    def expire(self) -> None:
-        """Note that time ran out."""
-        ...
-
-    def end(self) -> None:
-        """Stop the clock."""
-        ...
-
-    def break_in(self) -> None:
-        """Raise `Expired` in the thread of its loop, if its work is what runs there."""
-        ...
-
-
-class Watch(Protocol):
-    """The deadlines of one event loop, as a guard sees them."""
-
-    def deadlines(self) -> Sequence[Watched]:
-        """Those watched at this moment."""
-        ...
-
-
-RUNNING: Final[ContextVar[Watched | None]] = ContextVar("greenroom_deadline", default=None)
+_HERE: Final = Path(__file__)
+# Code that must come to its end once it has begun: asyncio's, and that which keeps deadlines.
+_UNBROKEN: Final = (
+    asyncio.__path__[0],
+    __file__,
+    str(_HERE.with_name("deadlines.py")),
+    str(_HERE.with_name("watchdog.py")),
+)
 
 
 class SignalGuard:
     """Breaks into a blocked main thread by SIGALRM, armed for the earliest deadline.
 
-    A later deadline costs no arming, and only the last watch to leave disarms.
+    A later deadline costs no arming.
     """
 
     def __init__(self) -> None:
@@ -89,7 +50,7 @@ class SignalGuard:
         self._is_stopped_at_exit = False
 
     def is_free(self) -> bool:
-        """Whether this is the main thread, and SIGALRM is ours or nobody's."""
+        """Whether this is the main thread, and SIGALRM is ours or has no handler."""
         if get_ident() != main_thread().ident:
             return False
         return _signals.getsignal(signal.SIGALRM) in (_signals.SIG_DFL, self._handler)
@@ -98,15 +59,8 @@ class SignalGuard:
         """Whether SIGALRM is ours at this moment; code may have borrowed it and not given back."""
         return _signals.getsignal(signal.SIGALRM) is self._handler
 
-    def is_set_by(self, at: float) -> bool:
-        """Whether it rings at that time or before, as things are; asked for every deadline."""
-        return (
-            at >= self._rings_at
-            and _signals.getsignal(_SIGALRM) is self._handler
-            and _signals.getitimer(_ITIMER_REAL)[0] > 0
-        )
-
-    def watch(self, watch: Watch) -> None:
+    def watch(self, watch: "Watch") -> None:
+        """Ring for the deadlines of this watch too."""
         self._watches.add(watch)
         _signals.signal(signal.SIGALRM, self._handler)
         if not self._is_stopped_at_exit:
@@ -117,13 +71,16 @@ class SignalGuard:
     def expect(self, at: float) -> None:
         """Be ready to ring at that time, if not before."""
         # Code that uses the timer for a while stops it when done, and ours with it.
-        if not self.is_set_by(at):
+        is_running = self.is_set() and _signals.getitimer(signal.ITIMER_REAL)[0] > 0
+        if at < self._rings_at or not is_running:
             self.hurry()
 
     def hurry(self) -> None:
+        """Set the alarm anew: a deadline has come closer."""
         self._set(time.monotonic())
 
-    def leave(self, watch: Watch) -> None:
+    def leave(self, watch: "Watch") -> None:
+        """Ring for its deadlines no more; the last watch to leave disarms."""
         self._watches.discard(watch)
         if not self._watches and (self.is_set() or _is_our_timer()):
             self._rings_at = inf
@@ -149,10 +106,10 @@ class SignalGuard:
         now = time.monotonic()
         self._set(now)
         # The handler runs in the context of the code it interrupts, so this is whose time it is.
-        deadline = RUNNING.get()
-        while deadline is not None and not deadline.is_missed(now):
-            deadline = deadline.outer
-        # On bad ground the next ring may find better.
+        innermost = RUNNING.get()
+        around = () if innermost is None else innermost.with_outer()
+        deadline = next((it for it in around if it.is_missed(now)), None)
+        # Where it cannot break in now, the next ring may find other code.
         if deadline is not None and can_break(frame):
             deadline.expire()
             raise Expired(f"{deadline.seconds} seconds are over")
@@ -167,7 +124,8 @@ class ThreadGuard:
         self._changed = Condition()
         self._walker: Thread | None = None
 
-    def watch(self, watch: Watch) -> None:
+    def watch(self, watch: "Watch") -> None:
+        """Look after the deadlines of this watch too."""
         with self._changed:
             self._watches.add(watch)
 
@@ -182,25 +140,31 @@ class ThreadGuard:
                 Context().run(self._walker.start)
 
     def hurry(self) -> None:
+        """Look anew: a deadline has come closer."""
         with self._changed:
             self._changed.notify()
 
-    def leave(self, watch: Watch) -> None:
+    def leave(self, watch: "Watch") -> None:
+        """Look after its deadlines no more."""
         with self._changed:
             self._watches.discard(watch)
 
     def _walk(self) -> None:
         while True:
-            for deadline in self._wait_for_missed():
-                deadline.break_in()
+            for watch, deadline in self._wait_for_missed():
+                watch.break_in(deadline)
 
-    def _wait_for_missed(self) -> list[Watched]:
+    def _wait_for_missed(self) -> list[tuple["Watch", Deadline]]:
         with self._changed:
             self._looks_at = max(_first_act(self._watches), time.monotonic() + _PAUSE)
             self._changed.wait(min(self._looks_at - time.monotonic(), YEAR))
             now = time.monotonic()
-            found = (deadline for watch in self._watches for deadline in watch.deadlines())
-            return [deadline for deadline in found if deadline.is_missed(now)]
+            return [
+                (watch, deadline)
+                for watch in self._watches
+                for deadline in watch.deadlines()
+                if deadline.is_missed(now)
+            ]
 
 
 ALARM: Final = SignalGuard()
@@ -208,27 +172,32 @@ PATROL: Final = ThreadGuard()
 
 
 def _is_our_timer() -> bool:
-    """Whether the timer is as we set it; whoever borrowed it has hardly chosen the same pause."""
+    """Whether the timer is as we set it; other code has hardly chosen the same pause."""
     return signal.getitimer(signal.ITIMER_REAL)[1] == _PAUSE
 
 
-def _first_act(watches: Iterable[Watch]) -> float:
+def _first_act(watches: Iterable["Watch"]) -> float:
     return min((it.acts_at() for watch in tuple(watches) for it in watch.deadlines()), default=inf)
 
 
 def can_break(frame: FrameType | None) -> bool:
     """Whether `Expired` may be raised there.
 
-    Python swallows what is raised in a finalizer, and a loop that is broken while it keeps its books
-    forgets whom to call.
+    Python swallows what is raised in a finalizer, and a loop that is broken in its own code forgets
+    what to call next.
     """
-    return frame is None or not (
-        frame.f_code.co_filename.startswith(_BOOKS) or _is_finalizing(frame)
-    )
+    if frame is not None and frame.f_code.co_filename.startswith(_UNBROKEN):
+        return False
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename.endswith(("weakref.py", "_weakrefset.py")):
+            return False
+        frame = frame.f_back
+    return True
 
 
 def break_thread(thread: int) -> None:
-    """Raise `Expired` in the Python code that a thread is at, unless that is bad ground."""
+    """Raise `Expired` in the Python code that a thread is at, if it may be raised there."""
     frame = frame_of(thread)
     if frame is None:
         return
@@ -238,10 +207,7 @@ def break_thread(thread: int) -> None:
         plant(thread)
 
 
-def _is_finalizing(frame: FrameType | None) -> bool:
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "__del__" or code.co_filename.endswith(("weakref.py", "_weakrefset.py")):
-            return True
-        frame = frame.f_back
-    return False
+def frame_of(thread: int) -> FrameType | None:
+    """The Python code that a thread is at."""
+    # Private, but there is no other way to see it.
+    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]

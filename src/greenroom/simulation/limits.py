@@ -1,8 +1,8 @@
-"""Authors' code called and awaited within a limit: it is cut, or left behind, and the caller goes on."""
+"""Authors' code with a time limit: it is cut, or left behind, and the caller goes on."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from greenroom.simulation.guards import ALARM
 from greenroom.simulation.watchdog import Deadline, finish, watched
@@ -14,10 +14,13 @@ T = TypeVar("T")
 def call_in_time(call: Callable[[], T], seconds: float, name: str, *, apart: bool = False) -> T:
     """What a function returns; `Overdue` if it took longer, whatever it returned after that.
 
-    `name` is what is told of it if it blocks; what is `apart` has no part in the time of the work
+    `name` is what a report calls it if it blocks; what is `apart` has no part in the time of the work
     around it. Called in place where the alarm can break what blocks, else in a thread that can be left behind.
     """
-    task = _running_task()
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without an event loop
+        task = None
     if task is None or not ALARM.is_free():
         return call_within(seconds, call)
     with watched(task, seconds, name=name, apart=apart) as deadline:
@@ -25,7 +28,7 @@ def call_in_time(call: Callable[[], T], seconds: float, name: str, *, apart: boo
             found = call()
         except Expired:
             if not deadline.expired:
-                raise  # somebody else's time is up, while this was at work
+                raise  # the time of the work around this is up
             raise Overdue from None
     if deadline.expired:
         raise Overdue
@@ -48,10 +51,3 @@ async def await_in_time(work: Awaitable[T], seconds: float, name: str) -> T:
 
 async def _awaited(work: Awaitable[T]) -> T:
     return await work
-
-
-def _running_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:  # a thread without an event loop
-        return None

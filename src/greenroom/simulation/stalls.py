@@ -1,26 +1,26 @@
-"""An event loop that stands still: how long, whose code it is at, and who is told.
+"""An event loop that stands still: how long, at which code, and who hears of it.
 
 The loop of a run should be heard of every tenth of a second. While it is not, a thread of our own
 looks at what it is at. The time is charged to the work whose code runs there, if any; for all other
 work of that loop the clocks stand still.
 """
 
-import sys
 import time
 from collections.abc import Callable
 from contextvars import Context
 from threading import Condition, Thread
 from types import FrameType
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from greenroom.ledger.records import record
-from greenroom.simulation.fence.probes import is_authors, shown
+from greenroom.simulation.deadlines import LATE, Deadline
+from greenroom.simulation.fence.refusal import is_authors, line_of
+from greenroom.simulation.guards import frame_of
 
-BEAT: Final = 0.1
-"""Seconds between two signs of life of a loop that has work."""
-LATE: Final = 0.1
-"""Seconds after which a loop that was not heard of stands still."""
-_TOLD_AFTER: Final = 1.0
+if TYPE_CHECKING:
+    from greenroom.simulation.watchdog import Watch
+
+_REPORTED_AFTER: Final = 1.0
 _LOOK: Final = 0.05
 _IDLE: Final = 0.5
 
@@ -30,45 +30,17 @@ class Stall:
     """Work that holds up its event loop, at one moment."""
 
     who: str
-    """The case, metric or hook; empty if the code is nobody's."""
+    """The case, metric or hook; empty if the code belongs to none."""
     owner: object
     seconds: float
-    """How much was added since the last time somebody was told."""
+    """How much was added since the last report."""
     where: str
     """The line of code, as `file.py:12 in name`."""
     is_news: bool
-    """Whether it has just become long enough to be spoken of."""
+    """Whether it has just become long enough to be mentioned."""
 
 
 OnStall = Callable[[Stall], None]
-
-
-class Charged(Protocol):
-    """Work, as the time it blocks is charged to it."""
-
-    name: str
-    owner: object
-    charged: float
-
-    @property
-    def outer(self) -> "Charged | None":
-        """The work around this one."""
-        ...
-
-
-class Observed(Protocol):
-    """The watch of a loop, as the observer sees it."""
-
-    thread: int
-    listeners: list[OnStall]
-
-    def silent_since(self) -> float:
-        """When the loop should have been heard of; in the future if all is well."""
-        ...
-
-    def running(self, frame: FrameType | None) -> Charged | None:
-        """The work whose code the loop is at."""
-        ...
 
 
 class Suspicion:
@@ -77,12 +49,12 @@ class Suspicion:
     def __init__(self) -> None:
         self._since = 0.0
         self._sampled = 0.0
-        self._work: Charged | None = None
+        self._work: Deadline | None = None
         self._blocked_since = 0.0
-        self._is_told = False
+        self._is_reported = False
 
-    def look(self, watch: Observed, now: float) -> None:
-        """Charge the time since the last look to whoever is at work, and tell of it if it is long."""
+    def look(self, watch: "Watch", now: float) -> None:
+        """Charge the time since the last look to the work that runs, and report it if it is long."""
         silent = watch.silent_since()
         if now < silent + LATE:
             return
@@ -90,61 +62,46 @@ class Suspicion:
         work = watch.running(frame)
         if silent != self._since:
             self._since = self._sampled = self._blocked_since = silent
-            self._work, self._is_told = work, False
+            self._work, self._is_reported = work, False
         elif work is not self._work:
-            self._work, self._blocked_since, self._is_told = work, self._sampled, False
+            self._work, self._blocked_since, self._is_reported = work, self._sampled, False
         passed, self._sampled = max(now - self._sampled, 0.0), now
-        charge(work, passed)
-        is_news = not self._is_told and now - self._blocked_since >= _TOLD_AFTER
-        self._is_told |= is_news
+        names: dict[str, None] = {}
+        for deadline in () if work is None else work.with_outer():
+            deadline.charged += passed
+            names[deadline.name] = None
+        is_news = not self._is_reported and now - self._blocked_since >= _REPORTED_AFTER
+        self._is_reported |= is_news
         stall = Stall(
-            describe(work), None if work is None else work.owner, passed, place(frame), is_news
+            who=" of ".join(filter(None, names)),
+            owner=None if work is None else work.owner,
+            seconds=passed,
+            where=_place(frame),
+            is_news=is_news,
         )
         for listener in tuple(watch.listeners):
             listener(stall)
 
 
-def charge(work: Charged | None, seconds: float) -> None:
-    """Count time that work held up its loop, for all that it is part of."""
-    while work is not None:
-        work.charged += seconds
-        work = work.outer
-
-
-def describe(work: Charged | None) -> str:
-    """The names of work and of what it is part of."""
-    names: list[str] = []
-    while work is not None:
-        if work.name and work.name not in names:
-            names.append(work.name)
-        work = work.outer
-    return " of ".join(names)
-
-
-def place(frame: FrameType | None) -> str:
+def _place(frame: FrameType | None) -> str:
     """The nearest line of the author's own code that the loop is at, else the line it is at."""
     nearest = frame
     while frame is not None and frame.f_globals.get("__name__") != "asyncio.events":
         if is_authors(frame):
-            return shown(frame)
+            return line_of(frame)
         frame = frame.f_back
-    return "" if nearest is None else shown(nearest)
-
-
-def frame_of(thread: int) -> FrameType | None:
-    """The Python code that a thread is at."""
-    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
+    return "" if nearest is None else line_of(nearest)
 
 
 class Observer:
     """Looks at every watched loop that stands still, from a thread of its own."""
 
     def __init__(self) -> None:
-        self._suspicions: dict[Observed, Suspicion] = {}
+        self._suspicions: dict[Watch, Suspicion] = {}
         self._changed = Condition()
         self._walker: Thread | None = None
 
-    def watch(self, watch: Observed) -> None:
+    def watch(self, watch: "Watch") -> None:
         """Look after a loop from now on."""
         with self._changed:
             self._suspicions[watch] = Suspicion()
@@ -155,7 +112,7 @@ class Observer:
             elif len(self._suspicions) == 1:
                 self._changed.notify()
 
-    def leave(self, watch: Observed) -> None:
+    def leave(self, watch: "Watch") -> None:
         """Look after it no more."""
         with self._changed:
             self._suspicions.pop(watch, None)
@@ -165,7 +122,7 @@ class Observer:
             for watch, suspicion in self._wait():
                 suspicion.look(watch, time.monotonic())
 
-    def _wait(self) -> list[tuple[Observed, Suspicion]]:
+    def _wait(self) -> list[tuple["Watch", Suspicion]]:
         with self._changed:
             while not self._suspicions:
                 self._changed.wait()

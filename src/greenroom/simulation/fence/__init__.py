@@ -1,23 +1,27 @@
-"""The fence: while a rehearsal is open, this process reaches nobody outside.
+"""The fence: while a rehearsal is open, this process reaches nothing outside.
 
 Connecting, looking up names, sending, and starting processes are refused by default, at Python's
 audit hooks and, where Python raises no event, at a handful of patched functions. Both are put up
 by the first rehearsal, never by importing this, and let everything pass while none is open.
 
-Who is refused, and who answers for it:
+Four ideas, a file for each: `patches` (what is patched; `threads` carries the scope into threads),
+`scope` (where it is open), `refusal` and `routes` (what is refused), `requests` (what is read of
+requests: the keys in them). `clusters` does for Ray what `routes` does for the standard library.
 
-- Work inside an `enclose(...)`: refused. It is a breach of that enclosure, recorded before the
+What is refused, and which case answers for it:
+
+- Work inside an `enclose(...)`: refused. It is a breach of that scope, recorded before the
   exception is raised, because libraries swallow exceptions and try again.
-- Work in a `opening_for(...)`: let through, to anybody or to the hosts named; processes only if asked.
+- Work in an `opening_for(...)`: let through, to all hosts or to those named; processes only if asked.
 - Work of no case (an older thread, an emptied context), while any rehearsal is open: refused, and
-  noted among the `strays()`, unless it runs in the very task that opened an enclosure. It may reach
-  a host and port that an unlimited passage in flight has reached, and nothing else.
-- Work born inside an enclosure stays fenced after it. Work born inside a passage stands where the
-  passage stood once that is over.
+  noted among the `strays()`, unless it runs in the very task that opened a fenced scope. It may reach
+  a host and port that an unlimited opening has reached and lasts, and nothing else.
+- Work born inside a fenced scope stays fenced after it. Work born inside an opening belongs to the
+  scope around the opening once that is over.
 - Harmless probes of libraries (`platform`, `ctypes.util`, `distro`, `uuid`, `socket.getfqdn`,
-  syslog) are refused with a plain `PermissionError` and held against nobody.
+  syslog) are refused with a plain `PermissionError`, and no case answers for them.
 - Listening, accepting and answering are free; so are pairs of sockets, `localhost` and numbers as
-  names to look up. `connections` says who may send on a connection that is open already.
+  names to look up. `routes` says what may be sent on a connection that is open already.
 
 What it cannot hold. It stands inside the process it guards and stops accidents, not sabotage:
 
@@ -27,8 +31,8 @@ What it cannot hold. It stands inside the process it guards and stops accidents,
 - a socket's bare file descriptor: `os.write`, `os.writev`, a file opened on it, and methods of
   `_socket.socket` itself on a connection opened earlier;
 - a process started earlier and fed through a pipe, and what a process let through then does;
-- an older helper thread fed by a queue, if that thread works in a passage;
-- a callback left with somebody else (signal handler, finalizer, hook, entry in a global list) or
+- an older helper thread fed by a queue, if that thread works in an opening;
+- a callback left elsewhere (signal handler, finalizer, hook, entry in a global list) or
   run in an emptied context, once the last rehearsal is over;
 - code that sets our own variable, or undoes the patches;
 - effects that need neither connection nor process, such as writing files.
@@ -37,8 +41,7 @@ What it cannot hold. It stands inside the process it guards and stops accidents,
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from greenroom.simulation.fence.executor import FencedExecutor, fenced_executor, lent_executor
-from greenroom.simulation.fence.installation import blind_spots, not_held, put_up
+from greenroom.simulation.fence.patches import blind_spots, not_held, put_up
 from greenroom.simulation.fence.scope import (
     Breach,
     FencedScope,
@@ -50,6 +53,7 @@ from greenroom.simulation.fence.scope import (
     fenced,
     strays,
 )
+from greenroom.simulation.fence.threads import FencedExecutor, fenced_executor, lent_executor
 
 __all__ = [
     "Breach",
@@ -82,9 +86,9 @@ def enclose(
 def opening_for(
     hosts: Iterable[str] | None = None, *, processes: bool = False
 ) -> AbstractContextManager[None]:
-    """Open the fence for this context: to everybody, or only to the hosts named.
+    """Open the fence for this context: to all hosts, or only to those named.
 
     For work that is ours (a model call, the store, an exporter) or that the author named (a live
-    tool). The innermost passage decides. Do not leave one open across a `yield`.
+    tool). The innermost opening decides. Do not leave one open across a `yield`.
     """
     return Opening() if hosts is None and not processes else LimitedOpening(hosts, processes)

@@ -4,7 +4,7 @@ Its client speaks in C, so no audit event tells of it. What hands work over is w
 case that wants a cluster needs leave to start processes, which only hooks have.
 """
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is half typed, and what is wrapped of it has no public name.
 # pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportPrivateUsage=false
 
@@ -35,7 +35,7 @@ def install() -> None:
         (ActorMethod, "_remote", "ray.remote"),
         *((owner, name, f"ray.{name}") for name in ("init", "put") for owner in (worker, ray)),
     ]
-    found = [(owner, name, _seam(original(owner, name), told)) for owner, name, told in places]
+    found = [(owner, name, _seam(original(owner, name), route)) for owner, name, route in places]
     for owner, name, seam in found:
         setattr(owner, name, seam)
     _installed.append(True)

@@ -1,21 +1,28 @@
-"""Saying no: what may be reached from here, and how an attempt is recorded and refused."""
+"""What is refused, and how: who asks, what may be reached from here, how an attempt is recorded.
+
+Harmless probes of libraries are refused like everything else, but no case answers for them: each asks
+the system a question on the way to something else, and is written to go on without the answer.
+"""
 
 import errno
 import os
-from typing import Any, Final, NoReturn, cast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
 
-from greenroom.errors import FenceBreach
-from greenroom.simulation.fence.probes import is_exporter, is_probe, where
+from greenroom.errors import FenceBreach, ToolRefused
 from greenroom.simulation.fence.scope import (
     Breach,
-    FencedScope,
     Opening,
     answerable,
-    current,
+    current_scope,
+    fenced,
     followed,
-    plain_host,
     stray,
 )
+from greenroom.world.presence import Host
 
 _REMEDY: Final = "Mock the tool that does this, or hand it over as live(tool, hosts=[…])."
 _STRAY_REMEDY: Final = (
@@ -25,20 +32,14 @@ _STRAY_REMEDY: Final = (
 
 
 def may_reach(host: str, port: object = None) -> bool:
-    """Whether the running work may talk to this place; a passage remembers where it led."""
-    mark = current()
-    if isinstance(mark, Opening):
-        admitted = mark.admits(host, port)
+    """Whether the running work may talk to this place; an opening remembers where it led."""
+    scope = current_scope()
+    if isinstance(scope, Opening):
+        admitted = scope.admits(host, port)
         if admitted:
-            mark.note(host, port)
+            scope.note(host, port)
         return admitted
-    return mark is None and followed(host, port)
-
-
-def may_start_processes() -> bool:
-    """Whether a passage for processes is open here."""
-    mark = current()
-    return isinstance(mark, Opening) and mark.processes
+    return scope is None and followed(host, port)
 
 
 def refuse(route: str, target: str) -> NoReturn:
@@ -49,33 +50,149 @@ def refuse(route: str, target: str) -> NoReturn:
     scope = answerable()
     if scope is None:
         stray(breach)
-    else:
-        scope.refusals(breach)
-    raise FenceBreach(_told(breach, scope))
+        raise FenceBreach(
+            f"another task of this process tried {breach} while a rehearsal was open; it was "
+            f"refused. {_STRAY_REMEDY}"
+        )
+    scope.record_breach(breach)
+    raise FenceBreach(
+        f"a rehearsal stays inside: {breach} was refused in case {scope.name!r}. {_REMEDY}"
+    )
 
 
 def refuse_quietly(route: str, target: str) -> NoReturn:
-    """Refuse without holding it against anybody."""
+    """Refuse, and record nothing: no case has to answer for it."""
     raise PermissionError(errno.EPERM, f"{route} is closed during a rehearsal", target)
 
 
-def place(address: Any) -> tuple[str, object]:
-    """Host and port of a socket's address; a path stands for itself."""
-    if isinstance(address, tuple):
-        host, *rest = cast(tuple[object, ...], address)
-        return plain_host(host), rest[0] if rest else None
-    return os.fsdecode(address) if isinstance(address, bytes) else str(address), None
+def check_tool(origin: object, name: str) -> None:
+    """Refuse a tool that is called past any World, unless the scope of this work lets it run.
+
+    | the work that calls | what happens |
+    |---|---|
+    | of a case | its host answers: mock, named body or refusal |
+    | of a metric or hook | refused by the guard of its scope |
+    | of no case, while a rehearsal is open | refused; every open case ends as an error |
+    | of no case, and none is open | nothing: the tool runs |
+    """
+    scope = answerable()
+    if scope is not None:
+        if scope.body_guard is not None:
+            scope.body_guard(origin, name)
+    elif fenced():
+        breach = Breach("a call of the tool", name, where())
+        stray(breach)
+        raise ToolRefused(
+            f"another task of this process tried {breach} while a rehearsal was open; it was not "
+            f"run. No case started this work, so every case that is open ends as an error."
+        )
 
 
-def shown(host: str, port: object) -> str:
-    """A place as people write it."""
-    if port is None:
-        return host
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def host_here() -> Host | None:
+    """The host that answers agents which come alive in the running work."""
+    scope = answerable()
+    return scope.host() if scope is not None and scope.host is not None else None
 
 
-def _told(breach: Breach, scope: FencedScope | None) -> str:
-    if scope is None:
-        told = f"another task of this process tried {breach} while a rehearsal was open"
-        return f"{told}; it was refused. {_STRAY_REMEDY}"
-    return f"a rehearsal stays inside: {breach} was refused in case {scope.name!r}. {_REMEDY}"
+# Whose code asks
+
+# Modules that start `uname`, `ldconfig`, `gcc`, `lsb_release`, `ifconfig` and the like, and never
+# call back into the code that asked them.
+_PROBING_MODULES: Final = frozenset({"platform", "ctypes.util", "distro.distro", "uuid"})
+_PROBING_FUNCTIONS: Final = frozenset(
+    {
+        ("socket", "getfqdn"),
+        # A lock wants the process that would clean up after it; without a child there is nothing
+        # to clean up.
+        ("multiprocessing.synchronize", "SemLock.__init__"),
+    }
+)
+# What sends traces and usage figures home, by the beginning of its modules. It is refused, but says
+# nothing of the agent.
+_EXPORTERS: Final = (
+    "agents.tracing.",
+    "ddtrace.",
+    "langfuse.",
+    "langsmith.",
+    "logfire.",
+    "mlflow.tracing.",
+    "openinference.",
+    "opentelemetry.exporter.",
+    "opentelemetry.sdk.",
+    "phoenix.otel",
+    "posthog.",
+    "sentry_sdk.",
+)
+# From the refusal up to the probe lie at most subprocess.run, Popen and two helpers.
+_DEPTH: Final = 16
+
+_DEBUGGER: Final = "_pydevd_bundle"
+_OURS: Final = str(Path(__file__).parents[2]) + os.sep
+_LIBRARY: Final = str(Path(os.__file__).parent) + os.sep
+_PACKAGES: Final = ("site-packages", "dist-packages")
+
+
+def is_probe() -> bool:
+    """Whether the running code is a library's harmless probe."""
+    return any(_probes(frame) for frame, _ in zip(_frames(), range(_DEPTH), strict=False))
+
+
+def is_exporter() -> bool:
+    """Whether a library's own thread is about to send its traces home."""
+    last = None
+    for frame in _frames():
+        if is_authors(frame):
+            return False
+        last = frame if _module(frame).startswith(_EXPORTERS) else last
+    return last is not None
+
+
+def is_debugger() -> bool:
+    """Whether a debugger is about to talk to its window: that conversation is not the case's."""
+    caller = next((f for f in _frames() if not _is_library(f)), None)
+    return caller is not None and _module(caller).startswith(_DEBUGGER)
+
+
+def where() -> str:
+    """The nearest line of the author's own code, as `file.py:12 in name`; empty if none ran."""
+    frame = next((f for f in _frames() if is_authors(f)), None)
+    return "" if frame is None else line_of(frame)
+
+
+def line_of(frame: FrameType) -> str:
+    """A line of code, as `file.py:12 in name`."""
+    code = frame.f_code
+    return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_qualname}"
+
+
+def _frames() -> Iterator[FrameType]:
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _probes(frame: FrameType) -> bool:
+    module, name = _module(frame), frame.f_code.co_qualname
+    return (
+        module in _PROBING_MODULES
+        or (module, name) in _PROBING_FUNCTIONS
+        or (module == "logging.handlers" and name.startswith("SysLogHandler."))
+    )
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_library(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    return path.startswith((_OURS, "<frozen ")) or (
+        path.startswith(_LIBRARY) and not any(name in path for name in _PACKAGES)
+    )
+
+
+def is_authors(frame: FrameType) -> bool:
+    """Whether it runs neither Python's code, nor ours, nor that of an installed package."""
+    path = frame.f_code.co_filename
+    return not (_is_library(frame) or any(name in path for name in _PACKAGES))

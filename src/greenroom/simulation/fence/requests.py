@@ -1,8 +1,8 @@
 """What clients send: the keys in their requests are redacted by value from then on.
 
-Frameworks keep the keys of their models to themselves. Whatever they were given, and wherever it was
-kept, is in the headers or the address of a request before an answer can repeat it. A client that has
-no such place is left as it is: nothing is held here, only remembered.
+Frameworks keep the keys of their models to themselves. Wherever a key was kept, it is in the headers or
+the address of a request before an answer can repeat it. A client without a known place to look is left as it
+is: this refuses nothing, it only remembers.
 """
 
 import functools

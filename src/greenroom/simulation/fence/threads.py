@@ -1,15 +1,23 @@
-"""Threads, executors and exit callbacks stand where the work stands that made them.
+"""Threads, executor jobs and exit callbacks belong to the scope of the work that made them.
 
 Python starts a thread with an empty context. Only our own variable is carried over: what else a
 program keeps in its context is its own affair.
 """
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, Final
+import asyncio
+import os
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial, wraps
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
-from greenroom.simulation.fence.connections import Call
-from greenroom.simulation.fence.scope import Standing, standing, threads
+from greenroom.simulation.fence.routes import Call
+from greenroom.simulation.fence.scope import AnyScope, scope_var, threads
 
 
 def carrying_start(real: Call) -> Call:
@@ -17,10 +25,10 @@ def carrying_start(real: Call) -> Call:
 
     @wraps(real)
     def start_new_thread(function: Call, args: tuple[Any, ...], *kwargs: Any) -> Any:
-        mark = standing.get()
-        if mark is None:
+        scope = scope_var.get()
+        if scope is None:
             return real(function, args, *kwargs)
-        return real(_stand_and_run, (mark, function, *args), *kwargs)
+        return real(_run_in, (scope, function, *args), *kwargs)
 
     return start_new_thread
 
@@ -30,24 +38,24 @@ def carrying_joinable_start(real: Call) -> Call:
 
     @wraps(real)
     def start_joinable_thread(function: Call, *args: Any, **kwargs: Any) -> Any:
-        mark = standing.get()
-        if mark is None:
+        scope = scope_var.get()
+        if scope is None:
             return real(function, *args, **kwargs)
-        return real(lambda: _stand_and_run(mark, function), *args, **kwargs)
+        return real(lambda: _run_in(scope, function), *args, **kwargs)
 
     return start_joinable_thread
 
 
 def carrying_submit(real: Call) -> Call:
-    """Wrap `ThreadPoolExecutor.submit`; a job stands where it was submitted.
+    """Wrap `ThreadPoolExecutor.submit`; a job belongs where it was submitted.
 
-    Always, and not only inside a case: a worker that was born in a case stands fenced, and must
-    not pass that on to a job from outside.
+    Always, and not only inside a case: a worker that was born in a case is fenced, and must not pass
+    that on to a job from outside.
     """
 
     @wraps(real)
     def submit(pool: Any, job: Call, /, *args: Any, **kwargs: Any) -> Any:
-        return real(pool, _stand_for, standing.get(), job, *args, **kwargs)
+        return real(pool, _call_in, scope_var.get(), job, *args, **kwargs)
 
     return submit
 
@@ -57,10 +65,10 @@ def carrying_register(real: Call) -> Call:
 
     @wraps(real)
     def register(callback: Call, *args: Any, **kwargs: Any) -> Any:
-        mark = standing.get()
-        if mark is None:
+        scope = scope_var.get()
+        if scope is None:
             return real(callback, *args, **kwargs)
-        real(_ExitCallback(mark, callback), *args, **kwargs)
+        real(_ExitCallback(scope, callback), *args, **kwargs)
         return callback
 
     return register
@@ -69,14 +77,14 @@ def carrying_register(real: Call) -> Call:
 class _ExitCallback:
     """An exit callback of a case; equal to the callback, so that `atexit.unregister` finds it."""
 
-    __slots__ = ("_callback", "_mark")
+    __slots__ = ("_callback", "_scope")
 
-    def __init__(self, mark: Standing, callback: Call) -> None:
-        self._mark: Final = mark
+    def __init__(self, scope: AnyScope, callback: Call) -> None:
+        self._scope: Final = scope
         self._callback: Final = callback
 
     def __call__(self, *args: Any, **kwargs: Any) -> object:
-        return _stand_for(self._mark, self._callback, *args, **kwargs)
+        return _call_in(self._scope, self._callback, *args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
         return self._callback == other
@@ -85,17 +93,123 @@ class _ExitCallback:
         return hash(self._callback)
 
 
-def _stand_and_run(mark: Standing, run: Callable[..., object], /, *args: Any, **kw: Any) -> None:
-    standing.set(mark)
-    threads.mark = mark
+def _run_in(scope: AnyScope, run: Callable[..., object], /, *args: Any, **kw: Any) -> None:
+    scope_var.set(scope)
+    threads.scope = scope
     run(*args, **kw)
 
 
-def _stand_for(mark: Standing, job: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    token, before = standing.set(mark), getattr(threads, "mark", None)
-    threads.mark = mark
+def _call_in(scope: AnyScope, job: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    token, before = scope_var.set(scope), getattr(threads, "scope", None)
+    threads.scope = scope
     try:
         return job(*args, **kwargs)
     finally:
-        threads.mark = before
-        standing.reset(token)
+        threads.scope = before
+        scope_var.reset(token)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PATIENCE: Final = 1.0
+
+
+class FencedExecutor(ThreadPoolExecutor):
+    """Runs each job in the whole context of its submitter, in daemon threads.
+
+    A job that hangs is left behind: shutting down waits a second at most, and the interpreter
+    does not wait at all. (It is a `ThreadPoolExecutor` because event loops accept nothing else.)
+    """
+
+    def __init__(self, max_workers: int | None = None) -> None:
+        self._most = max_workers or min(32, (os.cpu_count() or 1) + 4)
+        super().__init__(self._most)
+        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._workers: list[Thread] = []
+        self._spare = 0  # workers without a job, less jobs without a worker
+        self._closed = False
+        self._counting = Lock()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        job = _Job(partial(fn, *args, **kwargs))
+        with self._counting:
+            if self._closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._jobs.put(job)
+            self._spare -= 1
+            if self._spare < 0 and len(self._workers) < self._most:
+                self._hire()
+        return job.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._counting:
+            self._closed = True
+            while cancel_futures and not self._jobs.empty():
+                dropped = self._jobs.get()
+                _ = dropped and dropped.future.cancel()
+            for _ in self._workers:
+                self._jobs.put(None)
+        until = time.monotonic() + _PATIENCE
+        for worker in self._workers if wait else ():
+            worker.join(max(0.0, until - time.monotonic()))
+
+    def _hire(self) -> None:
+        worker = Thread(target=self._work, name=f"enclosed-{len(self._workers)}", daemon=True)
+        worker.start()
+        self._workers.append(worker)
+        self._spare += 1
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job.do()
+            # A finished job must not keep its result alive until the next one comes.
+            del job
+            with self._counting:
+                self._spare += 1
+
+
+class _Job(Generic[T]):
+    """One call, the context it was asked for in, and the future of its result."""
+
+    __slots__ = ("_call", "_context", "future")
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._context = copy_context()
+        self.future: Future[T] = Future()
+
+    def do(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self._context.run(self._call)
+        except BaseException as error:  # noqa: BLE001 - whoever awaits the future decides
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+def fenced_executor(max_workers: int | None = None) -> FencedExecutor:
+    """An executor for `loop.set_default_executor`, fit for work that may hang."""
+    return FencedExecutor(max_workers)
+
+
+@contextmanager
+def lent_executor() -> Generator[None]:
+    """Give the running loop such an executor for a while, unless it has one of its own.
+
+    Who runs a loop waits for its default executor in the end, and so for a job that hangs.
+    """
+    loop: Any = asyncio.get_running_loop()
+    if getattr(loop, "_default_executor", loop) is not None:
+        yield
+        return
+    lent = fenced_executor()
+    loop.set_default_executor(lent)
+    try:
+        yield
+    finally:
+        if loop._default_executor is lent:
+            loop._default_executor = None
+        lent.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""The ground the fence stands on: putting it up once, and saying where it cannot stand."""
+"""What is patched: the fence goes up once in a process, and says where it cannot hold."""
 
 import asyncio
 import asyncio.selector_events
@@ -11,22 +11,26 @@ from threading import Lock
 from typing import Any, Final
 
 from greenroom.backends.seams import missing_seams, stand
-from greenroom.simulation.fence.connections import (
+from greenroom.simulation.fence.refusal import check_tool, host_here
+from greenroom.simulation.fence.routes import (
+    GUARDS,
     Wrap,
     guarded,
+    guarded_fork_exec,
     guarded_sendfile,
+    hook,
     remembering_accepts,
     remembering_lookups,
 )
-from greenroom.simulation.fence.routes import GUARDS, guarded_fork_exec, hook
-from greenroom.simulation.fence.scope import FencedScope, standing
+from greenroom.simulation.fence.scope import FencedScope, scope_var
 from greenroom.simulation.fence.threads import (
     carrying_joinable_start,
     carrying_register,
     carrying_start,
     carrying_submit,
 )
-from greenroom.simulation.fence.tools import watch_tools
+from greenroom.world.bodies import watch_everywhere
+from greenroom.world.presence import find_hosts_by
 
 # What has no audit event, or loses the context. Not every Python has every one of these.
 _PATCHES: Final[tuple[tuple[str, str, Wrap], ...]] = (
@@ -71,24 +75,27 @@ class _Installation:
         self.up = False
         self.heard = False
         self.socket_class: type = socket.socket
-        self._raising = Lock()
+        self._installing = Lock()
 
     def put_up(self) -> None:
-        with self._raising:
+        with self._installing:
             if self.up:
                 return
             for owner, name, wrap in _PATCHES:
-                _patch(owner, name, wrap)
-            watch_tools()
+                with suppress(ImportError, AttributeError):
+                    home: Any = resolve_name(owner)
+                    setattr(home, name, wrap(getattr(home, name)))
+            watch_everywhere(check_tool)
+            find_hosts_by(host_here, check_tool)
             stand()
             sys.addaudithook(hook)
             Context().run(self._listen)
             self.up = True
 
     def _listen(self) -> None:
-        # A hook that was there before may silently turn ours away, so ask it something, as from
-        # inside an enclosure that nobody opened.
-        standing.set(FencedScope(_SELF_TEST))
+        # A hook that was there before may silently turn ours away, so raise an event of our own, as
+        # if from inside a case.
+        scope_var.set(FencedScope(_SELF_TEST))
         GUARDS[_SELF_TEST] = self._hear
         sys.audit(_SELF_TEST)
 
@@ -96,13 +103,7 @@ class _Installation:
         self.heard = True
 
 
-def _patch(owner: str, name: str, wrap: Wrap) -> None:
-    with suppress(ImportError, AttributeError):
-        home: Any = resolve_name(owner)
-        setattr(home, name, wrap(getattr(home, name)))
-
-
-_footing: Final = _Installation()
+_installation: Final = _Installation()
 
 
 def put_up() -> None:
@@ -111,41 +112,32 @@ def put_up() -> None:
     Connections that came in before are known by the port they came in at, as long as this process
     listens there.
     """
-    if not _footing.up:
-        _footing.put_up()
+    if not _installation.up:
+        _installation.put_up()
 
 
 def not_held(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:
     """Why the fence cannot hold rehearsals on this loop; empty when it holds."""
     put_up()
-    return tuple(filter(None, (_platform(), _loop(loop), _hook(), _sockets(), *missing_seams())))
+    reasons: list[str] = []
+    if sys.platform not in _PLATFORMS or sys.implementation.name != "cpython":
+        here = f"{sys.implementation.name} on {sys.platform}"
+        reasons.append(
+            f"{here} is not known to report every connection; use CPython on Linux or macOS"
+        )
+    if not isinstance(loop, asyncio.selector_events.BaseSelectorEventLoop):
+        kind = f"{type(loop).__module__}.{type(loop).__qualname__}"
+        reasons.append(f"{kind} connects without asking Python; run on asyncio's own event loop")
+    if not _installation.heard:
+        reasons.append("another audit hook of this process turned the fence's away")
+    socket_class: type = socket.socket
+    if not issubclass(socket_class, _installation.socket_class):
+        reasons.append(
+            f"socket.socket was replaced by {socket_class.__module__}; rehearse without it"
+        )
+    return (*reasons, *missing_seams())
 
 
 def blind_spots() -> tuple[str, ...]:
     """Loaded libraries whose own sockets, in C, no in-process fence can see."""
     return tuple(name for name, module in _OWN_SOCKETS.items() if module in sys.modules)
-
-
-def _platform() -> str:
-    if sys.platform in _PLATFORMS and sys.implementation.name == "cpython":
-        return ""
-    here = f"{sys.implementation.name} on {sys.platform}"
-    return f"{here} is not known to report every connection; use CPython on Linux or macOS"
-
-
-def _loop(loop: asyncio.AbstractEventLoop) -> str:
-    if isinstance(loop, asyncio.selector_events.BaseSelectorEventLoop):
-        return ""
-    kind = f"{type(loop).__module__}.{type(loop).__qualname__}"
-    return f"{kind} connects without asking Python; run on asyncio's own event loop"
-
-
-def _hook() -> str:
-    return "" if _footing.heard else "another audit hook of this process turned the fence's away"
-
-
-def _sockets() -> str:
-    now: type = socket.socket
-    if issubclass(now, _footing.socket_class):
-        return ""
-    return f"socket.socket was replaced by {now.__module__}; rehearse without it"
