@@ -18,7 +18,7 @@ from greenroom.cases.scores import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadFile, Phase
 from greenroom.ledger.events import EndReason
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.ledger.questions import Step, StepType
 from greenroom.results.blame import Blame, Whom
 from greenroom.results.breakage import Problem
@@ -31,6 +31,7 @@ Texts = tuple[str, ...]
 W = TypeVar("W", bound="Wire")
 
 _LONGEST_SHOWN = 300
+_LEAVES = JSON_TYPES - {dict, list}
 
 
 class Wire(Struct, forbid_unknown_fields=True):
@@ -39,8 +40,11 @@ class Wire(Struct, forbid_unknown_fields=True):
     @classmethod
     def of(cls, source: object, **others: Json) -> Self:
         """What is written of `source`: its attributes by the names of the fields, and `others`."""
-        names = [name for name in cls.__struct_fields__ if name not in others]
-        return cls(**others, **{name: to_wire(getattr(source, name)) for name in names})
+        for name in cls.__struct_fields__:
+            if name not in others:
+                value = getattr(source, name)
+                others[name] = value if type(value) in _LEAVES else to_wire(value)
+        return cls(**others)
 
 
 class UsageData(Wire):
@@ -264,16 +268,18 @@ _WIRES: Mapping[type, type[Wire]] = {
 }
 
 
-def to_wire(value: Any) -> Any:
+def to_wire(value: object) -> Any:
     """A value as it is declared here; what is declared nowhere stays as it is."""
-    kind = cast("type[object]", type(value))
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
     if (wire := _WIRES.get(kind)) is not None:
         return wire.of(value)
+    if isinstance(value, list | tuple):
+        return [to_wire(item) for item in cast("Sequence[object]", value)]
     if isinstance(value, Mapping):
         inside = cast("Mapping[str, object]", value)
         return {name: to_wire(item) for name, item in inside.items()}
-    if isinstance(value, list | tuple):
-        return [to_wire(item) for item in cast("Sequence[object]", value)]
     return value
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from greenroom.errors import BadLedger
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.ledger import Ledger
-from greenroom.results.data import asked_data, verdict_data
+from greenroom.results.data import asked_data
 from greenroom.results.result import CaseResult
+from greenroom.results.wire import StoredVerdict, VerdictData, to_json_types
 from greenroom.store.runs import Key, Row
 
 if TYPE_CHECKING:
@@ -64,15 +65,15 @@ def row_of(
     result: CaseResult, key: Key, position: int, digest: str, ledger: bytes, judging: bytes
 ) -> Row:
     """A finished trial as it is kept; the case is in its ledger, if there is one."""
-    verdict = verdict_data(result)
+    verdict = VerdictData.of(result)
     if not ledger:
-        verdict["case"] = asked_data(result)
+        verdict = StoredVerdict.of(result, case=asked_data(result))
     return Row(
         key=key,
         position=position,
         digest=digest,
         status=result.status,
-        verdict=json_of(verdict).decode(),
+        verdict=json_of(verdict, to_json_types).decode(),
         ledger=ledger,
         judging=judging,
     )
