@@ -30,7 +30,7 @@ $ greenroom eval run -q greenroom.apps.demo.clinic
 
 <!-- output -->
 ```text
-3 cases: 2 passed, 1 failed; 67 % (20–94) passing; 831 ms; answered by scripted; users played by
+3 cases: 2 passed, 1 failed; 67 % (20–94) passing; 831 ms; answered by scripted; users simulated by
 scripted; judged by scripted-judge
 ```
 

@@ -510,13 +510,13 @@ def test_cases_that_a_run_did_not_get_to_are_not_called_removed(greenroom, shop,
     result = greenroom("eval", "compare", whole, part)
     assert result.exit_code == 0, result.output
     assert "removed" not in result.stdout
-    assert "unclear     c  not played now: the run is not finished" in result.stdout
+    assert "unclear     c  not run now: the run is not finished" in result.stdout
     assert "note on the report: the run is not finished: 2 of 3 trials are done" in result.stdout
     turned = greenroom("eval", "compare", part, whole).stdout
     assert "added" not in turned
-    assert "not played before" in turned
+    assert "not run before" in turned
     assert "note on the baseline: the run is not finished" in turned
-    assert "c  not played now" in greenroom("eval", "compare", whole, "part.json").stdout
+    assert "c  not run now" in greenroom("eval", "compare", whole, "part.json").stdout
 
 
 def test_a_file_that_is_not_there_is_no_run_either(greenroom, shop, played):

@@ -141,7 +141,7 @@ def test_metrics_are_corrected_for_as_many_as_were_compared():
 
 
 def test_a_threshold_that_is_no_difference_is_refused():
-    with pytest.raises(BadInput, match="threshold=5 is no difference"):
+    with pytest.raises(BadInput, match="threshold=5 is not a difference"):
         compare(Report([]), Report([]), threshold=5)
 
 
@@ -284,7 +284,7 @@ def test_where_the_case_was_not_kept_nobody_knows_whether_it_is_the_same():
     [case] = compare(Report([result("a")]), Report([result("a")])).cases
     assert (case.verdict, case.known) == ("unchanged", False)
     shown = str(compare(Report([result("a")]), Report([result("a")])))
-    assert "whether 1 case ask for the same as before is unknown" in shown
+    assert "whether 1 case asked for the same before is unknown" in shown
 
 
 # Told and saved
@@ -302,9 +302,9 @@ def test_it_reads_as_plain_text():
         "  flipped     b     failed before, passed now (1 trial each)",
         "  added       new",
         "  removed     gone",
-        "1 flip is no proof. eval run --baseline plays flipped cases again.",
+        "1 flip is no proof. eval run --baseline runs flipped cases again.",
         "3 of 5 cases compare: 1 removed, 1 added",
-        "whether 3 cases ask for the same as before is unknown",
+        "whether 3 cases asked for the same before is unknown",
     ]
 
 

@@ -234,12 +234,12 @@ def test_a_run_that_broke_may_have_been_too_dear_as_well():
 @pytest.mark.parametrize(
     "given, told",
     [
-        ({"min_pass_rate": 90}, "min_pass_rate=90 is no share"),
-        ({"min_pass_rate": float("nan")}, "min_pass_rate=nan is no share"),
-        ({"max_errors": -1}, "max_errors=-1 is no count"),
-        ({"max_cost": -0.1}, "max_cost=-0.1 is no amount"),
-        ({"max_cost": float("nan")}, "max_cost=nan is no amount"),
-        ({"threshold": 5}, "threshold=5 is no difference"),
+        ({"min_pass_rate": 90}, "min_pass_rate=90 is not a share"),
+        ({"min_pass_rate": float("nan")}, "min_pass_rate=nan is not a share"),
+        ({"max_errors": -1}, "max_errors=-1 is not a count"),
+        ({"max_cost": -0.1}, "max_cost=-0.1 is not an amount"),
+        ({"max_cost": float("nan")}, "max_cost=nan is not an amount"),
+        ({"threshold": 5}, "threshold=5 is not a difference"),
         ({"fail_on": ["regressions"]}, "fail_on='regressions' is unknown"),
     ],
 )

@@ -9,8 +9,17 @@ from scipy import stats
 
 from greenroom import Report
 from greenroom.results import CaseResult, Gate, Interval
-from greenroom.results.intervals import of_cases, of_changes, of_trials, variance_of_mean, wilson
-from greenroom.results.quantiles import Z_POWER, Z, normal, student
+from greenroom.results.intervals import (
+    Z_POWER,
+    Z,
+    normal,
+    of_cases,
+    of_changes,
+    of_trials,
+    student,
+    variance_of_mean,
+    wilson,
+)
 
 TALLIES = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 ALIKE = st.integers(1, 8).flatmap(

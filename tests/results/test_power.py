@@ -318,8 +318,8 @@ def test_cost_and_time_of_a_trial_are_compared():
     assert found.seconds.delta == pytest.approx(-1)
     assert found.cost.p == found.seconds.p == sign(8, 0)
     text = str(found)
-    assert "cost of a trial: $0.0100 before, $0.0200 now" in text
-    assert "seconds a trial: 2.00 before, 1.00 now" in text
+    assert "cost per trial: $0.0100 before, $0.0200 now" in text
+    assert "seconds per trial: 2.00 before, 1.00 now" in text
     wanted = {"before": 2.0, "now": 1.0, "delta": -1.0, "p": sign(8, 0), "cases": 8}
     assert found.data()["seconds"] == wanted
 
@@ -328,4 +328,4 @@ def test_an_unknown_price_is_no_change():
     found = compare(report([(1, 1)] * 8, cost=None), report([(1, 1)] * 8, cost=0.02))
     assert found.cost is None
     assert found.data()["cost"] is None
-    assert "cost of a trial" not in str(found)
+    assert "cost per trial" not in str(found)

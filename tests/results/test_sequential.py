@@ -122,7 +122,7 @@ def test_a_set_without_cases_stays_open_and_wants_nothing():
 
 @pytest.mark.parametrize("bar", [-0.1, 1.1, float("nan")])
 def test_a_bar_that_is_no_share_is_refused(bar):
-    with pytest.raises(BadInput, match="is no share"):
+    with pytest.raises(BadInput, match="is not a share"):
         Sequential(bar, ["a"])
 
 

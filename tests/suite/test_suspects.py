@@ -151,7 +151,7 @@ def test_trials_that_break_again_are_counted_as_errors_and_prove_nothing():
     report = rehearse(Player(passes).agent, cases(4), baseline=baseline)
     decision = Gate().decide(report, baseline)
     assert decision.exit_code == 2
-    assert str(decision) == "3 trials of cases played again ended in an error"
+    assert str(decision) == "3 trials of cases run again ended in an error"
     assert "its last trial broke" in report.compare(baseline).suspects[0].why
 
 
@@ -218,7 +218,7 @@ def test_the_store_keeps_them_apart(tmp_path: Path):
     assert str(kept.compare(baseline)) == str(report.compare(baseline))
     run = store.run(report.id)
     assert (run.done, run.total, run.again) == (4, 4, 5)
-    assert "played again: c2 5 times, 0 passed, 5 failed" in str(kept)
+    assert "run again: c2 5 times, 0 passed, 5 failed" in str(kept)
     assert not kept.unfinished
 
 

@@ -18,7 +18,7 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import counted, how_many, played_again, repeats
+from greenroom.results.text import counted, how_many, repeats, run_again
 
 Detail = Literal["little", "usual", "all"]
 
@@ -60,7 +60,7 @@ class ConsoleReport:
                     self._case(result)
             self._skipped(report)
         self.terminal.say(totals(report))
-        for line in played_again(report):
+        for line in run_again(report):
             self.terminal.say(line)
         for note in report.notes:
             is_fault = note.startswith(FAULT)
@@ -224,7 +224,7 @@ def totals(report: Report) -> Text:
 def _spent(report: Report) -> list[str]:
     return [
         *_paid("answered by", report.models, report.cost),
-        *_paid("users played by", report.user_models, report.user_cost),
+        *_paid("users simulated by", report.user_models, report.user_cost),
         *_paid("judged by", report.judge_models, report.judge_cost),
     ]
 

@@ -23,7 +23,7 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import reasons, shown
+from greenroom.results.text import outcome_text, reasons
 
 _LONGEST_ATTRIBUTE = 500
 _LONGEST_TEXT = 20_000
@@ -204,7 +204,7 @@ def _case_facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     if result.tags:
         yield "tags", ", ".join(result.tags)
     for name, outcome in result.scores.items():
-        yield f"score.{name}", shown(outcome)
+        yield f"score.{name}", outcome_text(outcome)
     if result.ended is not None:
         yield "turns", str(result.turns)
         yield from _all_spent(result)

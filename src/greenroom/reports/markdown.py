@@ -9,7 +9,7 @@ from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
 from greenroom.results.changes import CaseChange
 from greenroom.results.comparison import Comparison, compare
-from greenroom.results.comparison_text import TOLD, certainty, remarks, short_name
+from greenroom.results.comparison_text import NOTABLE, certainty, remarks, short_name
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
@@ -182,7 +182,7 @@ def _changes(changes: Comparison) -> str:
     rows = [*_rate_rows(changes), *_metric_rows(changes)]
     columns = ["", _name(changes), "this run", "change"]
     whole = _table(columns, rows, "metrics") if rows else ""
-    cases = [_change_row(case) for verdict in TOLD for case in changes.of(verdict)]
+    cases = [_change_row(case) for verdict in NOTABLE for case in changes.of(verdict)]
     table = _table(["case", "before", "now", ""], cases, "cases") if cases else ""
     return "\n\n".join(part for part in (whole, table, _small_print(changes)) if part)
 

@@ -15,7 +15,7 @@ from greenroom.reports.words import duration, rate_text
 from greenroom.results.intervals import Interval
 from greenroom.results.report import MetricSummary, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import shown
+from greenroom.results.text import outcome_text
 
 STYLES = {
     "passed": "green",
@@ -115,11 +115,11 @@ def shown_outcome(outcome: Outcome, terminal: Terminal) -> Text:
     match outcome:
         case Score():
             style = STYLES["passed" if outcome.passed else "failed"]
-            return Text(f"{shown(outcome)} {_mark(outcome.passed, terminal)}", style)
+            return Text(f"{outcome_text(outcome)} {_mark(outcome.passed, terminal)}", style)
         case Unmeasured():
-            return Text(shown(outcome), "yellow")
+            return Text(outcome_text(outcome), "yellow")
         case _:
-            return Text(shown(outcome), "dim")
+            return Text(outcome_text(outcome), "dim")
 
 
 def _counted(result: CaseResult, terminal: Terminal) -> Text:

@@ -10,13 +10,12 @@ from greenroom.results.result import CaseResult, Problem, Status, broken, conclu
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary, per_case, per_tag
     from greenroom.results.changes import CaseChange, MetricChange
-    from greenroom.results.comparison import Comparison, compare, compare_all
+    from greenroom.results.comparison import Comparison, Missed, compare, compare_all
     from greenroom.results.gate import Decision, Gate
-    from greenroom.results.gate_reason import Missed
     from greenroom.results.intervals import Interval
     from greenroom.results.redaction import redacted
 
-# Opened when asked for: no rehearsal needs them.
+# Imported when they are first used: no rehearsal needs them.
 _SELDOM = {
     "CaseChange": "changes",
     "CaseSummary": "breakdown",
@@ -25,7 +24,7 @@ _SELDOM = {
     "Gate": "gate",
     "Interval": "intervals",
     "MetricChange": "changes",
-    "Missed": "gate_reason",
+    "Missed": "comparison",
     "TagSummary": "breakdown",
     "compare": "comparison",
     "compare_all": "comparison",

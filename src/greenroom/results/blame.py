@@ -1,6 +1,6 @@
-"""Whose failure it is when a run did not pass, as far as its record tells.
+"""Whose failure it is when a run did not pass, as far as its ledger shows.
 
-Only rules that can be checked decide; what they cannot tell is undecided, never the agent's.
+Only rules that can be checked decide; anything else is undecided, never the agent's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +33,8 @@ class Blame:
 def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | None:
     """Who is to blame that this run did not pass; None if nothing failed.
 
-    First comes what broke, then a user that broke character, an expectation nobody could meet, and a
-    mock that failed. A simulated user that no `simulator_quality` looked at leaves it undecided.
+    First comes what broke, then a user that broke character, an expectation that cannot be met, and a
+    mock that failed. A simulated user that no `simulator_quality` checked leaves it undecided.
     """
     end = questions.ended(ledger)
     if end is not None and end.reason == "error":
@@ -59,7 +59,9 @@ def blame(case: Case, ledger: Ledger, scores: Mapping[str, Outcome]) -> Blame | 
         return Blame("tool_mock", faults)
     if person_of(case.user) is None or _vouched(scores):
         return Blame("agent", failed)
-    return Blame("undecided", [*failed, "nobody looked at the simulated user: simulator_quality()"])
+    return Blame(
+        "undecided", [*failed, "no metric checked the simulated user: add simulator_quality()"]
+    )
 
 
 def _spoiled(found: Outcome) -> TypeGuard[Unmeasured]:
@@ -83,7 +85,7 @@ def _impossible(case: Case, ledger: Ledger) -> list[str]:
     for end in ledger.index_of().results.values():
         if end.source != "refused":
             unheard.pop(end.tool, None)
-    # Who answered is there: most runs need no look at the whole graph.
+    # A tool that answered exists, so most runs need no look at the whole graph.
     first = questions.started(ledger) if unheard else None
     lists = [] if first is None else list(_tool_lists(first.agent))
     if not lists:
@@ -103,7 +105,7 @@ def _expected_tools(case: Case) -> Iterator[str]:
 
 
 def _tool_lists(graph: Json) -> Iterator[list[str]]:
-    """The tools of every agent in a snapshot, by name; nothing where it does not tell of tools."""
+    """The names of the tools of every agent in a snapshot; nothing where it lists none."""
     if is_array(graph):
         for part in graph:
             yield from _tool_lists(part)
@@ -124,7 +126,7 @@ def _mock_failures(ledger: Ledger) -> list[str]:
 
 
 def _vouched(scores: Mapping[str, Outcome]) -> bool:
-    """Whether somebody looked at the user and found it in character."""
+    """Whether a metric found the simulated user in character."""
     return any(
         isinstance(outcome, Score) and outcome.passed and _QUALITY in (name, outcome.name)
         for name, outcome in scores.items()

@@ -1,7 +1,7 @@
 """What broke in a trial, and what that leaves of its scores.
 
-A trial that broke was not played to an end: that nothing forbidden was called, or that little was
-spent, says nothing of the agent. So every metric of it is `Unmeasured`, decided here and nowhere else.
+A trial that broke did not come to its end: that nothing forbidden was called, or that little was
+spent, says nothing about the agent. So every metric of it is `Unmeasured`, decided here and nowhere else.
 """
 
 from collections.abc import Mapping
@@ -34,12 +34,12 @@ class Problem:
 
     @property
     def unmeasured(self) -> Unmeasured:
-        """What every metric of the trial comes to that broke by it."""
+        """The outcome of every metric of a trial that broke by this."""
         return Unmeasured(f"{BROKE}{self.headline}", self.phase)
 
 
 def breakage(ledger: Ledger) -> Problem | None:
-    """What broke while the trial was played; None if it came to an end, or is not over."""
+    """What broke while the trial ran; None if it came to its end, or is not over."""
     end = questions.ended(ledger)
     if end is None or end.reason != "error":
         return None

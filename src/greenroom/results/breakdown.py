@@ -1,4 +1,4 @@
-"""A report broken down: by tag, and by case where a case was played several times."""
+"""A report broken down: by tag, and by case where a case ran several times."""
 
 from collections.abc import Collection, Mapping, Sequence
 from math import comb
@@ -6,7 +6,7 @@ from math import comb
 from greenroom.ledger.records import record
 from greenroom.results.intervals import Interval, Tally, of_cases, of_trials
 from greenroom.results.report import Report, Summary
-from greenroom.results.result import CaseResult
+from greenroom.results.result import EVALUATED, CaseResult
 
 
 @record
@@ -88,17 +88,17 @@ def per_tag(report: Report) -> dict[str, TagSummary]:
     for result in report.results:
         for tag in dict.fromkeys(map(str, result.tags)):
             found.setdefault(tag, []).append(result)
-    return {tag: _tag(tag, Report(results)) for tag, results in sorted(found.items())}
-
-
-def _tag(tag: str, part: Report) -> TagSummary:
-    return TagSummary(tag, part.summary, part.cost, part.interval, part.pass_rate)
+    parts = {tag: Report(results) for tag, results in sorted(found.items())}
+    return {
+        tag: TagSummary(tag, part.summary, part.cost, part.interval, part.pass_rate)
+        for tag, part in parts.items()
+    }
 
 
 def per_case(report: Report) -> dict[str, CaseSummary]:
     """The trials of each case, in the order of the report."""
     return {
-        case_id: CaseSummary(case_id, _counts(results), _cost(results))
+        case_id: CaseSummary(case_id, Report(results).summary, Report(results).cost)
         for case_id, results in report.by_case().items()
     }
 
@@ -112,7 +112,7 @@ def tallies_of(report: Report) -> Collection[Tally]:
     """How many trials of each case passed, and of how many; of those that were evaluated."""
     tallies: dict[str, tuple[int, int]] = {}
     for result in report.results:
-        if result.status in ("passed", "failed", "terminated"):
+        if result.status in EVALUATED:
             passed, evaluated = tallies.get(result.case_id, (0, 0))
             tallies[result.case_id] = (passed + result.passed, evaluated + 1)
     return tallies.values()
@@ -136,11 +136,3 @@ def _evaluated(cases: Mapping[str, CaseSummary]) -> list[CaseSummary]:
 def _mean(found: Sequence[float | None]) -> float | None:
     known = [value for value in found if value is not None]
     return sum(known) / len(known) if known and len(known) == len(found) else None
-
-
-def _counts(results: Sequence[CaseResult]) -> Summary:
-    return Report(results).summary
-
-
-def _cost(results: Sequence[CaseResult]) -> float | None:
-    return Report(results).cost

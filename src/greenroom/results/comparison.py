@@ -1,8 +1,7 @@
-"""Two reports side by side: what got worse, what got better, and what cannot be told.
+"""Two reports side by side: what got worse, what got better, and what is undecided.
 
-Cases are matched by id; one that was changed in between is named, not compared. What became of each
-stands in `greenroom.results.changes`. Over the whole set every case counts once, however often it
-was played.
+Cases are matched by id; one that was changed in between is named, not compared. The verdict on each is
+made in `greenroom.results.verdicts`. Over the whole set every case counts once, however often it ran.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,32 +13,25 @@ from typing import Literal
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
-from greenroom.results.changes import (
-    CaseChange,
-    Confirmed,
-    MetricChange,
-    Verdict,
-    changes,
-    mean,
-)
+from greenroom.results.changes import CaseChange, MetricChange, Verdict, mean, pooled
 from greenroom.results.exact import flips_of_values, holm, stratified
-from greenroom.results.gate_reason import Missed
 from greenroom.results.intervals import Interval, of_changes
 from greenroom.results.power import detectable
 from greenroom.results.report import Report
+from greenroom.results.verdicts import Confirmed, changes
 
 Trend = Literal["worse", "better", "unclear", "same"]
 Metrics = Literal["all"] | Sequence[str]
 
 THRESHOLD = 0.05
 SET_ALPHA = 0.04
-"""How often the pass rate of the set is said to differ though nothing changed: 2 % on each side."""
+"""How often the pass rate of the set may be called different when nothing changed: 2 % on each side."""
 METRICS_ALPHA = 0.01
-"""How often any mean of a metric is, over all that are compared."""
+"""How often the mean of any metric may be, over all that are compared."""
 FEWEST_CASES = 8
-"""A metric that was measured on fewer cases is shown, and never said to differ."""
+"""A metric that was measured on fewer cases is shown, and never called different."""
 FEWEST_IN_TAG = 6
-"""A tag with fewer cases could never be said to differ."""
+"""A tag with fewer cases could never show a difference."""
 
 _VERDICTS: dict[Trend, Verdict] = {
     "worse": "regressed",
@@ -47,15 +39,16 @@ _VERDICTS: dict[Trend, Verdict] = {
     "unclear": "unclear",
     "same": "unchanged",
 }
-_COMPARED: tuple[Verdict, ...] = (
-    "regressed",
-    "suspect",
-    "flipped",
-    "flaky",
-    "improved",
-    "unchanged",
-    "unclear",
-)
+
+
+@record
+class Missed:
+    """One thing that keeps the gate shut."""
+
+    kind: Literal[
+        "errors", "pass_rate", "regression", "unclear", "removed", "incomparable", "skipped", "cost"
+    ]
+    why: str
 
 
 @record
@@ -67,11 +60,11 @@ class Comparison:
     current: Report = field(repr=False)
     threshold: float = THRESHOLD
     tags: Sequence[str] = ()
-    """The tags whose cases are asked about like the whole set."""
+    """The tags whose cases are tested like the whole set."""
     gated: Metrics = "all"
-    """The metrics whose means are asked about."""
+    """The metrics whose means are tested."""
     confirmed: Confirmed | None = None
-    """What playing suspects again has shown; None where they were not to be played again."""
+    """What running suspects again has shown; None where they were not to be run again."""
 
     def of(self, *verdicts: Verdict) -> list[CaseChange]:
         """The cases with one of these verdicts, in the order of the report."""
@@ -89,12 +82,12 @@ class Comparison:
 
     @property
     def flipped(self) -> list[CaseChange]:
-        """The cases that were played once on each side, and ended differently."""
+        """The cases that ran once on each side, and ended differently."""
         return self.of("flipped")
 
     @property
     def flaky(self) -> list[CaseChange]:
-        """The cases that failed after they had passed, and passed when they were played again."""
+        """The cases that failed after they had passed, and passed when they were run again."""
         return self.of("flaky")
 
     @property
@@ -104,7 +97,7 @@ class Comparison:
 
     @property
     def unclear(self) -> list[CaseChange]:
-        """The cases of which it cannot be told."""
+        """The cases without a clear verdict."""
         return self.of("unclear")
 
     @property
@@ -130,7 +123,7 @@ class Comparison:
     @property
     def compared(self) -> list[CaseChange]:
         """The cases that were evaluated on both sides and ask for the same."""
-        return [case for case in self.of(*_COMPARED) if case.tallies is not None]
+        return [c for c in self.cases if c.verdict != "changed" and c.tallies is not None]
 
     # The whole set
 
@@ -157,7 +150,7 @@ class Comparison:
 
     @property
     def trend(self) -> Trend:
-        """Where the pass rates went over all compared cases, if that can be told."""
+        """Where the pass rates went over all compared cases."""
         tails = self._tails
         if tails is None:
             return "unclear"
@@ -169,7 +162,7 @@ class Comparison:
 
     @property
     def _tallies(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        return [tallies for case in self.of(*_COMPARED) if (tallies := case.tallies) is not None]
+        return [tallies for case in self.compared if (tallies := case.tallies) is not None]
 
     @property
     def change(self) -> Interval | None:
@@ -178,7 +171,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """What became of the whole set, in the words that are used of a case."""
+        """What became of the whole set, in the words used for a case."""
         return _VERDICTS[self.trend]
 
     @property
@@ -218,7 +211,7 @@ class Comparison:
 
     @property
     def moved(self) -> dict[str, MetricChange]:
-        """The metrics that can be said to differ, each with its p for as many as were compared."""
+        """The metrics that differ significantly, each p corrected for as many as were compared."""
         asked = self.asked
         adjusted = holm([change.p if change.p is not None else 1.0 for change in asked.values()])
         return {
@@ -229,7 +222,7 @@ class Comparison:
 
     @property
     def asked(self) -> dict[str, MetricChange]:
-        """The metrics that were measured on enough cases to be asked about."""
+        """The metrics that were measured on enough cases to be tested."""
         return {
             name: change
             for name, change in self.metrics.items()
@@ -250,14 +243,14 @@ class Comparison:
 
     @property
     def worse(self) -> Sequence[Missed]:
-        """What got significantly worse, each with its reason; the gate and `eval compare` read this."""
+        """What got significantly worse, each with its reason; the gate and `eval compare` use this."""
         from greenroom.results.conclusion import worse
 
         return worse(self)
 
     @property
     def undecided(self) -> Sequence[Missed]:
-        """What may have got worse, and cannot be told."""
+        """What may have got worse, without proof."""
         from greenroom.results.conclusion import undecided
 
         return undecided(self)
@@ -281,7 +274,7 @@ class Comparison:
         return comparison_data(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write it as JSON, whole or not at all, and say where it is."""
+        """Write it as JSON, whole or not at all, and return its path."""
         from greenroom.results.files import json_text, write_whole
 
         return write_whole(f"{json_text(self.data())}\n", path, "the comparison")
@@ -298,19 +291,19 @@ def compare(
     """What became of the baseline's cases; several baselines count together.
 
     The whole got worse if the pass rate fell by more than chance explains, or the mean of a metric by
-    more than `threshold`; `tags` are asked about like the whole. A single case regressed if its trials
+    more than `threshold`; `tags` are tested like the whole. A single case regressed if its trials
     prove it; one flip does not.
     """
     if not 0 <= threshold <= 1:
-        raise BadInput(f"threshold={threshold!r} is no difference of scores; give 0 to 1.")
-    before = baseline if isinstance(baseline, Report) else Report.pooled(baseline)
+        raise BadInput(f"threshold={threshold!r} is not a difference of scores; give 0 to 1.")
+    before = baseline if isinstance(baseline, Report) else pooled(baseline)
     found, confirmed = changes(before, current)
     made = Comparison(found, before, current, threshold, tuple(tags), metrics, confirmed)
     for tag in tags:
         if len(made.per_tag[tag].compared if tag in made.per_tag else ()) < FEWEST_IN_TAG:
             raise BadInput(
                 f"fewer than {FEWEST_IN_TAG} cases with the tag {tag!r} can be compared, which is too "
-                f"few to tell a change. Leave the tag out, or give it more cases."
+                f"few to show a change. Leave the tag out, or give it more cases."
             )
     return made
 

@@ -12,7 +12,7 @@ from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import percent
 from greenroom.results.text import number_of
 
-TOLD: tuple[Verdict, ...] = (
+NOTABLE: tuple[Verdict, ...] = (
     "regressed",
     "suspect",
     "flipped",
@@ -36,7 +36,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 def _lines(comparison: Comparison) -> Iterator[str]:
     yield f"Against {called(comparison)}{_sizes(comparison)}:"
-    names = [name for name, change in comparison.metrics.items() if _moved(change)]
+    names = [name for name, c in comparison.metrics.items() if abs(c.delta) > _ROUNDING]
     wide = max(_LABEL, *map(len, names), 0)
     if rate := rates(comparison):
         yield f"  {'pass rate':<{_LABEL}}  {rate}: {certainty(comparison)}"
@@ -49,9 +49,9 @@ def _lines(comparison: Comparison) -> Iterator[str]:
 
 
 def _cases(comparison: Comparison) -> Iterator[str]:
-    told = comparison.of(*TOLD)
-    width = max((len(on_one_line(case.case_id)) for case in told), default=0)
-    for verdict in TOLD:
+    listed = comparison.of(*NOTABLE)
+    width = max((len(on_one_line(case.case_id)) for case in listed), default=0)
+    for verdict in NOTABLE:
         for case in comparison.of(verdict):
             why = " ".join(case.why.split())
             yield f"  {verdict:<{_LABEL}}  {on_one_line(case.case_id):<{width}}  {why}".rstrip()
@@ -61,15 +61,15 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     """What else a reader should know, a line each."""
     if flips := sum(case.fell for case in comparison.flipped):
         noun = "1 flip is" if flips == 1 else f"{flips} flips are"
-        yield f"{noun} no proof. eval run --baseline plays flipped cases again."
-    if played := confirmed(comparison):
-        yield f"Confirmed {played}."
+        yield f"{noun} no proof. eval run --baseline runs flipped cases again."
+    if again := confirmed(comparison):
+        yield f"Confirmed {again}."
     yield from _spent(comparison)
     compared, total = len(comparison.compared), len(comparison.cases)
     if compared < total:
         yield f"{compared} of {number_of(total, 'case')} compare: {left_out(comparison)}"
     if unknown := sum(not case.known for case in comparison.compared):
-        yield f"whether {number_of(unknown, 'case')} ask for the same as before is unknown"
+        yield f"whether {number_of(unknown, 'case')} asked for the same before is unknown"
     for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
         if report.unfinished:
             yield f"note on the {side}: {report.unfinished}"
@@ -89,7 +89,7 @@ def short_name(comparison: Comparison) -> str:
 
 
 def _sizes(comparison: Comparison) -> str:
-    """How many cases compare, and how often they were played on each side."""
+    """How many cases compare, and how often they ran on each side."""
     found = [case.tallies for case in comparison.compared if case.tallies is not None]
     if not found:
         return ""
@@ -123,7 +123,7 @@ def _points(share: float) -> str:
 
 
 def certainty(comparison: Comparison) -> str:
-    """Whether the pass rate of the compared cases changed, as far as that can be told."""
+    """Whether the pass rate of the compared cases changed, as far as that is known."""
     p = comparison.p
     if p is None:
         return comparison.incomparable
@@ -148,19 +148,19 @@ def _noticeable(comparison: Comparison) -> str:
 
 
 def shown_metric(comparison: Comparison, name: str) -> str:
-    """The mean of a metric then and now, and whether it can be said to differ."""
+    """The mean of a metric then and now, and whether it differs significantly."""
     change = comparison.metrics[name]
-    told = f"{change.before:.2f} -> {change.now:.2f}"
+    means = f"{change.before:.2f} -> {change.now:.2f}"
     found = comparison.moved.get(name)
     if found is None or found.p is None:
-        return f"{told}: no significant change"
+        return f"{means}: no significant change"
     way = "lower" if found.delta < 0 else "higher"
     count = number_of(len(comparison.asked), "metric")
-    return f"{told}: significantly {way} (p = {found.p:.1g}, {count} compared)"
+    return f"{means}: significantly {way} (p = {found.p:.1g}, {count} compared)"
 
 
 def confirmed(comparison: Comparison) -> str:
-    """How many suspects were played again, how often, and at what price; empty if none was."""
+    """How many suspects were run again, how often, and at what price; empty if none was."""
     found = comparison.confirmed
     if found is None or not found.trials:
         return ""
@@ -173,15 +173,11 @@ def confirmed(comparison: Comparison) -> str:
 def _spent(comparison: Comparison) -> Iterator[str]:
     """What a trial cost and how long it took, where that differs by more than chance explains."""
     cost, seconds = comparison.cost, comparison.seconds
-    if cost is not None and _told_apart(cost):
-        yield f"cost of a trial: ${cost.before:.4f} before, ${cost.now:.4f} now"
-    if seconds is not None and _told_apart(seconds):
-        yield f"seconds a trial: {seconds.before:.2f} before, {seconds.now:.2f} now"
+    if cost is not None and _differs(cost):
+        yield f"cost per trial: ${cost.before:.4f} before, ${cost.now:.4f} now"
+    if seconds is not None and _differs(seconds):
+        yield f"seconds per trial: {seconds.before:.2f} before, {seconds.now:.2f} now"
 
 
-def _moved(change: MetricChange) -> bool:
-    return abs(change.delta) > _ROUNDING
-
-
-def _told_apart(change: MetricChange) -> bool:
+def _differs(change: MetricChange) -> bool:
     return change.p is not None and change.p <= ALPHA

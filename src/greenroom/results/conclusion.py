@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from greenroom.results.changes import CaseChange
-from greenroom.results.comparison import SET_ALPHA, Comparison
+from greenroom.results.comparison import SET_ALPHA, Comparison, Missed
 from greenroom.results.exact import holm
-from greenroom.results.gate_reason import Missed
 from greenroom.results.intervals import percent
 from greenroom.results.text import listed, number_of
 
@@ -19,7 +18,7 @@ def worse(comparison: Comparison) -> list[Missed]:
 
 
 def _rates(comparison: Comparison) -> Iterator[str]:
-    """The set and the tags that were named, each p corrected for as many as were asked."""
+    """The set and the named tags, each p corrected for as many as were tested."""
     parts = {"the pass rate": comparison}
     for tag, part in comparison.per_tag.items() if comparison.tags else ():
         if tag in comparison.tags:
@@ -65,18 +64,17 @@ def _regressed(cases: Sequence[CaseChange]) -> str:
 
 def undecided(comparison: Comparison) -> list[Missed]:
     """What may have got worse: suspects, flips, and a change that may be greater than the threshold."""
-    suspects = comparison.suspects
     flips = [case for case in comparison.flipped if case.fell]
     whys = [
         f"{number_of(len(cases), noun)} not decided: {listed([case.case_id for case in cases])}"
-        for noun, cases in (("suspect", suspects), ("flip", flips))
+        for noun, cases in (("suspect", comparison.suspects), ("flip", flips))
         if cases
     ]
     change = comparison.change
     if change is not None and change.low < -comparison.threshold and comparison.trend != "worse":
         least, bar = 100 * change.low, 100 * comparison.threshold
         whys.append(
-            f"the pass rate may have fallen by {-least:.0f} points, more than {bar:g} are not excluded"
+            f"the pass rate may have fallen by {-least:.0f} points; a fall of more than {bar:g} is not excluded"
         )
     return [Missed("unclear", why) for why in whys]
 

@@ -1,9 +1,9 @@
-"""Cases that failed after they had passed are played again: which of them, and until when.
+"""Cases that failed after they had passed are run again: which of them, and until when.
 
 A *suspect* passed every trial of the baseline and failed every trial now. That may be chance: a case
-that often fails had a good day then. So it is played again, round by round. One pass clears it. How
+that often fails was lucky then. So it is run again, round by round. One pass clears it. How
 many failures prove a change depends on how many cases fail on both sides: only a case that mostly
-fails can fail many times in a row, and such cases mostly fail on both sides. The proof stands in
+fails can fail many times in a row, and such cases mostly fail on both sides. The proof is in
 docs/why/statistics.md.
 """
 
@@ -13,7 +13,7 @@ from math import comb, exp, inf, log
 from greenroom.ledger.records import record
 
 MOST = 30
-"""How often a suspect is played again at most."""
+"""How often a suspect is run again at most."""
 ALONE = 0.015
 """How often a single case may be named wrongly, over all runs in which nothing changed."""
 GROUP = 0.01
@@ -21,7 +21,7 @@ GROUP = 0.01
 FEW_FAILING = 5
 """With no more cases that fail on both sides, a suspect that failed `MOST` times is believed."""
 PATIENCE = 3
-"""After so many trials in a row that broke, a suspect is played no more."""
+"""After so many trials in a row that broke, a suspect is not run again."""
 
 _EARLY, _PLACES = 2, 10
 """After so many more trials, so many suspects go on."""
@@ -80,8 +80,8 @@ class Confirming:
     """Which suspects are due again, round by round, and what became of each.
 
     `then` says how often each suspect passed before, in the order of the set; `failing` how many cases
-    failed on both sides; `now` how often each suspect failed already. Ask `due()`, play every case of
-    it once, hand each end to `take()`, and ask again until nothing is due. Nothing depends on the
+    failed on both sides; `now` how often each suspect failed already. Ask `due()`, run every case of
+    it once, give each end to `take()`, and ask again until nothing is due. Nothing depends on the
     order in which trials of a round end, so a run that was cut asks for the same trials again.
     """
 
@@ -93,7 +93,7 @@ class Confirming:
         self.cleared: list[str] = []
         self.group: Group | None = None
         self.crowded_out: list[str] = []
-        """Those that were not played on because too many were left."""
+        """Those that were not run on because too many were left."""
         self._then, self._now, self._most = dict(then), now, most
         self._active = list(then)
         self._failed = dict.fromkeys(then, 0)
@@ -104,12 +104,12 @@ class Confirming:
 
     @property
     def open(self) -> list[str]:
-        """The suspects of which it cannot be told, in the order of the set."""
+        """The suspects that are still undecided, in the order of the set."""
         decided = {*self.regressed, *self.cleared}
         return [case_id for case_id in self._then if case_id not in decided]
 
     def due(self) -> list[str]:
-        """The cases to be played once more, in the order of the set; none when all is said."""
+        """The cases to run once more, in the order of the set; none when all is decided."""
         level = self._level
         return [case_id for case_id in self._active if self._failed[case_id] == level]
 
@@ -128,7 +128,7 @@ class Confirming:
 
     @property
     def _level(self) -> int:
-        """How often every suspect that is played on has failed again."""
+        """How often every suspect that is still run has failed again."""
         return min((self._failed[case_id] for case_id in self._active), default=0)
 
     def _settle(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, lcm, sqrt
 
-from greenroom.results.quantiles import normal
+from greenroom.results.intervals import normal
 
 ALPHA = 0.05
 """A difference is believed if chance alone would show as great a one at most this often."""
@@ -67,7 +67,7 @@ Tallies = tuple[int, int, int, int]
 def stratified(cases: Iterable[Tallies]) -> tuple[float, float]:
     """How likely the mean pass rate falls so far, and rises so far, if nothing changed.
 
-    If nothing changed, it is chance which of a case's trials were played now. So the trials of each
+    If nothing changed, it is chance which of a case's trials ran now. So the trials of each
     case are dealt anew in all ways, and every case counts once. With one trial on each side this is
     McNemar's exact test with one side.
     """

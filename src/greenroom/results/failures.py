@@ -10,7 +10,7 @@ from greenroom.results.result import CaseResult
 
 
 def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
-    """The cases that were played and did not pass, as they stand in `evalset`.
+    """The cases that ran and did not pass, as `evalset` has them.
 
     Without it they are taken from the report, which does not know the metrics of the set. One read
     from a file knows only what is data, so cases with code in them are refused.
@@ -28,17 +28,12 @@ def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
     )
 
 
-def _by_clean_id(evalset: EvalSet, case_id: str) -> Case | None:
-    """The case that has this id where secrets are taken out."""
-    clean = clean_ids(evalset.ids, redactor())
-    return next((case for case in evalset if clean[case.id] == case_id), None)
-
-
 def _case(result: CaseResult, evalset: EvalSet | None) -> Case:
     if evalset is not None:
-        if (
-            found := evalset.get(result.case_id) or _by_clean_id(evalset, result.case_id)
-        ) is not None:
+        # A report from a file has ids without secrets.
+        clean = clean_ids(evalset.ids, redactor())
+        by_clean_id = {clean[case.id]: case for case in evalset}
+        if found := evalset.get(result.case_id) or by_clean_id.get(result.case_id):
             return found
         raise NotFound(
             f"the report has a failure of case {result.case_id!r}, but eval set {evalset.id!r} has "
@@ -54,6 +49,6 @@ def _case(result: CaseResult, evalset: EvalSet | None) -> Case:
     if is_redacted(result.asked):
         raise NotFound(
             f"case {result.case_id!r} lost its secrets when the report was saved, so it cannot be "
-            f"played from there; give the set that was evaluated: failed_cases(report, evalset)."
+            f"run from there; give the set that was evaluated: failed_cases(report, evalset)."
         )
     return case_from(result.asked, f"case {result.case_id!r} of the report")

@@ -1,6 +1,6 @@
 """The gate at the end of a run: whether its results suffice, and why not.
 
-The command line, the pytest plug-in and scripts ask the same gate.
+The command line, the pytest plug-in and scripts use the same gate.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,7 @@ from typing import Literal, get_args
 
 from greenroom.errors import BadInput
 from greenroom.ledger.records import record
-from greenroom.results.comparison import THRESHOLD, Comparison, Metrics, compare
-from greenroom.results.gate_reason import Missed
+from greenroom.results.comparison import THRESHOLD, Comparison, Metrics, Missed, compare
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report
 from greenroom.results.text import listed, number_of
@@ -18,7 +17,7 @@ from greenroom.results.text import listed, number_of
 FailOn = Literal["regression", "unclear", "removed", "skipped"]
 
 _ROUNDING = 1e-12
-"""What the machine's arithmetic may take from a mean of rates."""
+"""The rounding error that a mean of rates may have."""
 
 
 @record
@@ -27,7 +26,7 @@ class Decision:
 
     missed: Sequence[Missed] = ()
     comparison: Comparison | None = field(default=None, repr=False, compare=False)
-    """What the report was held against, if anything."""
+    """What the report was compared with, if anything."""
 
     @property
     def passed(self) -> bool:
@@ -54,12 +53,12 @@ class Decision:
 class Gate:
     """What a report must reach.
 
-    `min_pass_rate` is 1 unless it is given, and nothing is asked if there is a baseline instead. With
+    `min_pass_rate` is 1 unless it is given; with a baseline there is no minimum unless it is given. With
     `confident` the lower end of the pass rate's 95 % interval must reach the minimum, not just the
     pass rate itself. `fail_on` names what else keeps it shut: what got worse than in the baseline, what
     may have (`unclear`), a case that only the baseline has (`removed`), or one that was skipped.
     `threshold` is by how much the mean of a metric must fall to have got worse; `metrics` names those
-    that count, `tags` those whose cases are asked about like the whole set. `max_cost` is what agents,
+    that count, `tags` those whose cases are tested like the whole set. `max_cost` is what agents,
     users and judges may cost together in USD; an unknown cost is not shown to stay below it.
     """
 
@@ -75,14 +74,16 @@ class Gate:
     def __post_init__(self) -> None:
         if self.min_pass_rate is not None and not 0 <= self.min_pass_rate <= 1:
             raise BadInput(
-                f"min_pass_rate={self.min_pass_rate!r} is no share; give 0 to 1, as in 0.9."
+                f"min_pass_rate={self.min_pass_rate!r} is not a share; give 0 to 1, as in 0.9."
             )
         if self.max_errors < 0:
-            raise BadInput(f"max_errors={self.max_errors!r} is no count; give 0 or more.")
+            raise BadInput(f"max_errors={self.max_errors!r} is not a count; give 0 or more.")
         if not 0 <= self.threshold <= 1:
-            raise BadInput(f"threshold={self.threshold!r} is no difference of scores; give 0 to 1.")
+            raise BadInput(
+                f"threshold={self.threshold!r} is not a difference of scores; give 0 to 1."
+            )
         if self.max_cost is not None and not self.max_cost >= 0:
-            raise BadInput(f"max_cost={self.max_cost!r} is no amount in USD; give 0 or more.")
+            raise BadInput(f"max_cost={self.max_cost!r} is not an amount in USD; give 0 or more.")
         if unknown := [name for name in self.fail_on if name not in get_args(FailOn)]:
             raise BadInput(
                 f"fail_on={unknown[0]!r} is unknown; there are {list(get_args(FailOn))}."
@@ -104,7 +105,9 @@ class Gate:
 
     def _missed(self, report: Report, comparison: Comparison | None) -> Iterator[Missed]:
         summary = report.summary
-        minimum = self.min_pass_rate if comparison is not None else self._minimum
+        minimum = self.min_pass_rate
+        if minimum is None and comparison is None:
+            minimum = 1.0
         if faults := report.faults:
             yield Missed("errors", "; ".join(faults))
         broke = _errors(report, self.max_errors, all_count=comparison is not None)
@@ -119,10 +122,6 @@ class Gate:
             yield Missed("skipped", f"{number_of(len(names), 'case')} skipped: {listed(names)}")
         if self.max_cost is not None and (why := _too_dear(report, self.max_cost)):
             yield Missed("cost", why)
-
-    @property
-    def _minimum(self) -> float:
-        return 1.0 if self.min_pass_rate is None else self.min_pass_rate
 
     def _against(self, comparison: Comparison, *, broke: bool) -> Iterator[Missed]:
         """What the comparison with a baseline has against the report."""
@@ -143,14 +142,13 @@ class Gate:
         rate = report.pass_rate
         if rate is None or rate < minimum - _ROUNDING:
             return below(rate, minimum)
-        return self._unsure(report, minimum) if self.confident else ""
-
-    def _unsure(self, report: Report, minimum: float) -> str:
+        if not self.confident:
+            return ""
         interval = report.interval
         if interval is None:
             return (
                 f"too few cases were evaluated to be sure of a pass rate of {percent(minimum)}; "
-                f"it takes at least 2."
+                f"at least 2 are needed."
             )
         if interval.low >= minimum:
             return ""
@@ -202,6 +200,6 @@ def _errors(report: Report, allowed: int, *, all_count: bool) -> str:
         return ""
     is_repeated = len(report) > len(report.by_case())
     counts = [number_of(errors, "trial" if is_repeated else "case")] if errors else []
-    counts += [f"{number_of(again, 'trial')} of cases played again"] if again else []
-    told = f", {allowed} allowed" if allowed else ""
-    return f"{' and '.join(counts)} ended in an error{told}"
+    counts += [f"{number_of(again, 'trial')} of cases run again"] if again else []
+    limit = f", {allowed} allowed" if allowed else ""
+    return f"{' and '.join(counts)} ended in an error{limit}"

@@ -5,13 +5,20 @@ cases. What the cases' own pass rates show decides how much less.
 """
 
 from collections.abc import Iterable, Sequence
-from math import ceil, floor, fsum, sqrt
+from functools import lru_cache
+from math import atan, ceil, cos, erfc, floor, fsum, pi, sin, sqrt
 
 from greenroom.ledger.records import record
-from greenroom.results.quantiles import Z
 
+Z = 1.959963984540054
+"""How many standard errors a 95 % interval reaches to each side."""
+Z_POWER = 0.8416212335729143
+"""How many more it takes to notice a difference four times in five."""
+
+_MANY = 200
+_STEPS = 60
 _EVEN = 2
-"""Sides that differ by no more percentage points are said as one."""
+"""Sides that differ by no more percentage points are shown as one."""
 
 Tally = tuple[int, int]
 """How many trials of a case passed, and of how many that were evaluated."""
@@ -36,7 +43,7 @@ class Interval:
 
 
 def _near(share: float) -> float:
-    """A share in percent, without the last digits that only the machine's arithmetic made."""
+    """A share in percent, without rounding errors in the last digits."""
     return round(100 * share, 9)
 
 
@@ -48,11 +55,11 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def wilson(share: float, count: float) -> Interval:
-    """Wilson's interval for a share of `count` that know nothing of each other."""
+    """Wilson's interval for a share of `count` independent trials."""
     room = Z * Z / count
     middle = (share + room / 2) / (1 + room)
     half = Z / (1 + room) * sqrt(share * (1 - share) / count + room / (4 * count))
-    # At the edges the formula is exact, the machine's arithmetic is not.
+    # At the edges the formula is exact, floating point is not.
     low = 0.0 if share == 0 else max(0.0, middle - half)
     high = 1.0 if share == 1 else min(1.0, middle + half)
     return Interval(share, low, high)
@@ -66,7 +73,7 @@ def of_trials(passed: int, evaluated: int) -> Interval | None:
 def of_cases(tallies: Iterable[Tally]) -> Interval | None:
     """The interval of the pass rate over many cases; None with fewer than two evaluated ones.
 
-    The rate is the mean of the cases' own, so each counts once however often it was played. The
+    The rate is the mean of the cases' own, so each counts once however often it ran. The
     interval is Wilson's at the number of independent trials that would be as sure. Where the trials
     of every case agree, or there is one of each, that is the number of cases.
     """
@@ -124,3 +131,46 @@ def of_changes(pairs: Sequence[tuple[Tally, Tally]]) -> Interval | None:
     half = Z * sqrt(spread / len(seen))
     low, high = max(-1.0, middle - half), min(1.0, middle + half)
     return Interval(fsum(moves) / len(moves), low, high)
+
+
+# The normal distribution and Student's t
+
+
+def normal(z: float) -> float:
+    """How likely a standard normal value lies below `z`."""
+    return erfc(-z / sqrt(2)) / 2
+
+
+@lru_cache(maxsize=1024)
+def student(freedom: int) -> float:
+    """How many standard errors a 95 % interval reaches with so many degrees of freedom."""
+    if freedom > _MANY:
+        return _expanded(freedom)
+    low, high = Z, 13.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _within(middle, freedom) > 0.95 else (middle, high)
+    return high
+
+
+def _within(t: float, freedom: int) -> float:
+    """How likely Student's t lies between -t and t; the sum is finite for whole degrees of freedom."""
+    angle = atan(t / sqrt(freedom))
+    odd = freedom % 2
+    term = cos(angle) if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for k in range(3 if odd else 2, freedom - 1, 2):
+        term *= cos(angle) ** 2 * (k - 1) / k
+        total += term
+    return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
+
+
+def _expanded(freedom: int) -> float:
+    """The expansion of Cornish and Fisher about the normal distribution."""
+    z = Z
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(term / freedom ** (n + 1) for n, term in enumerate(terms))

@@ -5,7 +5,7 @@ from functools import lru_cache
 from math import comb, sqrt
 
 from greenroom.results.exact import ALPHA, sign
-from greenroom.results.quantiles import Z_POWER, student
+from greenroom.results.intervals import Z_POWER, student
 
 POWER = 0.8
 """A difference counts as noticeable if it would be noticed this often."""

@@ -6,7 +6,7 @@ from dataclasses import field
 from math import fsum
 from os import urandom
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 REPORT_FILE = "eval_report.json"
 UNFINISHED = "the run is not finished"
-"""How the note begins that a run in the store has trials left to play."""
+"""How the note begins that a run in the store has trials left to run."""
 FAULT = "fault of the run: "
-"""How the note begins that something was refused which no trial answers for."""
+"""How the note begins that something was refused that belongs to no trial."""
 
 
 def new_report_id() -> str:
@@ -45,8 +45,13 @@ class Summary:
     @classmethod
     def of(cls, total: int, counts: Mapping[str, int]) -> "Summary":
         """How many of `total` ended how, from the number of each status."""
-        statuses: Sequence[Status] = ("passed", "failed", "error", "terminated", "skipped")
-        return cls(total, *(counts.get(status, 0) for status in statuses))
+        return cls(total, *(counts.get(status, 0) for status in get_args(Status)))
+
+    @property
+    def by_status(self) -> dict[Status, int]:
+        """The same by status, in their usual order."""
+        counts = (self.passed, self.failed, self.errors, self.terminated, self.skipped)
+        return dict(zip(get_args(Status), counts, strict=True))
 
     @property
     def evaluated(self) -> int:
@@ -91,11 +96,11 @@ class Report:
     at: float | None = None
     """When the run began, in seconds since the epoch."""
     adaptive: bool = False
-    """Whether the run played as many trials as it took, so that only the first round compares."""
+    """Whether the run made as many trials as it took, so that only the first round compares."""
     confirmed: Sequence[CaseResult] = ()
     """Further trials of cases that failed though they had passed in the baseline; in no rate, no mean."""
     against: str | None = None
-    """The id of the baseline against which such cases were played again; None if none were to be."""
+    """The id of the baseline against which such cases were run again; None if none were to be."""
 
     @property
     def passed(self) -> bool:
@@ -114,12 +119,12 @@ class Report:
 
     @property
     def unfinished(self) -> str:
-        """The note that not all of it was played; empty if nothing is known to be left."""
+        """The note that some of it has not run yet; empty if nothing is known to be left."""
         return next((note for note in self.notes if note.startswith(UNFINISHED)), "")
 
     @property
     def failures(self) -> list[CaseResult]:
-        """The results of cases that were played and did not pass."""
+        """The results of cases that ran and did not pass."""
         return [result for result in self.results if result.fell_short]
 
     @property
@@ -130,12 +135,12 @@ class Report:
     @property
     def cost(self) -> float | None:
         """What the agents' models cost in USD; None when a price is unknown."""
-        return _sum([r.cost for r in self._run()], 0.0)
+        return _sum([r.cost for r in self._ran()], 0.0)
 
     @property
     def user_cost(self) -> float | None:
         """What the users' models cost in USD; None when a price is unknown."""
-        return _sum([r.user_cost for r in self._run()], 0.0)
+        return _sum([r.user_cost for r in self._ran()], 0.0)
 
     @property
     def spent(self) -> float | None:
@@ -145,45 +150,45 @@ class Report:
     @property
     def usage(self) -> Usage | None:
         """Tokens of the agents' models; None when a reply did not say."""
-        return _sum([r.usage for r in self._run()], Usage())
+        return _sum([r.usage for r in self._ran()], Usage())
 
     @property
     def user_usage(self) -> Usage | None:
         """Tokens of the users' models; None when a reply did not say."""
-        return _sum([r.user_usage for r in self._run()], Usage())
-
-    def _run(self) -> list[CaseResult]:
-        return [result for result in self._played if result.ended is not None]
+        return _sum([r.user_usage for r in self._ran()], Usage())
 
     @property
-    def _played(self) -> Sequence[CaseResult]:
+    def _paid(self) -> Sequence[CaseResult]:
         """Everything that was paid for."""
         return [*self.results, *self.confirmed] if self.confirmed else self.results
+
+    def _ran(self) -> list[CaseResult]:
+        return [result for result in self._paid if result.ended is not None]
 
     @property
     def models(self) -> dict[str, int]:
         """Which models answered in these runs, and how often."""
-        return _added(result.models for result in self._played)
+        return _added(result.models for result in self._paid)
 
     @property
     def judge_cost(self) -> float | None:
         """What the judges' models cost in USD; None when a price is unknown."""
-        return _sum([r.judge_cost for r in self._run()], 0.0)
+        return _sum([r.judge_cost for r in self._ran()], 0.0)
 
     @property
     def judge_usage(self) -> Usage | None:
         """Tokens of the judges' models; None when a reply did not say."""
-        return _sum([r.judge_usage for r in self._run()], Usage())
+        return _sum([r.judge_usage for r in self._ran()], Usage())
 
     @property
     def judge_models(self) -> dict[str, int]:
         """Which models judged these runs, and how often they were asked."""
-        return _added(result.judge_models for result in self._played)
+        return _added(result.judge_models for result in self._paid)
 
     @property
     def user_models(self) -> dict[str, int]:
-        """Which models played the users in these runs, and how often."""
-        return _added(result.user_models for result in self._played)
+        """Which models simulated the users in these runs, and how often."""
+        return _added(result.user_models for result in self._paid)
 
     @property
     def metrics(self) -> Mapping[str, MetricSummary]:
@@ -272,7 +277,7 @@ class Report:
     @classmethod
     def pooled(cls, reports: "Sequence[Report]") -> "Report":
         """Several reports of the same cases as one baseline: their trials count together."""
-        from greenroom.results.pool import pooled
+        from greenroom.results.changes import pooled
 
         return pooled(reports)
 
@@ -280,10 +285,8 @@ class Report:
         for result in self.results:
             if result.case_id == case_id:
                 return result
-        raise NotFound(f"the report has no case {case_id!r}; it has {self._ids()}.")
-
-    def _ids(self) -> list[str]:
-        return [result.case_id for result in self.results]
+        known = [result.case_id for result in self.results]
+        raise NotFound(f"the report has no case {case_id!r}; it has {known}.")
 
     def __iter__(self) -> Iterator[CaseResult]:
         return iter(self.results)
@@ -307,7 +310,7 @@ class Report:
         indent: int | None = 2,
         redact: bool = True,
     ) -> Path:
-        """Write the report as JSON, whole or not at all, and say where it is.
+        """Write the report as JSON, whole or not at all, and return its path.
 
         `failures_only` leaves out the results of cases that passed or were skipped. Secrets are
         replaced unless `redact=False`.

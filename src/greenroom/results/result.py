@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
@@ -21,14 +21,16 @@ from greenroom.results.blame import Blame, blame
 from greenroom.results.breakage import LEFT_OUT, Problem, breakage, unscored
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
+EVALUATED: tuple[Status, ...] = ("passed", "failed", "terminated")
+"""How a trial ends that shows something of the agent; errors and skipped trials do not."""
 _LIMITS = ("max_turns", "max_seconds")
 UNSEEN: Mapping[Calls, str] = {
     "models": "the agent's model calls were not seen: tokens and cost are unknown",
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
 }
-"""What a result says when the agent made calls that nobody could see."""
+"""The note on a result whose agent made calls that Greenroom could not see."""
 UNKNOWN_CODE = ':unknown"'
-"""How the identity of code ends in JSON that could not be read: nobody can tell whether it changed."""
+"""How the identity of code that could not be read ends in JSON: whether it changed is unknown."""
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
 
 
@@ -74,16 +76,16 @@ class CaseResult:
     kept: Ledger | LedgerSource | None = field(default=None, compare=False, repr=False)
     """The ledger of the run, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
-    """The case itself, or its data where it was read from a file."""
+    """The case itself, or its data if it was read from a file."""
     steps: Sequence[Step] = field(default=(), compare=False, repr=False)
-    """The trajectory of a case that fell short, where no ledger was kept."""
+    """The trajectory of a case that did not pass, where no ledger was kept."""
     blamed: Blame | None = field(default=None, compare=False, repr=False)
     """Whose failure it is, where no ledger was kept."""
     asks: str = field(default="", compare=False, repr=False)
-    """A digest of the case with all its code, where a store kept one: equal ones ask for the same."""
+    """A digest of the case with all its code, where a store kept one; equal digests ask for the same."""
 
     def __post_init__(self) -> None:
-        # Here, since every door comes through here: a run, a worker, a file, a store, a rescoring.
+        # Every result is made here, whether by a run, a worker, a file, a store or rescoring.
         if not self.scores:
             return
         if self.broke:
@@ -97,7 +99,7 @@ class CaseResult:
         """Whether the trial itself broke: none of its metrics has a score then."""
         if self.ended == "error":
             return True
-        # An error of which nobody says in whose hands it was may have been anybody's.
+        # An error without a phase may have happened anywhere.
         return self.status == "error" if self.error is None else self.error.phase != "metric"
 
     @property
@@ -107,12 +109,12 @@ class CaseResult:
 
     @property
     def prices(self) -> tuple[float | None, ...]:
-        """What the agent, the user and the judges cost in USD; None where nobody knows."""
+        """What the agent, the user and the judges cost in USD; None where a price is unknown."""
         return self.cost, self.user_cost, self.judge_cost
 
     @property
     def spent(self) -> float | None:
-        """What all of them cost; None when the case was played and a price is unknown."""
+        """What all of them cost; None when the case ran and a price is unknown."""
         known = [price for price in self.prices if price is not None]
         is_known = self.ended is None or len(known) == len(self.prices)
         return sum(known, 0.0) if is_known else None
@@ -124,7 +126,7 @@ class CaseResult:
 
     @property
     def fell_short(self) -> bool:
-        """Whether the case was played and did not pass."""
+        """Whether the case ran and did not pass."""
         return self.status in ("failed", "error", "terminated")
 
     @property
@@ -162,7 +164,7 @@ class CaseResult:
 
     @property
     def blame(self) -> Blame | None:
-        """Whose failure it is that the case fell short; None if it did not, or nobody can tell."""
+        """Whose failure it is that the case did not pass; None if it did not, or that is unknown."""
         if not isinstance(self.kept, Ledger) or not isinstance(self.asked, Case):
             return self.blamed
         return blame(self.asked, self.kept, self.scores)
@@ -190,48 +192,17 @@ def concluded(
     ledger: Ledger,
     scores: Mapping[str, Outcome],
     *,
+    error: Problem | None = None,
     judging: Ledger | None = None,
     keep_ledger: bool = True,
 ) -> CaseResult:
-    """The verdict on a finished run; `judging` is the ledger of what the metrics asked models."""
-    return _conclude(case, ledger, scores, None, judging, keep_ledger)
+    """The verdict on a finished run.
 
-
-def unmeasured(
-    case: Case,
-    ledger: Ledger,
-    error: BaseException,
-    metrics: Iterable[str] = (),
-    *,
-    judging: Ledger | None = None,
-    keep_ledger: bool = True,
-) -> CaseResult:
-    """The verdict on a finished run that could not be measured: what it took is known all the same."""
-    problem = _described(error, "metric")
-    why = Unmeasured(problem.headline, problem.phase)
-    scores = dict.fromkeys(metrics, why)
-    return _conclude(case, ledger, scores, problem, judging, keep_ledger)
-
-
-def _conclude(
-    case: Case,
-    ledger: Ledger,
-    scores: Mapping[str, Outcome],
-    error: Problem | None,
-    judging: Ledger | None,
-    keep_ledger: bool,
-) -> CaseResult:
-    first, last, index = ledger.first, ledger.last, ledger.indexes["agent"]
-    end = last if isinstance(last, RunEnded) else None
-    unseen = questions.unseen_in(first, index)
-    agent = questions.spending_on(index, told="models" not in unseen)
-    user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
-    judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    if first is None or last is None or index.resumed_at >= 0:
-        took = questions.seconds(ledger)
-    else:
-        took = questions.span(first, last)
-    reason = None if end is None else end.reason
+    `error` is what kept the metrics from measuring it, `judging` the ledger of what they asked models.
+    """
+    index, end = ledger.indexes["agent"], ledger.last
+    reason = end.reason if isinstance(end, RunEnded) else None
+    unseen = questions.unseen_in(ledger.first, index)
     # What broke the trial comes first: nothing else follows from it.
     status, error = _verdict(reason, breakage(ledger) or error, scores)
     made = CaseResult(
@@ -244,16 +215,8 @@ def _conclude(
         error=error,
         notes=tuple(UNSEEN[calls] for calls in unseen),
         turns=len(index.rounds),
-        seconds=took,
-        usage=agent.usage,
-        cost=agent.cost,
-        models=agent.models,
-        user_usage=user.usage,
-        user_cost=user.cost,
-        user_models={**user.models},
-        judge_usage=judges.usage,
-        judge_cost=judges.cost,
-        judge_models={**judges.models},
+        seconds=questions.seconds(ledger),
+        **_spent(ledger, judging, models_seen="models" not in unseen),
         asked=case,
         kept=ledger if keep_ledger else None,
     )
@@ -264,6 +227,33 @@ def _conclude(
     return replace(made, steps=steps, blamed=blame(case, ledger, made.scores))
 
 
+def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict[str, Any]:
+    """Tokens, cost and models of the agent, the user and the judges, by the names of a result's fields."""
+    agent = questions.spending_on(ledger.indexes["agent"], told=models_seen)
+    user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
+    judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
+    found: dict[str, Any] = {}
+    for role, spent in (("", agent), ("user_", user), ("judge_", judges)):
+        found[f"{role}usage"], found[f"{role}cost"] = spent.usage, spent.cost
+        found[f"{role}models"] = {**spent.models}
+    return found
+
+
+def unmeasured(
+    case: Case,
+    ledger: Ledger,
+    error: BaseException,
+    metrics: Iterable[str] = (),
+    *,
+    judging: Ledger | None = None,
+    keep_ledger: bool = True,
+) -> CaseResult:
+    """The verdict on a finished run that could not be measured; what it took is known all the same."""
+    problem = _described(error, "metric")
+    scores = dict.fromkeys(metrics, Unmeasured(problem.headline, problem.phase))
+    return concluded(case, ledger, scores, error=problem, judging=judging, keep_ledger=keep_ledger)
+
+
 def broken(
     case: Case,
     error: BaseException,
@@ -271,7 +261,7 @@ def broken(
     *,
     metrics: Iterable[str] = (),
 ) -> CaseResult:
-    """The verdict on a case that could not even be played; `metrics` would have measured it."""
+    """The verdict on a case that could not even start; `metrics` would have measured it."""
     problem = _described(error, phase)
     return CaseResult(
         case_id=case.id,
@@ -304,23 +294,15 @@ def skipped(case: Case, why: str) -> CaseResult:
 
 
 def _problem(scores: Mapping[str, Outcome]) -> Problem:
-    """What broke in a run that nothing measured to the end."""
-    if whys := _whys(scores, Unmeasured):
-        return Problem(_whose(scores), whys, "Unmeasured")
-    why = f" ({whys})" if (whys := _whys(scores, NotApplicable)) else ""
+    """What broke in a run of which a metric could not measure all, or none gave a score."""
+    if broken := {n: o for n, o in scores.items() if isinstance(o, Unmeasured)}:
+        whys = "; ".join(f"{name}: {outcome.why}" for name, outcome in broken.items())
+        # A measurement that the simulated user spoiled is not the metric's failure.
+        phases: list[Phase] = [o.phase for o in broken.values() if o.phase != "metric"]
+        return Problem(phases[0] if phases else "metric", whys, "Unmeasured")
+    silent = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, NotApplicable)]
+    why = f" ({'; '.join(silent)})" if silent else ""
     return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")
-
-
-def _whose(scores: Mapping[str, Outcome]) -> Phase:
-    """In whose hands a measurement broke. What the user spoiled is no metric's failure."""
-    for outcome in scores.values():
-        if isinstance(outcome, Unmeasured) and outcome.phase != "metric":
-            return outcome.phase
-    return "metric"
-
-
-def _whys(scores: Mapping[str, Outcome], kind: type[Unmeasured] | type[NotApplicable]) -> str:
-    return "; ".join(f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, kind))
 
 
 def _verdict(

@@ -1,11 +1,11 @@
 """Whether a set of cases passes its bar, asked after every round and still right: a sequential test.
 
 A round is one trial of every case. The cases are these and no others, each with a chance of its own
-to pass; the set's rate is the mean of those chances. Whoever looks after each round and stops when
-it looks good is wrong too often with an ordinary interval, so this one is a bet. Before a round each
+to pass; the set's rate is the mean of those chances. Looking after each round and stopping
+when it looks good is wrong too often with an ordinary interval, so this one is a bet. Before a round each
 case's outcome is guessed from its own trials so far. Bettors then stake a part of their money on the
 cases passing more often than guessed, and pay a price that is fair if the set's rate is at the bar.
-If it is there or below, nobody can expect to gain, and the chance that the money ever grows 40-fold
+If it is there or below, no bettor can expect to gain, and the chance that the money ever grows 40-fold
 is at most 1 in 40, whenever one looks (Ville's inequality).
 
 The price is fair for every mixture of cases. The trials of a round are independent, so a stake on
@@ -28,7 +28,7 @@ from greenroom.results.intervals import Interval
 Standing = Literal["passes", "misses", "open"]
 
 _STAKES = (0.03, 0.1, 0.3, 0.6, 0.9)
-"""One bettor each, with the same money. Below 1, so that nobody is ever ruined."""
+"""One bettor each, with the same money. Below 1, so that none is ever ruined."""
 _HALVINGS = 40
 
 
@@ -99,9 +99,9 @@ class Sequential:
 
     def __init__(self, bar: float, cases: Iterable[str], alpha: float = ALPHA) -> None:
         if not 0 <= bar <= 1:
-            raise BadInput(f"bar={bar!r} is no share; give 0 to 1, as in 0.9.")
+            raise BadInput(f"bar={bar!r} is not a share; give 0 to 1, as in 0.9.")
         if not 0 < alpha < 1:
-            raise BadInput(f"alpha={alpha!r} is no chance to be wrong; give one such as 0.05.")
+            raise BadInput(f"alpha={alpha!r} is not a chance to be wrong; give one such as 0.05.")
         self.bar = bar
         self.alpha = alpha
         self._enough = log(2 / alpha)
@@ -144,8 +144,8 @@ class Sequential:
     @property
     def share(self) -> float | None:
         """The share of counted trials that passed, in which every case weighs the same."""
-        played = len(self._trials) * self.rounds
-        return self._passed / played if played else None
+        trials = len(self._trials) * self.rounds
+        return self._passed / trials if trials else None
 
     @property
     def interval(self) -> Interval | None:
@@ -196,7 +196,7 @@ class Sequential:
         self._verdict = self._decided()
 
     def _groups(self) -> list[_Alike]:
-        """The round by how often its cases passed before; nobody guesses with what came later."""
+        """The round by how often its cases passed before; no guess uses what came later."""
         before = self.rounds
         counts, passed = [0] * (before + 1), [0] * (before + 1)
         for trials in self._trials.values():

@@ -1,6 +1,6 @@
 """A report as plain text: what `print(report)` shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.redaction import without_secrets
@@ -21,13 +21,13 @@ def plain_text(report: Report) -> str:
 
 def _case(result: CaseResult, width: int) -> list[str]:
     scores = "  ".join(
-        f"{on_one_line(name)} {shown(outcome)}" for name, outcome in result.scores.items()
+        f"{on_one_line(name)} {outcome_text(outcome)}" for name, outcome in result.scores.items()
     )
     first = f"{result.status:<10}  {result.label:<{width}}  {scores}".rstrip()
     return [first, *(f"    {line}" for line in reasons(result))]
 
 
-def shown(outcome: Outcome) -> str:
+def outcome_text(outcome: Outcome) -> str:
     """An outcome in one word."""
     match outcome:
         case Score():
@@ -56,27 +56,20 @@ def reasons(result: CaseResult) -> list[str]:
 
 
 def number_of(count: int, noun: str) -> str:
-    """So many of them: `1 case`, `2 cases`."""
+    """A count with its noun: `1 case`, `2 cases`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def listed(names: Sequence[str]) -> str:
-    """The names on one line; of many the first, and how many more there are."""
+    """The names on one line; of many the first ones, and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def counted(summary: Summary) -> str:
-    """The counts in words, leaving out what is zero."""
-    parts = [f"{summary.passed} passed"]
-    named = {
-        "failed": summary.failed,
-        "error": summary.errors,
-        "terminated": summary.terminated,
-        "skipped": summary.skipped,
-    }
-    parts += [f"{count} {word}" for word, count in named.items() if count]
-    return ", ".join(parts)
+    """The counts in words; those that are zero are left out, except for passed."""
+    counts = summary.by_status.items()
+    return ", ".join(f"{n} {status}" for status, n in counts if n or status == "passed")
 
 
 def how_many(report: Report) -> str:
@@ -92,38 +85,37 @@ def repeats(report: Report) -> list[str]:
     fewest = min((case.counts.evaluated for case in cases), default=0)
     flaky = sum(case.flaky for case in cases)
     steady = report.all_of(fewest) if fewest > 1 else None
-    told = [f"{flaky} flaky"] if flaky else []
-    return told if steady is None else [*told, f"pass^{fewest} {percent(steady)}"]
+    found = [f"{flaky} flaky"] if flaky else []
+    return found if steady is None else [*found, f"pass^{fewest} {percent(steady)}"]
 
 
 def _totals(report: Report) -> str:
-    models = ", ".join(report.models)
-    answered = f"; answered by {models}" if models else ""
-    if report.user_models:
-        answered += f"; users played by {', '.join(report.user_models)}"
-    if report.judge_models:
-        answered += f"; judged by {', '.join(report.judge_models)}"
-    notes = "".join(f"\nnote: {note}" for note in report.notes)
-    told = "".join(f"; {words}" for words in _sureness(report))
-    again = "".join(f"\n{line}" for line in played_again(report))
-    return f"{how_many(report)}: {counted(report.summary)}{told}{answered}{again}{notes}"
+    parts = [f"{how_many(report)}: {counted(report.summary)}"]
+    # How sure the pass rate is can only be seen where cases ran several times.
+    if len(report.results) > len(report.by_case()):
+        parts += [f"{report.interval} passing"] if report.interval is not None else []
+        parts += repeats(report)
+    parts += [f"{role} {', '.join(models)}" for role, models in model_roles(report) if models]
+    lines = ["; ".join(parts), *run_again(report), *(f"note: {note}" for note in report.notes)]
+    return "\n".join(lines)
 
 
-def played_again(report: Report) -> list[str]:
-    """How cases ended that were played again because they passed in a baseline; a line each."""
+def model_roles(report: Report) -> list[tuple[str, Mapping[str, int]]]:
+    """What models did in a run, and which did it."""
+    return [
+        ("answered by", report.models),
+        ("users simulated by", report.user_models),
+        ("judged by", report.judge_models),
+    ]
+
+
+def run_again(report: Report) -> list[str]:
+    """How cases ended that were run again because they had passed in a baseline; a line each."""
     found: dict[str, list[CaseResult]] = {}
     for result in report.confirmed:
         found.setdefault(result.case_id, []).append(result)
     return [
-        f"played again: {case_id} {number_of(len(results), 'time')}, "
+        f"run again: {case_id} {number_of(len(results), 'time')}, "
         f"{counted(Report(results).summary)}"
         for case_id, results in found.items()
     ]
-
-
-def _sureness(report: Report) -> list[str]:
-    """How sure the pass rate is, where cases were played several times."""
-    if len(report.results) == len(report.by_case()):
-        return []
-    interval = report.interval
-    return [*([] if interval is None else [f"{interval} passing"]), *repeats(report)]

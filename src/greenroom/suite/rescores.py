@@ -27,7 +27,7 @@ from greenroom.metrics.scores import recorded_case
 from greenroom.results.breakage import breakage
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
-from greenroom.results.text import shown
+from greenroom.results.text import outcome_text
 from greenroom.simulation.checks import check_fence
 from greenroom.store.store import Store, as_store
 from greenroom.suite.criteria import as_config, check_metrics, equipped
@@ -233,7 +233,7 @@ def _flip(before: CaseResult, now: CaseResult) -> Flip:
         return outcome.passed if isinstance(outcome, Score) else type(outcome)
 
     def word(outcome: Outcome | None) -> str:
-        return "–" if outcome is None else shown(outcome)
+        return "–" if outcome is None else outcome_text(outcome)
 
     names = dict.fromkeys((*before.scores, *now.scores))
     pairs = ((name, before.scores.get(name), now.scores.get(name)) for name in names)

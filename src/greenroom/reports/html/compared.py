@@ -7,7 +7,7 @@ from greenroom.reports.html.markup import Markup, tag
 from greenroom.reports.html.overview import STATUSES, level, pill, status_counts
 from greenroom.reports.words import dollars, duration, percent
 from greenroom.results.comparison import CaseChange, Comparison, MetricChange, Verdict
-from greenroom.results.comparison_text import TOLD, called, certainty, rates, remarks
+from greenroom.results.comparison_text import NOTABLE, called, certainty, rates, remarks
 from greenroom.results.report import Summary
 
 _MOST = 200
@@ -35,7 +35,7 @@ def compared(found: Comparison) -> Markup:
         tag("p", _whole(found), class_="lead dim"),
         [tag("p", missed.why, class_="lead worse") for missed in found.worse],
         [tag("p", line, class_="dim") for line in remarks(found)],
-        [_list(verdict, cases) for verdict in TOLD if (cases := found.of(verdict))],
+        [_list(verdict, cases) for verdict in NOTABLE if (cases := found.of(verdict))],
         tag("p", f"{unchanged} unchanged", class_="dim") if unchanged else None,
         class_="panel compared",
         aria_labelledby="compared",
