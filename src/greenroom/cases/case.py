@@ -261,19 +261,19 @@ class Case:
     _: KW_ONLY
     expect: Expect | None = None
     turns: Sequence[Turn] = ()
-    user: Any = None
-    bridge: Any = None
     mocks: Mapping[str, Any] = field(default_factory=EMPTY)
     allow_tools: Sequence[Any] = ()
     state: Mapping[str, Mapping[str, Json]] = field(default_factory=EMPTY)
     stop: Stop = USUAL_STOP
     metrics: Sequence[MetricLike] = ()
-    agent: Any = None
     name: str = ""
     description: str = ""
+    now: float | None = None
+    user: Any = None
+    bridge: Any = None
+    agent: Any = None
     tags: Sequence[str] = ()
     metadata: Mapping[str, Json] = field(default_factory=EMPTY)
-    now: float | None = None
     target: str = ""
     implied: bool = field(default=True, compare=False)
     extra: Mapping[str, Json] | None = None

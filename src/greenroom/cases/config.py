@@ -194,7 +194,7 @@ def _read_own(data: Json) -> EvalConfig:
         "criteria": fields.read("metrics", metrics_from, []),
         "user_simulator": fields.read("user_simulator", _own_simulator, None),
         "fail_fast": _flag(fields, "fail_fast"),
-        "extra": fields.read("extra", extra_from, {}) or None,
+        "extra": fields.read("extra", extra_from, None),
     }
     _refuse_parallel(fields)
     fields.settle()

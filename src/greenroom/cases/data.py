@@ -4,12 +4,12 @@ Live parts (functions, tools, users, metrics) are written down by qualified name
 their source under the key "live", and come back only where the author's code is at hand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import isroutine
 from typing import Any, cast
 
-from greenroom.cases.case import USUAL_STOP, Case, Expect, Stop, Turn
+from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion, criterion_data
 from greenroom.cases.liveness import (
     LIVE_FIELDS,
@@ -22,9 +22,11 @@ from greenroom.cases.liveness import (
 from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live
 from greenroom.cases.reader import case_from
 from greenroom.cases.users import person_data, person_of, user_data
+from greenroom.cases.wire import RecordWriter
 from greenroom.errors import BadValue
 from greenroom.ledger.changes import WithStateChange
 from greenroom.ledger.identity import code_identity
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.ledger.query import holds_code, plain_query
 
@@ -41,48 +43,7 @@ __all__ = [
 
 def case_data(case: Case) -> dict[str, Json]:
     """The case as JSON; what is not set is left out."""
-    data: dict[str, Json] = {"id": case.id}
-    if case.says:
-        data["says"] = case.says
-    if case.expect:
-        data["expect"] = expect_data(case.expect)
-    if case.turns:
-        data["turns"] = [_turn_data(turn) for turn in case.turns]
-    if case.mocks:
-        data["mocks"] = mocks = {}
-        for tool, mock in case.mocks.items():
-            mocks[tool] = mock_data(mock)
-    if case.allow_tools:
-        data["allow_tools"] = [t if isinstance(t, str) else _live(t) for t in case.allow_tools]
-    if case.state:
-        data["state"] = plain(case.state, f"state of case {case.id!r}")
-    if case.stop is not USUAL_STOP and case.stop != USUAL_STOP:
-        data["stop"] = _stop_data(case.stop)
-    if case.metrics:
-        data["metrics"] = [metric_data(metric) for metric in case.metrics]
-    if case.name:
-        data["name"] = case.name
-    if case.description:
-        data["description"] = case.description
-    if case.now is not None:
-        data["now"] = case.now
-    if case.user is not None:
-        data["user"] = user_data(case.user) or _shown_user(case.user)
-    if case.bridge is not None:
-        data["bridge"] = _shown(case.bridge)
-    if case.agent is not None:
-        data["agent"] = _shown(case.agent)
-    if case.tags:
-        data["tags"] = list(case.tags)
-    if case.metadata:
-        data["metadata"] = plain(case.metadata, f"metadata of case {case.id!r}")
-    if case.target:
-        data["target"] = case.target
-    if not case.implied:
-        data["implied"] = False
-    if case.extra:
-        data["extra"] = plain(case.extra, f"extra of case {case.id!r}")
-    return data
+    return _CASE.write(case, f"case {case.id!r}")
 
 
 def _shown(part: object) -> Json:
@@ -140,44 +101,7 @@ def _live(part: object) -> Json:
 
 def expect_data(expect: Expect) -> dict[str, Json]:
     """An expectation as JSON; what is not set is left out."""
-    data: dict[str, Json] = {}
-    if expect.tools is not None:
-        calls: list[Json] = []
-        data["tools"] = calls
-        for wanted in expect.tools:
-            if not isinstance(wanted, str):
-                wanted = {"tool": wanted.tool, "args": plain_query(wanted.args)}
-            calls.append(wanted)
-    if expect.response is not None:
-        data["response"] = expect.response
-    contains = expect.contains
-    if contains is not None:
-        data["contains"] = contains if type(contains) is str else plain(contains)
-    if expect.state is not None:
-        data["state"] = plain_query(expect.state)
-    if expect.reference is not None:
-        data["reference"] = expect.reference
-    if expect.intermediate is not None:
-        data["intermediate"] = plain(expect.intermediate)
-    if expect.extra:
-        data["extra"] = plain(expect.extra)
-    return data
-
-
-def _turn_data(turn: Turn) -> dict[str, Json]:
-    data: dict[str, Json] = {"says": turn.says}
-    if turn.expect:
-        data["expect"] = expect_data(turn.expect)
-    if turn.extra:
-        data["extra"] = plain(turn.extra)
-    return data
-
-
-def _stop_data(stop: Stop) -> dict[str, Json]:
-    data: dict[str, Json] = {"max_turns": stop.max_turns, "max_seconds": stop.max_seconds}
-    if stop.state_matches is not None:
-        data["state_matches"] = plain_query(stop.state_matches)
-    return data
+    return _EXPECT.write(expect, "an expectation")
 
 
 def mock_data(mock: Any) -> Json:
@@ -246,3 +170,51 @@ def _routines(part: Any) -> list[Any]:
 
 def _ours(part: object) -> bool:
     return type(part).__module__.startswith("greenroom.")
+
+
+# How the fields of each part are written that are not written as they are.
+
+
+def _write_extra(extra: Mapping[str, Json], where: str) -> Json:
+    return plain(extra, where) or None
+
+
+def _write_user(user: object, _where: str) -> Json:
+    return user_data(user) or _shown_user(user)
+
+
+def _write_live(part: object, _where: str) -> Json:
+    return _shown(part)
+
+
+def _write_calls(calls: Sequence[ToolCall | str], where: str) -> Json:
+    return [
+        one if isinstance(one, str) else {"tool": one.tool, "args": plain_query(one.args, where)}
+        for one in calls
+    ]
+
+
+def _write_stop(stop: Stop, where: str) -> Json:
+    limits = {"max_turns": stop.max_turns, "max_seconds": stop.max_seconds}
+    return limits | _STOP.write(stop, where)
+
+
+_EXPECT = RecordWriter(Expect, {"tools": _write_calls, "state": plain_query, "extra": _write_extra})
+_STOP = RecordWriter(Stop, {"state_matches": plain_query})
+_TURN = RecordWriter(Turn, {"expect": lambda expect, _: expect_data(expect), "extra": _write_extra})
+_CASE = RecordWriter(
+    Case,
+    {
+        "expect": lambda expect, _: expect_data(expect),
+        "turns": lambda turns, where: [_TURN.write(turn, where) for turn in turns],
+        "mocks": lambda mocks, _: {tool: mock_data(mock) for tool, mock in mocks.items()},
+        "allow_tools": lambda tools, _: [t if isinstance(t, str) else _live(t) for t in tools],
+        "stop": _write_stop,
+        "metrics": lambda metrics, _: [metric_data(metric) for metric in metrics],
+        "user": _write_user,
+        "bridge": _write_live,
+        "agent": _write_live,
+        "extra": _write_extra,
+    },
+    without=("script",),
+)

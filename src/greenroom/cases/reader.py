@@ -5,11 +5,10 @@ refused; what other tools keep beside a case stands under `extra`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields as fields_of
 from functools import partial
 from typing import Any, cast, get_args
 
-from greenroom.cases.case import USUAL_STOP, Case, Expect, Stop, Turn
+from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion, criterion_from
 from greenroom.cases.fields import Fields
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
@@ -17,18 +16,13 @@ from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.names import is_expectation, unknown_field
 from greenroom.cases.places import at, keys_of, mapping_at, shown, wrong
 from greenroom.cases.problem_list import ProblemList
-from greenroom.cases.users import user_from
+from greenroom.cases.users import Lines, SimulatedUser, user_from
+from greenroom.cases.wire import RecordReader, list_of, read_text
 from greenroom.errors import BadCase, BadMetric, BadQuery, BadValue
 from greenroom.ledger.changes import Change, Operation, WithStateChange
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array
 
-Extra = dict[str, Json]
-
-CASE_FIELDS = tuple(part.name for part in fields_of(Case) if part.init)
-EXPECT_FIELDS = tuple(part.name for part in fields_of(Expect))
-TURN_FIELDS = tuple(part.name for part in fields_of(Turn))
-STOP_FIELDS = tuple(part.name for part in fields_of(Stop))
 CALL_FIELDS = ("tool", "args")
 MOCK_FIELDS = ("value", "changes", "in_turn", "by_args", "otherwise", "fault")
 FAULT_FIELDS = ("error", "timeout", "slow", "value", "malformed")
@@ -61,36 +55,29 @@ def case_from(data: Mapping[str, Any], where: str = "case", *, live: bool = Fals
     With `live=True` parts that were code are left out instead of refused, as when a ledger is
     scored again: what happened needs no mocks.
     """
-    fields = Fields(data, where, CASE_FIELDS, _MEANS, camel=False)
+    known = mapping_at(where, data, CASE_FIELDS)
+    fields = Fields(
+        _without_code(known) if live else known, where, CASE_FIELDS, _MEANS, camel=False
+    )
     if not live:
-        fields.part(lambda: _refuse_code(data, where), None)
-    for name in LIVE_FIELDS:
-        if name != "user":
-            fields.take(name)
-    case_id = fields.named("id", lambda name, _: name, "unnamed")
-    says = fields.read("says", _said, "")
-    said: dict[str, Any] = {
-        "expect": fields.read("expect", _expect_from, None),
-        "turns": fields.each("turns", _turn_from) or (),
-        "mocks": fields.read("mocks", _no_mocks if live else _mocks_from, {}),
-        "allow_tools": fields.read("allow_tools", partial(_names_from, live=live), []) or (),
-        "state": fields.mapping("state"),
-        "stop": fields.read("stop", _stop_from, USUAL_STOP),
-        "metrics": fields.read("metrics", partial(_metrics_from, live=live), []) or (),
-        "user": fields.read("user", _user_from, None),
-        "name": fields.text("name"),
-        "description": fields.text("description"),
-        "tags": fields.texts("tags") or (),
-        "metadata": fields.mapping("metadata"),
-        "now": fields.read("now", _number, None),
-        "target": fields.text("target"),
-        "implied": fields.take("implied", True),
-        "extra": fields.read("extra", extra_from, {}) or None,
-    }
-    made = fields.part(lambda: Case(case_id, says, **said), None)
+        fields.part(lambda: _refuse_code(known, where), None)
+    given = _CASE.read(fields)
+    made = fields.part(lambda: Case(**given), None)
     fields.settle()
     assert made is not None  # else there was something to raise
     return made
+
+
+def _without_code(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data without mocks, and without what was code; of a user the person stays."""
+    kept = {name: value for name, value in data.items() if name not in ("mocks", "bridge", "agent")}
+    if is_live(kept.get("user")):
+        kept["user"] = kept["user"].get("person")
+    if is_array(tools := kept.get("allow_tools")):
+        kept["allow_tools"] = [tool for tool in tools if isinstance(tool, str)]
+    if is_array(metrics := kept.get("metrics")):
+        kept["metrics"] = [metric for metric in metrics if not is_code(metric)]
+    return kept
 
 
 def _refuse_code(data: Mapping[str, Any], where: str) -> None:
@@ -113,14 +100,14 @@ def _refuse_code(data: Mapping[str, Any], where: str) -> None:
 # Fields
 
 
-def extra_from(data: Json, where: str) -> Extra:
+def extra_from(data: Json, where: str) -> dict[str, Json] | None:
     """What another tool's file said beside a case; an expectation there would never be looked at."""
     given = mapping_at(where, data)
     for key in given:
         name = str((keys_of(key) or [key])[0])
         if name not in ORIGINALS and is_expectation(name):
             raise unknown_field(where, key, ("metadata",), _MEANS)
-    return dict(given)
+    return dict(given) or None
 
 
 def _only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
@@ -132,41 +119,38 @@ def _only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
 
 
 def _said(data: Json, where: str) -> str:
-    if not isinstance(data, str):
-        raise wrong(where, f"{shown(data)} should be a text")
-    if data and not data.strip():
-        told = f"the user says {shown(data)}, which is nothing"
+    text = read_text(data, where)
+    if text and not text.strip():
+        told = f"the user says {shown(text)}, which is nothing"
         raise wrong(where, told, "Write what they say, or leave it out")
+    return text
+
+
+def _as_is(data: Json, _where: str) -> Json:
+    """What the record looks at itself."""
     return data
 
 
-def _number(value: Json, where: str) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    raise wrong(where, f"{shown(value)} should be a number")
+def _left_out(_data: Json, _where: str) -> None:
+    """What is code, and refused before."""
 
 
 # Turns
 
 
 def _turn_from(data: Json, where: str) -> Turn:
-    fields = Fields(data, where, TURN_FIELDS, _MEANS, camel=False)
-    says = fields.read("says", _said, "")
-    expect = fields.read("expect", _expect_from, None)
-    extra = fields.read("extra", extra_from, {})
+    fields = Fields(data, where, _TURN.names, _MEANS, camel=False)
+    given = _TURN.read(fields)
     fields.settle()
-    return _placed(where, Turn, says, expect, extra or None)
+    return _placed(where, Turn, **given)
 
 
 def _expect_from(data: Json, where: str) -> Expect:
     fields = Fields(data, where, EXPECT_FIELDS, _MEANS_INSIDE, camel=False)
-    extra = fields.read("extra", extra_from, {}) or None
-    tools = fields.each("tools", _call_from) if fields.has("tools") else None
-    said = {name: fields.take(name) for name in EXPECT_FIELDS if name not in ("tools", "extra")}
-    named = {name: name for name in said}
-    found = expect_of(fields, named, tools=tools, extra=extra, **said)
+    given = _EXPECT.read(fields)
+    found = expect_of(fields, {name: name for name in given if name != "extra"}, **given)
     fields.settle()
-    if tools is None and extra is None and all(value is None for value in said.values()):
+    if not given and not fields.gathering.problems:
         raise wrong(where, "the expectation is empty", "Say what is expected, or leave it out")
     return found or Expect()
 
@@ -203,13 +187,8 @@ def _call_from(data: Json, where: str) -> ToolCall | str:
 
 
 def _stop_from(data: Json, where: str) -> Stop:
-    fields = Fields(data, where, STOP_FIELDS, camel=False)
-    given = {name: fields.take(name) for name in STOP_FIELDS if fields.has(name)}
-    for limit in ("max_turns", "max_seconds"):
-        if limit in given:
-            fields.gathering.part(
-                at(where, limit), partial(_number, given[limit], at(where, limit)), None
-            )
+    fields = Fields(data, where, _STOP.names, camel=False)
+    given = _STOP.read(fields)
     fields.settle()
     return _placed(where, Stop, **given)
 
@@ -225,33 +204,14 @@ def _placed(where: str, make: Callable[..., Any], *args: Any, **fields: Any) -> 
 # Users, metrics, tools
 
 
-def _names_from(tools: Json, where: str, live: bool) -> list[str]:
-    if not is_array(tools):
-        raise wrong(where, f"{shown(tools)} should be a list")
-    for i, tool in enumerate(tools):
-        if not live and not isinstance(tool, str):
-            raise wrong(at(where, i), f"{shown(tool)} is no name of a tool")
-    return [tool for tool in tools if isinstance(tool, str)]
+def _tool_name(data: Json, where: str) -> str:
+    if not isinstance(data, str):
+        raise wrong(where, f"{shown(data)} is no name of a tool")
+    return data
 
 
-def _user_from(data: Any, where: str) -> Any:
-    if is_live(data):
-        data = data.get("person")
-    return None if data is None else _placed(where, user_from, data, where)
-
-
-def _metrics_from(data: Json, where: str, live: bool) -> list[Criterion]:
-    """Metrics by name; those that were code are left out or, unless `live`, refused."""
-    kept = [item for item in data if not (live and is_code(item))] if is_array(data) else data
-    return metrics_from(kept, where)
-
-
-def metrics_from(data: Json, where: str) -> list[Criterion]:
-    """The metrics that a list names."""
-    gathering = ProblemList()
-    found = gathering.each(data, where, _metric_from)
-    gathering.settle()
-    return found
+def _user_from(data: Json, where: str) -> Lines | SimulatedUser:
+    return _placed(where, user_from, data, where)
 
 
 def _metric_from(data: Json, where: str) -> Criterion:
@@ -262,11 +222,11 @@ def _metric_from(data: Json, where: str) -> Criterion:
     return found
 
 
+metrics_from = list_of(_metric_from)
+"""The metrics that a list names."""
+
+
 # Mocks
-
-
-def _no_mocks(_data: Json, _where: str) -> dict[str, Any]:
-    return {}
 
 
 def _mocks_from(data: Json, where: str) -> dict[str, Any]:
@@ -320,3 +280,35 @@ def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, Any], Any]:
             return cast("Mapping[str, Any]", args), _mock_from(answer, where)
         case _:
             raise wrong(at(where, "by_args"), f"it holds {shown(pair)}", "Give [arguments, mock]")
+
+
+# The fields of each part that go by more than their type. What code was is refused before it is read.
+_CASE = RecordReader(
+    Case,
+    {
+        "says": _said,
+        "expect": _expect_from,
+        "turns": list_of(_turn_from),
+        "mocks": _mocks_from,
+        "allow_tools": list_of(_tool_name),
+        "stop": _stop_from,
+        "metrics": metrics_from,
+        "user": _user_from,
+        "bridge": _left_out,
+        "agent": _left_out,
+        "extra": extra_from,
+    },
+    without=("script",),
+)
+_TURN = RecordReader(Turn, {"says": _said, "expect": _expect_from, "extra": extra_from})
+_EXPECT = RecordReader(
+    Expect,
+    {
+        **dict.fromkeys(("response", "contains", "state", "reference", "intermediate"), _as_is),
+        "tools": list_of(_call_from),
+        "extra": extra_from,
+    },
+)
+_STOP = RecordReader(Stop, {"state_matches": _as_is})
+CASE_FIELDS = _CASE.names
+EXPECT_FIELDS = _EXPECT.names

@@ -59,7 +59,7 @@ def _read(data: Json, stem: str) -> EvalSet:
         "metadata": fields.mapping("metadata"),
         "trials": fields.read("trials", trials_from, 1),
         "metrics": fields.read("metrics", metrics_from, []) or (),
-        "extra": fields.read("extra", extra_from, {}) or None,
+        "extra": fields.read("extra", extra_from, None),
     }
     set_id = fields.text("id", stem) or stem
     fields.gathering.part("id", lambda: checked_id(set_id, "id"), "")

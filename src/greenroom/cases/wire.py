@@ -1,0 +1,142 @@
+"""Records as data: a field is read and written by its type, unless its record says how.
+
+So a new field of a case is declared in one line, and files, ledgers and reports have it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT
+from msgspec.structs import FieldInfo
+from msgspec.structs import fields as fields_of
+
+from greenroom.cases.fields import Fields
+from greenroom.cases.places import mapping_at, shown, wrong
+from greenroom.cases.problem_list import ProblemList
+from greenroom.ledger.plain import Json, plain
+
+T = TypeVar("T")
+Reader = Callable[[Json, str], Any]
+"""Data and its place in; a value out, or BadFile."""
+Writer = Callable[[Any, str], Json]
+"""A value and what it is called in; data out. None leaves the field out."""
+
+_REFUSED: Any = object()
+
+
+def read_text(data: Json, where: str) -> str:
+    """Data that is a text."""
+    return _typed(data, where, str, "a text")
+
+
+def read_flag(data: Json, where: str) -> bool:
+    """Data that is true or false."""
+    return _typed(data, where, bool, "true or false")
+
+
+def read_whole(data: Json, where: str) -> int:
+    """Data that is a whole number."""
+    return _typed(data, where, int, "a whole number")
+
+
+def read_number(data: Json, where: str) -> float:
+    """Data that is a number."""
+    return _typed(data, where, int | float, "a number")
+
+
+def _typed(data: Json, where: str, kind: Any, words: str) -> Any:
+    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
+        raise wrong(where, f"{shown(data)} should be {words}")
+    return data
+
+
+def read_mapping(data: Json, where: str) -> Mapping[str, Json]:
+    """Data that is a mapping."""
+    return mapping_at(where, data)
+
+
+def list_of(read: Callable[[Json, str], T]) -> Callable[[Json, str], list[T]]:
+    """A reader of lists of what `read` reads, which raises all that is wrong in them at once."""
+
+    def read_list(data: Json, where: str) -> list[T]:
+        problems = ProblemList()
+        found = problems.each(data, where, read)
+        problems.settle()
+        return found
+
+    return read_list
+
+
+_BY_TYPE: dict[Any, Reader] = {
+    str: read_text,
+    bool: read_flag,
+    int: read_whole,
+    float: read_number,
+    Sequence: list_of(read_text),
+    Mapping: read_mapping,
+}
+
+
+def _reader_of(hint: Any) -> Reader:
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    kind = kinds[0] if isinstance(hint, UnionType) else hint
+    return _BY_TYPE[get_origin(kind) or kind]
+
+
+class RecordReader:
+    """Reads the fields of a record, each by its type unless `readers` says how."""
+
+    def __init__(
+        self, kind: type[Any], readers: Mapping[str, Reader], without: Sequence[str] = ()
+    ) -> None:
+        hints = get_type_hints(kind)
+        parts = [part for part in fields_of(kind) if part.name not in without]
+        self.names = tuple(part.name for part in parts)
+        self._needed = [part.name for part in parts if _usual(part) is NODEFAULT]
+        self._parts = [
+            (part.name, _usual(part), readers.get(part.name) or _reader_of(hints[part.name]))
+            for part in parts
+        ]
+
+    def read(self, fields: Fields) -> dict[str, Any]:
+        """What is given for the fields of a record; what is wrong is remembered by `fields`."""
+        given: dict[str, Any] = dict.fromkeys(self._needed, "")
+        for name, usual, read in self._parts:
+            value = fields.read(name, read, _REFUSED) if fields.has(name) else None
+            if value is _REFUSED:
+                if name in given:
+                    given[name] = "unnamed"  # it was given, so it is not missed as well
+            elif value or (value is not None and (usual or usual is None)):
+                given[name] = value  # unless it is as empty as the usual value
+        return given
+
+
+class RecordWriter:
+    """Writes a record as JSON, each field as it is unless `writers` says how.
+
+    A field that is not set is left out, and so is an empty one where empty is usual.
+    """
+
+    def __init__(
+        self, kind: type[Any], writers: Mapping[str, Writer], without: Sequence[str] = ()
+    ) -> None:
+        parts = [part for part in fields_of(kind) if part.name not in without]
+        self._values: Callable[[object], tuple[Any, ...]] = attrgetter(*(p.name for p in parts))
+        self._parts = [(part.name, _usual(part), writers.get(part.name, plain)) for part in parts]
+
+    def write(self, record: object, label: str) -> dict[str, Json]:
+        """The record as JSON; `label` says whose fields an error is about."""
+        data: dict[str, Json] = {}
+        for value, (name, usual, write) in zip(self._values(record), self._parts, strict=True):
+            if value is usual or (value == usual if usual else not value and usual is not None):
+                continue  # it is the usual value, or as empty as that
+            written = write(value, f"{name} of {label}")
+            if written is not None:
+                data[name] = written
+        return data
+
+
+def _usual(part: FieldInfo) -> Any:
+    return part.default if part.default_factory is NODEFAULT else part.default_factory()
