@@ -1,10 +1,12 @@
 """What is asked of an agent: cases, their turns, what is expected, and when to stop."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from math import inf
-from operator import attrgetter
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+from msgspec.structs import fields as fields_of
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
@@ -17,86 +19,52 @@ MAX_TURNS = 20
 MAX_SECONDS = 300.0
 
 
-_NOTHING = type(None)
-# Whether these fit is a matter of their type alone.
-_USUAL = frozenset((str, int, float, bool, tuple, list, dict, _NOTHING))
+_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a text"),
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    Sequence: ((list, tuple, Sequence), "a list"),
+    Mapping: ((dict, Mapping), "a mapping"),
+    NoneType: ((NoneType,), ""),
+}
+_BY_SCOPE = 'a query by scope: {"session": {"key": ...}}'
 
 
-class _Shapes:
-    """What the fields of a part should be, so that a wrong one is refused before it fails far away.
+class _Types:
+    """The types that a part declares for its fields: a wrong value is refused where it is given.
 
-    Abstract classes are slow to ask, so combinations of usual types are asked about once. Parts made
-    of the commonest types alone look at those themselves, and do not come here at all.
+    `words` say what a field should be where its type does not say enough.
     """
 
-    def __init__(self, fields: Mapping[str, tuple[tuple[type, ...], str]]) -> None:
-        self.fields = fields
-        self._values: Callable[[object], tuple[object, ...]] = attrgetter(*fields)
-        self._known: set[tuple[type, ...]] = set()
+    def __init__(self, part: type[Any], **words: str) -> None:
+        self._fields: list[tuple[str, tuple[type, ...], str]] = []
+        for one in fields_of(part):
+            hints = get_args(one.type) if isinstance(one.type, UnionType) else (one.type,)
+            known = [_KINDS.get(get_origin(hint) or hint) for hint in hints]
+            if None not in known:
+                kinds = tuple(kind for found in known if found for kind in found[0])
+                said = words.get(one.name) or " or ".join(f[1] for f in known if f and f[1])
+                self._fields.append((one.name, kinds, said))
 
-    def check(self, part: object) -> None:
+    def check(self, part: object, where: str) -> None:
         """Refuse a part with a value of the wrong type."""
-        types = tuple(map(type, self._values(part)))
-        if types not in self._known:
-            self._ask(part)
-            if all(kind in _USUAL or kind in (Expect, Stop) for kind in types):
-                self._known.add(types)
-
-    def _ask(self, part: object) -> None:
-        for name, (kinds, words) in self.fields.items():
+        for name, kinds, words in self._fields:
             value = getattr(part, name)
             if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
-                where = f"case {part.id!r}" if isinstance(part, Case) else _call_of(part)
                 raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
 
 
-def _call_of(part: object) -> str:
-    return f"{type(part).__name__}(...)"
-
-
-def _check_scopes(query: Mapping[str, Any], where: str) -> None:
+def _check_scopes(query: Mapping[str, Any], where: str, nothing: str) -> None:
+    """Refuse what is no query by scope, and one that every state matches."""
     for scope, part in query.items():
         if not isinstance(part, Mapping):
             raise BadCase(
                 f'{where} says {scope!r}: {part!r}; group by scope: {{"session": {{"key": ...}}}}.'
             )
     check_query(query, where)
-
-
-def _refuse_no_query(query: Mapping[str, Mapping[str, Any]], where: str) -> None:
-    """What every state matches asks for nothing."""
     if not query or not all(query.values()):
-        raise BadCase(
-            f"{where} is {dict(query)!r}, which asks for nothing; say what a key should hold, or "
-            f"leave it out."
-        )
-
-
-def _says_something(given: str | Sequence[str]) -> bool:
-    if isinstance(given, str):
-        return bool(given.strip())
-    return bool(given) and all(text.strip() for text in given)
-
-
-_LEAVES = frozenset((str, int, float, bool, _NOTHING))
-_NONE: tuple[Any, ...] = ()
-# The commonest types of what may be left out.
-_A_TEXT = frozenset((str, _NOTHING))
-_A_LIST = frozenset((list, tuple, _NOTHING))
-_A_MAPPING = frozenset((dict, _NOTHING))
-_QUERY = ((Mapping, _NOTHING), 'a query by scope: {"session": {"key": ...}}')
-_EXTRA = ((Mapping, _NOTHING), "a mapping")
-_EXPECT = _Shapes(
-    {
-        "tools": ((Sequence, _NOTHING), "a list: ['refund'] or [call('refund', order=7)]"),
-        "response": ((str, _NOTHING), "a text"),
-        "contains": ((str, Sequence, _NOTHING), "a text or a list of texts"),
-        "state": _QUERY,
-        "reference": ((str, _NOTHING), "a text"),
-        "intermediate": ((Sequence, _NOTHING), "a list of texts"),
-        "extra": _EXTRA,
-    }
-)
+        raise BadCase(nothing)
 
 
 @record(kw_only=True)
@@ -119,57 +87,41 @@ class Expect:
     extra: Mapping[str, Json] | None = None
 
     def __post_init__(self) -> None:
-        is_usual = (
-            type(self.tools) in _A_LIST
-            and type(self.response) in _A_TEXT
-            and type(self.contains) in _A_TEXT
-            and type(self.state) in _A_MAPPING
-            and type(self.reference) in _A_TEXT
-            and self.intermediate is None
-            and type(self.extra) in _A_MAPPING
-        )
-        if not is_usual:
-            _EXPECT.check(self)
+        _EXPECT.check(self, "Expect(...)")
         for wanted in self.tools or ():
-            if type(wanted) is ToolCall or isinstance(wanted, ToolCall):
+            if isinstance(wanted, ToolCall):
                 for name, value in wanted.args.items():
-                    if type(value) not in _LEAVES:
-                        check_query(value, f"Expect(tools=[...]): {name} of {wanted.tool!r}")
+                    check_query(value, f"Expect(tools=[...]): {name} of {wanted.tool!r}")
             elif not isinstance(wanted, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(
                     f"an expected tool call is {wanted!r}; use call('name', arg=...) or 'name'."
                 )
-        if not is_usual:
-            self._check_texts()
-        if self.state is not None:
-            _check_scopes(self.state, "Expect(state=...)")
-            _refuse_no_query(self.state, "Expect(state=...)")
-        self._refuse_nothing()
-
-    def _refuse_nothing(self) -> None:
-        """An expectation that every answer meets is a mistake: nothing would be measured."""
         for name in ("response", "reference", "contains", "intermediate"):
-            given = getattr(self, name)
-            if given is not None and not _says_something(given):
+            given: str | Sequence[str] | None = getattr(self, name)
+            if given is None:
+                continue
+            texts = [given] if isinstance(given, str) else given
+            for text in texts:
+                if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise BadCase(f"Expect({name}=...) holds {text!r}; write it as a text.")
+            # An expectation that every answer meets is a mistake: nothing would be measured.
+            if not texts or not all(map(str.strip, texts)):
                 raise BadCase(
                     f"Expect({name}={given!r}) asks for nothing; write the text, or leave it out."
                 )
-
-    def _check_texts(self) -> None:
-        for text in () if isinstance(self.contains, str) else self.contains or ():
-            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise BadCase(f"Expect(contains=...) holds {text!r}; write it as a text.")
-        for text in self.intermediate or ():
-            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise BadCase(f"Expect(intermediate=...) holds {text!r}; write it as a text.")
+        if self.state is not None:
+            where = "Expect(state=...)"
+            nothing = f"{where} is {dict(self.state)!r}, which asks for nothing; say what a key "
+            _check_scopes(self.state, where, f"{nothing}should hold, or leave it out.")
 
 
-_TURN = _Shapes(
-    {
-        "says": ((str,), "a text"),
-        "expect": ((Expect, _NOTHING), "an Expect(...)"),
-        "extra": _EXTRA,
-    }
+_KINDS[Expect] = ((Expect,), "an Expect(...)")
+_EXPECT = _Types(
+    Expect,
+    tools="a list: ['refund'] or [call('refund', order=7)]",
+    contains="a text or a list of texts",
+    state=_BY_SCOPE,
+    intermediate="a list of texts",
 )
 
 
@@ -183,22 +135,10 @@ class Turn:
     """What a file said of this turn beyond that."""
 
     def __post_init__(self) -> None:
-        is_usual = (
-            type(self.says) is str
-            and (self.expect is None or type(self.expect) is Expect)
-            and self.extra is None
-        )
-        if not is_usual:
-            _TURN.check(self)
+        _TURN.check(self, "Turn(...)")
 
 
-_STOP = _Shapes(
-    {
-        "max_turns": ((int,), "a whole number"),
-        "max_seconds": ((int, float), "a number"),
-        "state_matches": _QUERY,
-    }
-)
+_TURN = _Types(Turn)
 
 
 @record(kw_only=True)
@@ -210,40 +150,22 @@ class Stop:
     state_matches: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        _STOP.check(self)
+        _STOP.check(self, "Stop(...)")
         if self.max_turns < 1 or not 0 < self.max_seconds < inf:
             raise BadCase(
                 f"Stop(max_turns={self.max_turns!r}, max_seconds={self.max_seconds!r}) would end a "
                 f"run before it begins, or never; both must be positive and finite."
             )
         if self.state_matches is not None:
-            _check_scopes(self.state_matches, "Stop(state_matches=...)")
-            if not self.state_matches or not all(self.state_matches.values()):
-                raise BadCase(
-                    f"Stop(state_matches={dict(self.state_matches)!r}) would match at once; say "
-                    f"what to wait for."
-                )
+            nothing = (
+                f"Stop(state_matches={dict(self.state_matches)!r}) would match at once; say what "
+            )
+            _check_scopes(self.state_matches, "Stop(state_matches=...)", f"{nothing}to wait for.")
 
 
+_KINDS[Stop] = ((Stop,), "a Stop(...)")
+_STOP = _Types(Stop, state_matches=_BY_SCOPE)
 USUAL_STOP = Stop()
-_CASE = _Shapes(
-    {
-        **_TURN.fields,
-        "turns": ((Sequence,), "a list"),
-        "mocks": ((Mapping,), "a mapping"),
-        "allow_tools": ((Sequence,), "a list"),
-        "state": ((Mapping,), "a mapping"),
-        "stop": ((Stop,), "a Stop(...)"),
-        "metrics": ((Sequence,), "a list"),
-        "name": ((str,), "a text"),
-        "description": ((str,), "a text"),
-        "tags": ((Sequence,), "a list"),
-        "metadata": ((Mapping,), "a mapping"),
-        "now": ((int, float, _NOTHING), "a number of seconds"),
-        "target": ((str,), "the name of a node"),
-        "implied": ((bool,), "true or false"),
-    }
-)
 
 
 @record
@@ -283,49 +205,27 @@ class Case:
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
-        if not self._is_usual:
-            _CASE.check(self)
-        if self.turns:
-            self._check_turns()
+        _CASE.check(self, f"case {self.id!r}")
+        self._check_turns()
         for scope, content in self.state.items():
             if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(
                     f"case {self.id!r}: `state` has {scope!r}: {content!r}; group by scope: "
                     f'state={{"session": {{"key": value}}}}.'
                 )
-        script = self._script()
+        script = tuple(self.turns)
+        if not script and (self.says or self.expect):
+            script = (Turn(self.says, self.expect),)
         # What was made of a case comes along when it is unpickled; nobody else may bring one.
         if self.script is not None and self.script != script:  # pyright: ignore[reportUnnecessaryComparison]
             raise BadCase(f"case {self.id!r} was given a `script`; give it `says` or `turns`.")
         fill(self, "script", script)
 
-    @property
-    def _is_usual(self) -> bool:
-        """Whether every field is of its commonest type, or was left out."""
-        return (
-            type(self.says) is str
-            and (type(self.expect) is Expect or self.expect is None)
-            and self.extra is None
-            and (self.turns is _NONE or type(self.turns) is list)
-            and type(self.mocks) is dict
-            and self.allow_tools is _NONE
-            and type(self.state) is dict
-            and type(self.stop) is Stop
-            and (self.metrics is _NONE or type(self.metrics) is list)
-            and type(self.name) is str
-            and type(self.description) is str
-            and (self.tags is _NONE or type(self.tags) is list)
-            and type(self.metadata) is dict
-            and self.now is None
-            and type(self.target) is str
-            and type(self.implied) is bool
-        )
-
     def _check_turns(self) -> None:
         for turn in self.turns:
             if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(f"case {self.id!r}: `turns` holds {turn!r}; write Turn({turn!r}).")
-        if self.says or self.expect:
+        if self.turns and (self.says or self.expect):
             raise BadCase(
                 f"case {self.id!r} has both `turns` and `says`/`expect`; put them into the turns."
             )
@@ -335,12 +235,10 @@ class Case:
                 f"blank, which lets the agent speak first."
             )
 
-    def _script(self) -> tuple[Turn, ...]:
-        if self.turns:
-            return tuple(self.turns)
-        return (Turn(self.says, self.expect),) if self.says or self.expect else ()
-
     @property
     def title(self) -> str:
         """What to show a reader."""
         return self.name or self.id
+
+
+_CASE = _Types(Case, now="a number of seconds", target="the name of a node")

@@ -210,8 +210,8 @@ def _tool_name(data: Json, where: str) -> str:
     return data
 
 
-def _user_from(data: Json, where: str) -> Lines | SimulatedUser:
-    return _placed(where, user_from, data, where)
+def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
+    return None if is_live(data) else _placed(where, user_from, data, where)
 
 
 def _metric_from(data: Json, where: str) -> Criterion:

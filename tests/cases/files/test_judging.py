@@ -147,7 +147,7 @@ def test_a_ledger_remembers_whether_expectations_judge(case: Case) -> None:
 @pytest.mark.parametrize("given", ["no", 0, []])
 def test_what_is_neither_true_nor_false_is_refused(tmp_path: Path, given: Any) -> None:
     data = {"version": 1, "cases": [{"id": "a", "says": "Hi", "implied": given}]}
-    with pytest.raises(BadFile, match=r"cases\[0\].*`implied` is .* should be true or false"):
+    with pytest.raises(BadFile, match=r"cases\[0\]\.implied: .* should be true or false"):
         reading(tmp_path, data)
     with pytest.raises(BadCase, match=r"`implied` is .* should be true or false"):
         Case("a", "Hi", implied=given)
