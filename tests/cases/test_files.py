@@ -171,7 +171,7 @@ def reading_case(tmp_path: Path, **case: Any) -> EvalSet:
             {"max_turn": 3},
             "stop.max_turn: the field 'max_turn' is unknown. Did you mean 'max_turns'",
         ),
-        ("stop", {"max_turns": "3"}, "stop.max_turns: '3' should be a number"),
+        ("stop", {"max_turns": "3"}, "stop.max_turns: '3' should be a whole number"),
         ("stop", {"max_turns": 0}, "both must be positive"),
         ("state", {"session": 3}, "group by scope"),
         (
