@@ -24,7 +24,6 @@ from turns import Figures
 from greenroom import Case, simulate
 from greenroom.backends import backend_for
 from greenroom.simulation.watchdog import keep_watching
-from greenroom.suite.watch import RareCollection
 
 ROUNDS = 60
 RUNS = 8
@@ -167,7 +166,7 @@ async def measured(make: Callable[[], tuple[Run, Any]], rounds: int) -> tuple[fl
     async def gated() -> None:
         await simulate(CASE, backend)
 
-    with RareCollection(), keep_watching():
+    with keep_watching():
         # The first rounds open what is opened once.
         pairs = [(await cost(bare), await cost(gated)) for _ in range(rounds + WARM_UP)][WARM_UP:]
     return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)

@@ -5,17 +5,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from typing import Any
 
-from greenroom.backends.registry import backend_for
+from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
 from greenroom.ledger.records import record
-from greenroom.simulation.checks import check_fence, check_opaque
+from greenroom.simulation.checks import check_fence
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
 from greenroom.simulation.summary import Simulation, simulation_of
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.options import CONCURRENCY, check
-from greenroom.suite.plan import Cases
-from greenroom.suite.references import as_evalset, load_agent
+from greenroom.suite.plan import Cases, backend_of
+from greenroom.suite.references import as_evalset
 from greenroom.suite.watch import refusals_since, watched
 
 OnSimulated = Callable[[Simulation], None]
@@ -79,40 +79,17 @@ async def simulate_all(
     with each conversation as it ends. `allow_opaque` accepts an agent whose tools run where no gate
     can see them.
     """
-    check(
-        {
-            "concurrency": concurrency,
-            "allow_tools": allow_tools,
-            "allow_unfenced": allow_unfenced,
-            "allow_opaque": allow_opaque,
-        }
-    )
+    check({"concurrency": concurrency, "allow_tools": allow_tools})
+    check({"allow_unfenced": allow_unfenced, "allow_opaque": allow_opaque})
     evalset = as_evalset(cases)
     if not allow_unfenced:
         check_fence()
-    if isinstance(agent, str):
-        agent = await load_agent(agent)
-    backend = None if agent is None else backend_for(agent)
-    if backend is not None:
-        check_opaque(backend, allow_opaque)
+    backend = await backend_of(agent, allow_opaque)
     slots, notes, known_strays = asyncio.Semaphore(concurrency), list[str](), len(strays())
-
-    async def simulated(case: Case) -> Simulation:
-        try:
-            ledger = await simulate(
-                case,
-                backend,
-                allow_tools=allow_tools,
-                allow_unfenced=True,
-                allow_opaque=allow_opaque,
-            )
-        except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
-            return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")
-        return simulation_of(ledger, case)
 
     async def run(case: Case) -> Simulation:
         async with slots:
-            done = await simulated(case)
+            done = await _simulated(case, backend, allow_tools, allow_opaque)
         if on_complete is not None:
             try:
                 on_complete(done)
@@ -124,3 +101,15 @@ async def simulate_all(
         tasks = [group.create_task(run(with_user_model(case, user_model))) for case in evalset]
     faults = refusals_since(known_strays)
     return Batch([task.result() for task in tasks], (*notes, *faults), tuple(faults))
+
+
+async def _simulated(
+    case: Case, backend: Backend | None, allow_tools: Collection[Any], allow_opaque: bool
+) -> Simulation:
+    try:
+        ledger = await simulate(
+            case, backend, allow_tools=allow_tools, allow_unfenced=True, allow_opaque=allow_opaque
+        )
+    except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
+        return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")
+    return simulation_of(ledger, case)

@@ -44,7 +44,7 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
     for case in evalset:
         reset_breakers(case.metrics)
     reset_breakers(settings.measuring.metrics)
-    backend = await _backend(agent, settings.allow_opaque)
+    backend = await backend_of(agent, settings.allow_opaque)
     pool = _pool(agent, cases, found, evalset, backend, settings, given)
     # In worker processes it is their fence that counts, and they report on it themselves.
     if pool is None and not given["allow_unfenced"]:
@@ -64,8 +64,8 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
     return ActiveRun(backend, evalset, settings, recorder, cancel, notes, pool, adaptive, suspects)
 
 
-async def _backend(agent: Any, allow_opaque: bool) -> Backend | None:
-    """The backend of the run's agent; None leaves it to the cases."""
+async def backend_of(agent: Any, allow_opaque: bool) -> Backend | None:
+    """The backend of an agent, or of the one that a reference names; None leaves it to the cases."""
     if isinstance(agent, str):
         agent = await load_agent(agent)
     if agent is None:

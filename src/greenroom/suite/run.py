@@ -79,34 +79,13 @@ class ActiveRun:
             seconds = perf_counter() - began
             await self.recorder.close(finished=False, notes=self.notes, seconds=seconds)
             raise
-        in_order, suspects = sorted(self.results.items()), self.suspects
-        results = [r for place, r in in_order if not (suspects and suspects.is_again(place))]
-        confirmed = [r for place, r in in_order if suspects and suspects.is_again(place)]
-        # What is true of every case whose calls were not all seen is said once.
-        unseen = {note for result in results for note in result.notes} & set(UNSEEN.values())
-        self.notes += [*sorted(unseen), *refusals_since(known_strays), *self.settings.hooks.notes]
-        if self.pool is not None:
-            self.notes += [note for note in self.pool.notes if note not in self.notes]
-        if self.settings.budget is not None:
-            self.notes += self.settings.budget.notes
+        self._note_all(refusals_since(known_strays))
         self.notes += await self.recorder.close(
             finished=not (self.unfinished or self.recorder.failure),
             notes=self.notes,
             seconds=perf_counter() - began,
         )
-        report = Report(
-            results,
-            self.evalset.name or self.evalset.id,
-            perf_counter() - began,
-            self.notes,
-            id=self.recorder.run_id or new_report_id(),
-            evalset_id=self.evalset.id,
-            at=at,
-            adaptive=self.adaptive is not None,
-            against=None if suspects is None else suspects.baseline.id,
-            confirmed=tuple(confirmed),
-        )
-        report = self.settings.hooks.run_completed(report)
+        report = self.settings.hooks.run_completed(self._report(at, perf_counter() - began))
         if self.recorder.failure:
             raise StoreFailed(
                 f"the run has stopped, because not everything could be recorded: "
@@ -114,6 +93,32 @@ class ActiveRun:
                 report,
             )
         return report
+
+    def _note_all(self, refusals: Sequence[str]) -> None:
+        """Add what a reader of the report should know of fence, hooks, workers and budget."""
+        # What is true of every case whose calls were not all seen is said once.
+        seen = {note for result in self.results.values() for note in result.notes}
+        self.notes += [*sorted(seen & set(UNSEEN.values())), *refusals, *self.settings.hooks.notes]
+        if self.pool is not None:
+            self.notes += [note for note in self.pool.notes if note not in self.notes]
+        if self.settings.budget is not None:
+            self.notes += self.settings.budget.notes
+
+    def _report(self, at: float, seconds: float) -> Report:
+        """The results in the order of the cases; trials that confirm a suspect stand apart."""
+        in_order, suspects = sorted(self.results.items()), self.suspects
+        return Report(
+            [r for place, r in in_order if not (suspects and suspects.is_again(place))],
+            self.evalset.name or self.evalset.id,
+            seconds,
+            self.notes,
+            id=self.recorder.run_id or new_report_id(),
+            evalset_id=self.evalset.id,
+            at=at,
+            adaptive=self.adaptive is not None,
+            against=None if suspects is None else suspects.baseline.id,
+            confirmed=tuple(r for place, r in in_order if suspects and suspects.is_again(place)),
+        )
 
     # What is due
 
