@@ -41,34 +41,34 @@ AGENT and CASES are `path` or `path:name`:
 | written | means |
 |---|---|
 | `shop.py` | a Python file |
-| `shop.py:clerk` | a name inside it; dots walk on: `shop.py:desk.clerk` |
+| `shop.py:clerk` | a name inside it, or a dotted one: `shop.py:desk.clerk` |
 | `my_agent/` | a folder: its `agent.py`, `__init__.py` or `main.py` |
 | `my_package.shop` | a module that can be imported |
 | `cases.yaml` | CASES only: [an eval-set file](files.md), of any known shape |
 | `cases.json:first,second` | CASES only: the cases of a file with these ids |
 | `evals/`, `'evals/*.json'` | CASES only: a folder of such files, or a glob |
 
-**Which agent.** With a name, that one; a function is called, and awaited if need be. Without a name,
+**Which agent.** With a name, that one; a function is called, and awaited if necessary. Without a name,
 the first of `root_agent`, `agent`, `graph`, `app`; else what `create_graph`, `create_agent` or
 `get_agent_async` returns. A function called `main` is never called unless you name it.
 
 **Which cases.** With CASES, those. Without, every `Case`, list of cases and `EvalSet` at the top
 level of AGENT's file, and every eval set beside it (or in `evals/` or `tests/` there) that is called
 like `refund.evalset.json`, `refund.test.json` or `refund.eval.yaml` and belongs to this agent: by
-its name, or because the agent is called `agent.py`. In a folder, files that hold no eval set are
-passed by, and said so. Two cases with one id get the name of their set before it.
+its name, or because the agent is called `agent.py`. In a folder, files that are not eval sets are
+skipped with a remark. Cases with the same id get the name of their set as a prefix.
 
 **What judges them.** Their own metrics and expectations; a `test_config.json` beside their file; with
 `--config`, that file instead of it.
 
 **What it prints.** A table, a line for each metric, and for every case that did not pass: the reasons,
-what was expected beside what came, the conversation, and the command that plays this case alone. On
+what was expected next to what happened, the conversation, and the command that runs this case alone. On
 a terminal there is a progress bar with counts, cost and the time left. In a pipe there is neither
 progress nor colour; `NO_COLOR` is respected. Remarks about the run go to stderr. There is no option
-that allows all tools, and none that goes on without the fence.
+that allows all tools, and none that switches the fence off.
 
 **What it keeps.** Every finished trial, as part of a run in `.greenroom` or where `--store` or
-`GREENROOM_STORE` says. [Runs](../how-to/runs.md) can go on, be shown, compared and measured anew.
+`GREENROOM_STORE` says. [Runs](../how-to/runs.md) can be resumed, shown, compared and measured again.
 
 ## Exit codes
 
@@ -76,7 +76,7 @@ The first that applies:
 
 | code | |
 |---|---|
-| 129, 130, 143 | ended by SIGHUP, Ctrl-C or SIGTERM; what was finished is shown, and how to go on |
+| 129, 130, 143 | ended by SIGHUP, Ctrl-C or SIGTERM; what was finished is shown, and how to resume |
 | 3 | bad usage, or an agent, case, file or store that cannot be read or written |
 | 2 | errors in the run: a case or a conversation broke, or the fence could not hold |
 | 1 | the pass rate is below the minimum, or not shown to reach it where `--trials auto` or `--confident` asks for that; nothing was evaluated; something got worse |
@@ -127,7 +127,7 @@ def _examples(epilog: str) -> str:
 
 def _row(option: click.Option, context: click.Context) -> str:
     names, _ = option.get_help_record(context) or ("", "")
-    usual = f" Usually {option.default}." if option.show_default else ""
+    usual = f" Default: {option.default}." if option.show_default else ""
     shown = names.replace("|", "\\|")
     return f"| `{shown}` | {option.help}{usual} |"
 

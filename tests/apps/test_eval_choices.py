@@ -53,7 +53,7 @@ def test_a_folder_is_all_eval_sets_in_it_and_says_what_it_passed_by(shop, greenr
     Path("evals/settings.json").write_text('{"colour": "green"}')
     result = greenroom("eval", "run", "shop.py", "evals")
     assert "2 cases: 2 passed" in result.stdout
-    assert "evals/settings.json: no eval set, skipped" in result.stderr
+    assert "evals/settings.json: not an eval set, skipped" in result.stderr
     assert "hidden" not in result.output
 
 

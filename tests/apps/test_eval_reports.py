@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_written_takes_nothing_with_it(shop, greenroom, wo
 def test_a_place_below_a_file_is_refused_before_anything_is_played(shop, greenroom, words):
     result = greenroom("eval", "run", "shop.py", *words)
     assert result.exit_code == 3
-    assert "shop.py' is a file, and no folder" in result.stderr
+    assert "shop.py' is a file, not a folder" in result.stderr
     assert result.stdout == ""
     assert not Store(".greenroom").runs()
 
@@ -368,4 +368,4 @@ def test_answers_of_judges_can_be_forgotten(shop, greenroom, monkeypatch):
     AnswerCache().put("ab" * 32, ModelReply("yes"))
     result = greenroom("eval", "clear-cache")
     assert result.exit_code == 0
-    assert "1 answers forgotten in kept" in result.stdout
+    assert "deleted 1 answers from kept" in result.stdout

@@ -237,7 +237,7 @@ def test_a_plain_function_is_an_agent_and_details_say_who_plays_it(author, green
 def test_tools_without_a_mock_are_named_before_anything_is_played(author, greenroom):
     author(PASSING + BROKEN)
     result = greenroom("eval", "run", "shop.py")
-    assert "refused if called: refund (--suggest-mocks writes them)" in result.stderr
+    assert "refused if called: refund (--suggest-mocks prints mocks for them)" in result.stderr
     author(PASSING, "mocked.py")
     assert "refused if called" not in greenroom("eval", "run", "mocked.py").stderr
 

@@ -37,7 +37,7 @@ def test_create_writes_an_empty_set_and_never_over_another(greenroom):
     assert (made.id, made.description, len(made)) == ("refunds", "Money back", 0)
     again = greenroom("eval-set", "create", "refunds")
     assert again.exit_code == 3
-    assert "refunds.evalset.json is already there" in again.stderr
+    assert "refunds.evalset.json already exists" in again.stderr
     assert greenroom("eval-set", "create", "refunds", "--force").exit_code == 0
     assert greenroom("eval-set", "create", "other", "-o", "deep/er/other.yaml").exit_code == 0
     assert EvalSet.load("deep/er/other.yaml").id == "other"

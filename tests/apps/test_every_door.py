@@ -18,7 +18,8 @@ from greenroom.suite import evaluate, stream
 ONE_MORE = """
 import os
 from pathlib import Path
-from greenroom.suite.options import OPTIONS, Flag, Option
+from greenroom.suite.option_types import Flag, Option
+from greenroom.suite.options import OPTIONS
 
 SEEN = Path(__file__).with_name("seen")
 
@@ -123,7 +124,7 @@ def test_a_new_option_reaches_workers_and_the_printed_commands(shop: Shop) -> No
     assert len({process for process, _ in seen}) == 2  # the parent and its worker
     again = next(line for line in done.stdout.splitlines() if "again: " in line)
     assert again.endswith("--flavour hot")
-    resume = next(line for line in done.stderr.splitlines() if "to go on: " in line)
+    resume = next(line for line in done.stderr.splitlines() if "to resume: " in line)
     assert "--flavour hot" in resume
     assert "--resume" in resume
 

@@ -46,7 +46,7 @@ def stopped(acts: Acts) -> tuple[str, str]:
     assert process.returncode == 3, shown
     assert "Traceback" not in shown
     assert "the run has stopped, because not everything could be recorded" in shown
-    printed = re.search(r"to go on: greenroom (.*)", shown)
+    printed = re.search(r"to resume: greenroom (.*)", shown)
     assert printed, shown
     return printed[1], shown
 

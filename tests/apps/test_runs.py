@@ -134,7 +134,7 @@ def test_the_demo_writes_no_run(greenroom, shop):
         (["--store", "x", "--no-store"], "contradict"),
         (["--resume", "--no-store"], "--resume needs a store"),
         (["--resume", "--agent", "shop.py:worse"], "one agent"),
-        (["--resume", "shop.py"], "no id of a run"),
+        (["--resume", "shop.py"], "not the id of a run"),
         (["--accept-changes"], "for --resume"),
         (["--unknown-prices", "allow"], "for --budget"),
         (["--fail-on", "regression"], "needs a --baseline"),
@@ -270,7 +270,7 @@ def test_a_budget_stops_before_the_money_is_spent_and_the_report_is_whole(greenr
     assert report.cost == 0.5
     assert "the budget of $0.6 is not enough" in result.stdout
     [run] = shop.runs()
-    printed = re.search(r"1 of 3 trials is left; to go on, raise the budget: (.*)", result.stderr)
+    printed = re.search(r"1 of 3 trials is left; to resume, raise the budget: (.*)", result.stderr)
     assert printed, result.stderr
     assert "--budget USD" in printed[1]
     assert printed[1].endswith(f"--resume {run.id}")
@@ -310,7 +310,7 @@ def test_unknown_prices_are_refused_unless_they_are_allowed(greenroom, author, s
     assert "the price of mystery is unknown" in told
     assert "[tool.greenroom.prices]" in told
     assert "--unknown-prices allow" in told
-    printed = re.search(r"to go on without knowing all prices: greenroom (.*)", refused.stderr)
+    printed = re.search(r"to resume without knowing all prices: greenroom (.*)", refused.stderr)
     assert printed, refused.stderr
     assert "skipped" not in greenroom(*shlex.split(printed[1])).stdout
     allowed = greenroom(*run, "--unknown-prices", "allow")
@@ -472,9 +472,9 @@ def test_only_runs_that_are_old_enough_are_deleted(greenroom, shop, played):
     [
         ([], "say which runs"),
         (["x", "--older-than", "3d"], "say which runs"),
-        (["--older-than", "soon"], "no age"),
-        (["--older-than", "3"], "no age"),
-        (["--older-than", "-3d"], "no age"),
+        (["--older-than", "soon"], "not an age"),
+        (["--older-than", "3"], "not an age"),
+        (["--older-than", "-3d"], "not an age"),
         (["nothing", "--yes"], "there is no run 'nothing'"),
     ],
 )

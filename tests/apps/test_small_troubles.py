@@ -84,7 +84,7 @@ def test_a_terminal_that_hangs_up_leaves_a_report_and_a_run_that_can_go_on(autho
         shown = process.communicate()[0].decode()
     assert process.returncode == 129
     assert "hung up after 1 of 3 cases" in shown
-    assert "to go on: greenroom" in shown
+    assert "to resume: greenroom" in shown
     assert [run.status for run in Store(tmp_path / "runs").runs()] == ["interrupted"]
 
 

@@ -101,7 +101,7 @@ def test_the_first_signal_leaves_a_report_and_a_run_that_can_go_on(author, tmp_p
 def test_the_command_it_prints_goes_on_and_plays_nothing_twice(author, tmp_path):
     author(WAITING)
     shown = stopped(tmp_path)
-    printed = re.search(r"2 of 3 trials are left; to go on: greenroom (.*)", shown)
+    printed = re.search(r"2 of 3 trials are left; to resume: greenroom (.*)", shown)
     assert printed, shown
     (tmp_path / "go").touch()
     code, shown = completed(*shlex.split(printed[1]), cwd=tmp_path)
@@ -126,7 +126,7 @@ def test_the_printed_command_says_all_that_was_said(author, tmp_path):
     words = ["--trials", "2", "--budget", "5", "--unknown-prices", "allow", "--confident"]
     words += ["--fail-on", "skipped", "--min-pass-rate", "0.5", "-f", "json", "-o", "some where/"]
     shown = stopped(tmp_path, *words)
-    printed = re.search(r"to go on: greenroom (.*)", shown)
+    printed = re.search(r"to resume: greenroom (.*)", shown)
     assert printed, shown
     said = shlex.split(printed[1])
     assert said[:3] == ["eval", "run", "shop.py"]
@@ -154,7 +154,7 @@ def test_without_a_store_there_is_a_report_and_nothing_to_go_on_with(author, tmp
         shown = process.communicate()[0].decode()
     assert process.returncode == 130
     assert "3 cases: 1 passed, 2 skipped" in shown
-    assert "to go on" not in shown
+    assert "to resume" not in shown
 
 
 def test_json_is_json_when_interrupted_too(author, tmp_path):
@@ -182,7 +182,7 @@ def test_the_second_signal_ends_even_code_that_catches_everything(author, tmp_pa
     [run] = Store(tmp_path / "runs").runs()
     told, how = shown.splitlines()[-2:]
     assert told in ("greenroom: interrupted", "greenroom: terminated")
-    assert how.startswith(f"run {run.id}; to go on: greenroom eval run shop.py")
+    assert how.startswith(f"run {run.id}; to resume: greenroom eval run shop.py")
     assert how.endswith(f"--resume {run.id}")
     assert (run.status, run.done) == ("interrupted", 1)
 
@@ -192,7 +192,7 @@ def test_a_run_that_does_not_stop_is_left_behind_with_its_report(author, tmp_pat
     shown = stopped(tmp_path, "-f", "json=partial.json", sent=signal.SIGTERM)
     assert re.search(r"good +passed", shown), shown
     assert "terminated after 1 of 2 cases" in shown
-    assert "to go on: greenroom eval run shop.py" in shown
+    assert "to resume: greenroom eval run shop.py" in shown
     report = Report.load(tmp_path / "partial.json")
     assert [result.case_id for result in report] == ["good"]
     assert shown.rstrip().endswith(f"--resume {report.id}")

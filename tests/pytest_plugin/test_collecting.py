@@ -127,7 +127,7 @@ def test_a_file_that_is_named_needs_an_agent(project: Project) -> None:
     project.cases(GOOD)
     result = project.run("refund.eval.yaml")
     result.assert_outcomes(errors=1)
-    assert "no agent is known for refund.eval.yaml. Say which one" in said(result)
+    assert "no agent is known for refund.eval.yaml. Name one: " in said(result)
 
 
 def test_the_project_says_which_files_and_which_agent(project: Project) -> None:
@@ -159,7 +159,7 @@ def test_a_set_cannot_name_code_outside_its_project(project: Project, named: str
     project.cases(GOOD, head=f"metadata: {{agent: '{named}'}}\n")
     result = project.run()
     result.assert_outcomes(errors=1)
-    assert "which is no Python file or folder of this project" in said(result)
+    assert "which is not a Python file or folder of this project" in said(result)
 
 
 def test_the_command_line_wins(project: Project) -> None:
@@ -193,7 +193,7 @@ def test_a_conftest_that_returns_no_case_is_told(project: Project) -> None:
     project.write("conftest.py", "def pytest_greenroom_case(case): return 5")
     result = project.run()
     result.assert_outcomes(errors=1)
-    assert "pytest_greenroom_case returned 5, which is no Case" in said(result)
+    assert "pytest_greenroom_case returned 5, which is not a Case" in said(result)
 
 
 # Files with mistakes
@@ -271,6 +271,7 @@ def test_the_plugin_loads_no_room_until_there_is_something_to_rehearse() -> None
         "greenroom.apps.pytest_plugin.settings",
         "greenroom.apps.pytest_plugin.tally",
         "greenroom.suite",
+        "greenroom.suite.option_types",
         "greenroom.suite.options",
     ]
 
@@ -289,7 +290,7 @@ def test_a_run_without_rehearsals_loads_no_room(
             rooms = ("cases", "results", "ledger", "errors")
             assert not [room for room in rooms if f"greenroom.{room}" in sys.modules]
             suite = {name for name in sys.modules if name.startswith("greenroom.suite.")}
-            assert suite <= {"greenroom.suite.options"}
+            assert suite <= {"greenroom.suite.option_types", "greenroom.suite.options"}
             assert "pydantic" not in sys.modules
         """,
     )

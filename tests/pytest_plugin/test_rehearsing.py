@@ -132,7 +132,7 @@ def test_a_mark_that_cannot_be_meant_is_an_error(project: Project, mark: str) ->
 
 def test_nothing_to_rehearse_is_an_error(project: Project) -> None:
     project.write("test_it.py", "def test_it(rehearse): rehearse('agent.py')")
-    assert "there is nothing to rehearse; say rehearse(agent, cases)" in said(project.run())
+    assert "there is nothing to rehearse; call rehearse(agent, cases)" in said(project.run())
 
 
 def test_a_fixture_of_ones_own_wins(project: Project) -> None:

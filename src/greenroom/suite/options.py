@@ -5,11 +5,31 @@ help and completion, the pytest plug-in, worker processes and the printed comman
 A new option is one entry in `Options`. Nothing heavy is imported: `greenroom --help` loads this too.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeGuard, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
+
+from greenroom.suite.option_types import (
+    MOST_WORKERS,
+    Flag,
+    Option,
+    choice,
+    is_baseline,
+    is_budget,
+    is_cache,
+    is_cancel,
+    is_config,
+    is_hook,
+    is_list,
+    is_mocks,
+    is_number,
+    is_store,
+    is_tools,
+    is_whole,
+    is_workers,
+    nearest,
+    switch,
+)
 
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
@@ -25,177 +45,11 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 4
 METRIC_SECONDS = 60.0
-MOST_WORKERS = 256
 
 Values = Mapping[str, Any]
 """Every option of an evaluation by its name, with its default where no value was given."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
-    """How an option is given on the command line of `greenroom eval`."""
-
-    names: tuple[str, ...]
-    """The first is the one that printed commands use."""
-    help: str
-    metavar: str | None = None
-    kind: Literal["value", "switch", "file", "folder", "list"] = "value"
-    words: Mapping[str, Any] | None = None
-    """Words that stand for a value: {"off": 0}."""
-    in_watch: bool = False
-    """Whether `eval watch` has it too, not only `eval run`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """What the value of an option must be, and how each door offers it."""
-
-    accepts: Callable[[Any], bool]
-    wanted: str
-    """Completes "should be", in every refusal of a value."""
-    default: Any = None
-    choices: tuple[str, ...] = ()
-    needs: str = ""
-    """Another option, without which this one means nothing."""
-    per_trial: bool = False
-    """Whether it changes how a single trial runs: workers are sent it, and the command that runs one case again repeats it."""
-    flag: Flag | None = None
-    setting: str = ""
-    """Its help as `--greenroom-NAME` and in `[tool.greenroom.pytest]`; empty: not offered there."""
-
-    def problem(self, value: Any, typed: str | None = None) -> str:
-        """Why a value cannot be used, as in "0 should be a whole number"; empty if it can.
-
-        `typed` stands in the message in place of the value.
-        """
-        if self.accepts(value):
-            return ""
-        near = nearest(value, self.choices)
-        meant = f" Did you mean {near!r}?" if near else ""
-        return f"{value if typed is None else typed!r} should be {self.wanted}.{meant}"
-
-
-# What the values of options must be
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return type(value) in (int, float)
-
-
-def _is_whole(value: object) -> bool:
-    return type(value) is int and value >= 1
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, Path) or (isinstance(value, str) and value not in ("", "\0"))
-
-
-def _is_list(value: object) -> TypeGuard[Iterable[object]]:
-    """Whether it can be a list of things; a single text is not meant as a list of its letters."""
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
-
-
-def _is_tools(value: object) -> bool:
-    return (
-        _is_list(value)
-        and isinstance(value, Collection)
-        and all(tool if isinstance(tool, str) else _is_tool(tool) for tool in value)
-    )
-
-
-def _is_tool(value: object) -> bool:
-    return callable(value) or hasattr(value, "name")
-
-
-def _is_mocks(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(tool, str) for tool in cast("Mapping[object, object]", value)
-    )
-
-
-def _is_hook(value: object) -> bool:
-    return value is None or callable(value)
-
-
-def _is_config(value: object) -> bool:
-    if value is None or isinstance(value, str | Path):
-        return value is None or _is_path(value)
-    from greenroom.cases.config import EvalConfig
-
-    return isinstance(value, EvalConfig)
-
-
-def _is_store(value: object) -> bool:
-    if value is None or isinstance(value, bool | str | Path):
-        return value is None or isinstance(value, bool) or _is_path(value)
-    from greenroom.store.store import Store
-
-    return isinstance(value, Store)
-
-
-def _is_baseline(value: object) -> bool:
-    from greenroom.results.report import Report
-
-    if value is None or isinstance(value, Report):
-        return True
-    several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
-    return bool(several) and all(isinstance(one, Report) for one in several)
-
-
-def _is_cache(value: object) -> bool:
-    from greenroom.world.answers import AnswerCache
-
-    return value is None or isinstance(value, AnswerCache) or _is_path(value)
-
-
-def _is_budget(value: Any) -> bool:
-    if value is None or _is_number(value):
-        return value is None or value > 0
-    from greenroom.suite.budget import Budget
-
-    return isinstance(value, Budget)
-
-
-def _is_workers(value: Any) -> bool:
-    if value is None or type(value) is int:
-        return value is None or 1 <= value <= MOST_WORKERS
-    from greenroom.suite.workers.references import Workers
-
-    return isinstance(value, Workers)
-
-
-def _is_cancel(value: object) -> bool:
-    from greenroom.suite.cancel import Cancel
-
-    return value is None or isinstance(value, Cancel)
-
-
-def _switch(
-    flag: Flag | None = None, *, default: bool = False, needs: str = "", per_trial: bool = False
-) -> Option:
-    return Option(
-        lambda value: isinstance(value, bool),
-        "True or False",
-        default,
-        needs=needs,
-        per_trial=per_trial,
-        flag=flag,
-    )
-
-
-def _choice(*choices: str, needs: str = "", flag: Flag | None = None) -> Option:
-    """One of these words; the first is the default."""
-    return Option(
-        lambda value: isinstance(value, str) and value in choices,
-        f"one of {', '.join(map(repr, choices))}",
-        choices[0],
-        choices,
-        needs,
-        flag=flag,
-    )
-
-
-_HOOK = Option(_is_hook, "a function")
+_HOOK = Option(is_hook, "a function")
 
 
 class Options(TypedDict, total=False):
@@ -204,7 +58,7 @@ class Options(TypedDict, total=False):
     config: Annotated[
         "EvalConfig | str | Path | None",
         Option(
-            _is_config,
+            is_config,
             "an EvalConfig, or the path of a file with one",
             per_trial=True,
             flag=Flag(
@@ -220,7 +74,7 @@ class Options(TypedDict, total=False):
     trials: Annotated[
         int | Literal["auto"] | None,
         Option(
-            lambda value: value is None or value == "auto" or _is_whole(value),
+            lambda value: value is None or value == "auto" or is_whole(value),
             "a whole number of 1 or more, or 'auto'",
             flag=Flag(
                 names=("--trials", "--num-runs", "--num_runs"),
@@ -236,7 +90,7 @@ class Options(TypedDict, total=False):
     concurrency: Annotated[
         int,
         Option(
-            _is_whole,
+            is_whole,
             "a whole number of 1 or more",
             flag=Flag(
                 names=("--max-concurrency",),
@@ -249,7 +103,7 @@ class Options(TypedDict, total=False):
     workers: Annotated[
         "int | Workers | None",
         Option(
-            _is_workers,
+            is_workers,
             f"a whole number from 1 to {MOST_WORKERS}, or Workers(...)",
             flag=Flag(
                 names=("--workers",),
@@ -261,7 +115,7 @@ class Options(TypedDict, total=False):
     ]
     fail_fast: Annotated[
         bool,
-        _switch(
+        switch(
             Flag(
                 names=("--fail-fast",),
                 help="Skip the remaining cases as soon as one does not pass.",
@@ -273,7 +127,7 @@ class Options(TypedDict, total=False):
     mocks: Annotated[
         Mapping[str, Any],
         Option(
-            _is_mocks,
+            is_mocks,
             "a mapping of answers by tool",
             {},
             per_trial=True,
@@ -289,7 +143,7 @@ class Options(TypedDict, total=False):
     allow_tools: Annotated[
         Collection[Any],
         Option(
-            _is_tools,
+            is_tools,
             "a list of tools, or of their names",
             (),
             per_trial=True,
@@ -305,7 +159,7 @@ class Options(TypedDict, total=False):
     ]
     allow_opaque: Annotated[
         bool,
-        _switch(
+        switch(
             Flag(
                 names=("--allow-opaque",),
                 help="Accept an agent whose tools run where no gate can see them; results say so.",
@@ -315,11 +169,11 @@ class Options(TypedDict, total=False):
             per_trial=True,
         ),
     ]
-    allow_unfenced: Annotated[bool, _switch(per_trial=True)]
+    allow_unfenced: Annotated[bool, switch(per_trial=True)]
     min_pass_rate: Annotated[
         float,
         Option(
-            lambda value: _is_number(value) and 0 <= value <= 1,
+            lambda value: is_number(value) and 0 <= value <= 1,
             "a share from 0 to 1",
             1.0,
             flag=Flag(
@@ -333,7 +187,7 @@ class Options(TypedDict, total=False):
     ]
     baseline: Annotated[
         "Report | Sequence[Report] | None",
-        Option(_is_baseline, "a Report (Report.load(...)), or a list of them"),
+        Option(is_baseline, "a Report (Report.load(...)), or a list of them"),
     ]
     confirm: Annotated[
         int | None,
@@ -352,12 +206,12 @@ class Options(TypedDict, total=False):
     ]
     metrics: Annotated[
         "Iterable[MetricLike]",
-        Option(_is_list, "a list of metrics, or of their names", (), per_trial=True),
+        Option(is_list, "a list of metrics, or of their names", (), per_trial=True),
     ]
     seconds_per_metric: Annotated[
         float,
         Option(
-            lambda value: _is_number(value) and value > 0,
+            lambda value: is_number(value) and value > 0,
             "a number of seconds above 0",
             METRIC_SECONDS,
             per_trial=True,
@@ -365,12 +219,12 @@ class Options(TypedDict, total=False):
     ]
     cache: Annotated[
         "AnswerCache | str | Path | None",
-        Option(_is_cache, "a folder, or an AnswerCache", per_trial=True),
+        Option(is_cache, "a folder, or an AnswerCache", per_trial=True),
     ]
     budget: Annotated[
         "float | Budget | None",
         Option(
-            _is_budget,
+            is_budget,
             "an amount of USD above 0, or a Budget",
             flag=Flag(
                 names=("--budget",),
@@ -381,7 +235,7 @@ class Options(TypedDict, total=False):
     ]
     unknown_prices: Annotated[
         "UnknownPrices",
-        _choice(
+        choice(
             "refuse",
             "allow",
             needs="budget",
@@ -393,12 +247,12 @@ class Options(TypedDict, total=False):
             ),
         ),
     ]
-    on_error: Annotated["OnError", _choice("collect", "stop", "skip")]
-    cancel: Annotated["Cancel | None", Option(_is_cancel, "a greenroom.suite.Cancel")]
+    on_error: Annotated["OnError", choice("collect", "stop", "skip")]
+    cancel: Annotated["Cancel | None", Option(is_cancel, "a greenroom.suite.Cancel")]
     store: Annotated[
         "Store | str | Path | bool | None",
         Option(
-            _is_store,
+            is_store,
             "a folder, a Store, or False",
             flag=Flag(
                 names=("--store",),
@@ -415,7 +269,7 @@ class Options(TypedDict, total=False):
     ]
     accept_changes: Annotated[
         bool,
-        _switch(
+        switch(
             Flag(
                 names=("--accept-changes",),
                 help="With --resume: continue although the agent, a case or a metric has changed.",
@@ -426,7 +280,7 @@ class Options(TypedDict, total=False):
     ]
     retry_errors: Annotated[
         bool,
-        _switch(
+        switch(
             Flag(
                 names=("--retry-errors",),
                 help="With --resume: run trials that ended in an error again.",
@@ -435,13 +289,13 @@ class Options(TypedDict, total=False):
             needs="resume",
         ),
     ]
-    keep_ledgers: Annotated[bool, _switch(default=True)]
+    keep_ledgers: Annotated[bool, switch(default=True)]
     on_case_start: Annotated["OnCase | None", _HOOK]
     on_case_complete: Annotated["OnResult | None", _HOOK]
     on_metric_complete: Annotated["OnMetric | None", _HOOK]
     on_event: Annotated["OnEvent | None", _HOOK]
     plugins: Annotated[
-        "Iterable[Any]", Option(_is_list, "a list of objects with hooks as methods", ())
+        "Iterable[Any]", Option(is_list, "a list of objects with hooks as methods", ())
     ]
 
 
@@ -485,25 +339,6 @@ def complete(options: Options) -> Values:
         # What can be read only once is read here.
         values[name] = list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
     return values
-
-
-def nearest(given: object, known: Iterable[str]) -> str:
-    """The one of these words that was probably meant; empty if none is close."""
-    from difflib import get_close_matches  # slow to load, and only a mistake needs it
-
-    near = get_close_matches(given, list(known), 1) if isinstance(given, str) else []
-    return near[0] if near else ""
-
-
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-_WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
-
-
-def as_number(text: str) -> int | float | str:
-    """The number that was typed, or the text if it is none."""
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def _bad_input(message: str) -> Exception:

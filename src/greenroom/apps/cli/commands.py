@@ -17,13 +17,13 @@ from greenroom.apps.cli.simulate_commands import simulate_group
 def main() -> None:
     """Where an AI agent rehearses before it meets real people.
 
-    Greenroom runs your agent against simulated users with every side effect mocked, records all
-    that happened, and measures it.
+    Greenroom runs your agent against simulated users with every side effect mocked, records
+    everything that happens, and measures it.
 
     \b
     Start here:
       greenroom demo                 see a rehearsal, without a key or a network
-      greenroom init my_project      a project to begin with: agent, cases, test, CI
+      greenroom init my_project      a starter project: agent, cases, test, CI
       greenroom eval run agent.py    rehearse your own agent
     """
 
@@ -59,29 +59,31 @@ def agent_graph(agent: str, verbose: bool) -> int:
 
 
 @main.command(epilog=examples("greenroom demo", "greenroom demo --source > clinic.py"))
-@click.option("--source", is_flag=True, help="Print the demo's file instead, to read or to copy.")
+@click.option(
+    "--source", is_flag=True, help="Print the source of the demo instead, to read or to copy."
+)
 def demo(source: bool) -> int:
     """Watch a rehearsal: three patients call a clinic's triage agent.
 
     All models are scripted, so it needs no key and no network. One case fails on purpose, to show
     what a failure looks like.
     """
-    from greenroom.apps.cli.demo import print_source, show
+    from greenroom.apps.cli.first_steps import print_source, show_demo
 
-    return print_source() if source else show()
+    return print_source() if source else show_demo()
 
 
 @main.command(epilog=examples("greenroom init", "greenroom init my_project"))
 @click.argument("folder", required=False, default=".", type=FILE)
 def init(folder: str) -> int:
-    """Write a project to begin with into FOLDER, or here.
+    """Write a starter project into FOLDER, or here.
 
-    An agent that runs without a key, an eval set for it, a pytest file and a CI workflow; all of
-    them pass. Files that are already there are left alone.
+    An agent that runs without a key, an eval set for it, a pytest file and a CI workflow; all cases
+    and tests pass. Existing files are left alone.
     """
-    from greenroom.apps.cli.init import start
+    from greenroom.apps.cli.first_steps import write_project
 
-    return start(folder)
+    return write_project(folder)
 
 
 @main.command(
@@ -93,7 +95,7 @@ def init(folder: str) -> int:
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
-    """Print the script that makes SHELL complete commands, options and files."""
+    """Print the script that completes commands, options and files in a shell."""
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
     kinds = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}

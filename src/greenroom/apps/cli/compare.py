@@ -7,8 +7,7 @@ from typing import Any, Literal
 import click
 
 from greenroom.apps.cli.exits import Stopped, aside, put_out, put_out_json, telling
-from greenroom.apps.cli.report_files import baseline as pooled
-from greenroom.apps.cli.report_files import earlier
+from greenroom.apps.cli.report_output import read_baseline, read_report
 from greenroom.reports.markdown import render_comparison
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Gate
@@ -19,7 +18,7 @@ from greenroom.results.redaction import redacted_decision
 
 Format = Literal["text", "markdown", "json"]
 Compared = dict[str, Decision]
-"""What the gate says of each report, by the name under which that was given."""
+"""What the gate says of each report, by the name that was given for it."""
 
 
 def compare_reports(
@@ -33,12 +32,12 @@ def compare_reports(
     """Compare every report or run with the baseline, or with the first of them; the exit code."""
     with telling(verbose=False):
         base, others = (baselines, reports) if baselines else (reports[:1], reports[1:])
-        before = pooled(base, store)
+        before = read_baseline(base, store)
         if not others or before is None:
             raise click.UsageError(
                 "there is nothing to compare; give a second report or --baseline."
             )
-        found = {name: gate.decide(earlier(name, store), before) for name in others}
+        found = {name: gate.decide(read_report(name, store), before) for name in others}
         _show(found, shown_as)
         if output:
             aside(f"wrote {_saved(found, Path(output))}")
@@ -46,15 +45,15 @@ def compare_reports(
 
 
 def _decided(found: Compared) -> int:
-    """Raise if the gate stays shut for one of them; the gravest is the exit code."""
-    told: list[str] = []
+    """Raise if the gate fails for one of them, with the highest exit code of all."""
+    reasons: list[str] = []
     code = 0
     for name, decision in found.items():
         whose = f"{name}: " if len(found) > 1 else ""
-        told += [f"{whose}{missed.why}" for missed in decision.missed]
+        reasons += [f"{whose}{missed.why}" for missed in decision.missed]
         code = max(code, decision.exit_code)
-    if told:
-        raise Stopped("\n".join(told), code)
+    if reasons:
+        raise Stopped("\n".join(reasons), code)
     return code
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from greenroom.apps.cli import report_files
+from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Stopped, put_out_json
 from greenroom.apps.cli.request import Chosen, Order
 from greenroom.errors import BadInput, StoreFailed
@@ -26,18 +26,18 @@ def left_behind(
     order: Order,
     cases: Chosen,
     reports: Reports,
-    plan: report_files.Plan,
+    plan: report_output.Plan,
     baseline: Report | None,
     decisions: Decisions,
 ) -> list[str]:
-    """Write every file that was asked for, and say which could not be: no run is lost by one."""
+    """Write every file that was asked for; returns why some could not be, since no run is lost by that."""
     steps: list[Callable[[], object]] = []
     if order.leave_report:
         steps.append(lambda: reports[order.agent].save(order.leave_report))
     for number, (agent, report) in enumerate(reports.items(), start=1):
-        own = report_files.for_variant(plan, number) if len(reports) > 1 else plan
+        own = report_output.for_variant(plan, number) if len(reports) > 1 else plan
         said = decisions.get(agent)
-        steps.append(partial(report_files.write, report, own, baseline, said, order.aside))
+        steps.append(partial(report_output.write_report, report, own, baseline, said, order.aside))
     if order.save_failures:
         steps.append(lambda: _save_failures(order, cases, reports))
     return [why for step in steps if (why := _unwritten(step))]
@@ -101,28 +101,28 @@ def decided(order: Order, cases: Chosen, reports: Reports, baseline: Report | No
         elif agent == order.agent:
             decision = gate.decide(report, baseline)
         else:
-            # Beside a baseline no minimum is asked unless it was given.
+            # With a baseline no minimum applies unless it was given.
             decision = replace(gate, min_pass_rate=order.min_pass_rate or 0.0).decide(report)
         found[agent] = _with_doubt(decision, order, cases, report)
     return found
 
 
 def end(decisions: Decisions, unwritten: list[str]) -> None:
-    """Raise if anything keeps the run from having passed; the gravest is the exit code."""
-    told = list(unwritten)
+    """Raise if anything keeps the run from passing, with the highest exit code of all reasons."""
+    reasons = list(unwritten)
     code = BAD_INPUT if unwritten else PASSED
     for agent, decision in decisions.items():
         whose = f"{agent}: " if len(decisions) > 1 else ""
-        told += [f"{whose}{missed.why}" for missed in decision.missed]
+        reasons += [f"{whose}{missed.why}" for missed in decision.missed]
         code = max(code, decision.exit_code)
-    if told:
-        raise Stopped("\n".join(told), code)
+    if reasons:
+        raise Stopped("\n".join(reasons), code)
 
 
 def _with_doubt(decision: Decision, order: Order, cases: Chosen, report: Report) -> Decision:
-    """The same, and that a run which was to go on until it is sure did not become sure.
+    """The decision, and that a run with `--trials auto` did not become sure, if it did not.
 
-    Where the pass rate is too low as it is, or nothing was proved, that is said already.
+    Where the pass rate is too low, or nothing was measured, the decision says so already.
     """
     if order.trials != "auto" or {"errors", "pass_rate"} & {m.kind for m in decision.missed}:
         return decision

@@ -35,7 +35,7 @@ _which_cases = options.together(
         "--model",
         default="",
         metavar="NAME",
-        help="Let this model answer for the agent: openai:gpt-4o-mini, or models.py:name.",
+        help="Use this model in place of the agent's own: openai:gpt-4o-mini, or models.py:name.",
     ),
     click.option(
         "--seed",
@@ -43,13 +43,13 @@ _which_cases = options.together(
         default=0,
         show_default=True,
         metavar="N",
-        help="Which sample is drawn.",
+        help="The seed of --sample.",
     ),
     click.option(
         "--sample",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Only N cases drawn by lot, the same ones everywhere.",
+        help="Only N cases chosen at random, the same on every machine.",
     ),
     click.option(
         "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases."
@@ -63,10 +63,10 @@ _which_cases = options.together(
 
 
 def _named_run(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
-    """Refuse what is no id: an agent that stands right after `--resume` is taken for one."""
+    """Refuse what is not an id: click reads an agent right after `--resume` as one."""
     if given and not given.replace("-", "").isalnum():
         raise click.UsageError(
-            f"--resume {given}: that is no id of a run. Say --resume after AGENT and CASES."
+            f"--resume {given}: that is not the id of a run. Put --resume after AGENT and CASES."
         )
     return given
 
@@ -79,13 +79,12 @@ _kept_where = options.together(
         default=None,
         metavar="[RUN]",
         callback=_named_run,
-        help="Go on with this run, or with the latest unfinished one of these cases (or one with "
-        "errors, if --retry-errors is given): what is finished is not run again. Say it after "
-        "AGENT and CASES.",
+        help="Resume this run, or the latest unfinished one of these cases (with --retry-errors also one "
+        "with errors): finished trials do not run again. Put it after AGENT and CASES.",
     ),
-    click.option("--no-store", is_flag=True, help="Write no run down."),
+    click.option("--no-store", is_flag=True, help="Do not record the run."),
 )
-"""The options of `run` that say where it is written down, and how it goes on, beside the table's."""
+"""The options of `run` about recording and resuming, besides those in the table."""
 
 
 _against = options.together(
@@ -94,7 +93,7 @@ _against = options.together(
         "gate_tags",
         multiple=True,
         metavar="TAG",
-        help="Ask about the cases with this tag as about all cases; may be repeated.",
+        help="Apply the gate to the cases with this tag too, as a group; may be repeated.",
     ),
     click.option(
         "--threshold",
@@ -102,7 +101,7 @@ _against = options.together(
         default=0.05,
         show_default=True,
         metavar="FLOAT",
-        help="By how much the mean of a metric must fall to have got worse.",
+        help="How far the mean of a metric must fall to count as worse.",
     ),
 )
 """The options that say what counts as worse than a baseline."""
@@ -116,14 +115,14 @@ _gate = options.together(
         multiple=True,
         type=FILE,
         metavar="REPORT",
-        help="Compare with this earlier report, or run; what got significantly worse is exit code "
-        "1. No minimum is asked then unless --min-pass-rate is given. Several count together.",
+        help="Compare with this earlier report or run: exit code 1 if anything got significantly "
+        "worse. No minimum applies then unless --min-pass-rate is given. Several count together.",
     ),
     click.option(
         "--fail-on",
         multiple=True,
         type=click.Choice(["regression", "unclear", "removed", "skipped"]),
-        help="What else is exit code 1, beside what got significantly worse than in the baseline: "
+        help="What else leads to exit code 1, besides getting significantly worse than the baseline: "
         "what may have got worse, a case that only the baseline has, one that was skipped. May be "
         "repeated.",
     ),
@@ -131,8 +130,8 @@ _gate = options.together(
     click.option(
         "--confident",
         is_flag=True,
-        help="The low end of the pass rate's 95 % interval must reach the minimum too, which is "
-        "to be below 1.",
+        help="The lower end of the pass rate's 95 % interval must reach the minimum too; needs a "
+        "minimum below 1.",
     ),
 )
 """The options of `run` that say what suffices."""
@@ -146,7 +145,7 @@ _gate = options.together(
     multiple=True,
     type=FILE,
     metavar="AGENT",
-    help="Run another agent on the same cases, to see them side by side; may be repeated.",
+    help="Also run this agent on the same cases, to see both side by side; may be repeated.",
 )
 @options.of_evaluation(in_watch=False)
 @_gate
@@ -157,12 +156,12 @@ _gate = options.together(
     type=FILE,
     default="",
     metavar="FILE",
-    help="Write the cases that did not pass to an eval-set file.",
+    help="Write the cases that did not pass to this eval-set file.",
 )
 @click.option(
     "--suggest-mocks",
     is_flag=True,
-    help="Run nothing; print mocks for the tools that lack one, to paste or for --mocks.",
+    help="Run nothing; print mocks for the tools that have none, to paste or for --mocks.",
 )
 @options.quiet
 @options.as_json
@@ -173,10 +172,10 @@ def eval_run(**given: Any) -> int:
 
     AGENT is a path with an optional name in it: agent.py, agent.py:my_agent, a folder, or a dotted
     module. CASES may be such a path too, an eval-set file (.json, .yaml, .jsonl, .csv), a folder of
-    them or a glob; cases.json:first,second takes two cases of it. Without CASES every case in
-    AGENT's file is run, and every eval set that lies beside it.
+    them or a glob; cases.json:first,second takes two cases of it. Without CASES, every case in
+    AGENT's file runs, and every eval set beside it.
 
-    Each finished trial is written down at once. A run that was interrupted goes on with --resume.
+    Each finished trial is recorded at once. An interrupted run continues with --resume.
     """
     options.loudness(given)
     _check_together(given)
@@ -191,18 +190,22 @@ def _check_together(given: dict[str, Any]) -> None:
     has_resume = given["resume"] is not None
     has_baseline = bool(given["baselines"])
     against = [name for name in given["fail_on"] if name != "skipped"]
+    never_sure = "no number of trials shows that a case always passes"
     has_minimum = given["min_pass_rate"] is not None and given["min_pass_rate"] < 1
     for wrong, why in (
         (given["no_store"] and given["store"], "--store and --no-store contradict each other"),
         (has_resume and given["no_store"], "--resume needs a store; leave --no-store out"),
-        (has_resume and given["variants"], "--resume goes on with one agent; leave --agent out"),
+        (
+            has_resume and given["variants"],
+            "--resume continues the run of one agent; leave --agent out",
+        ),
         (
             given["trials"] == "auto" and not has_minimum,
-            "--trials auto needs a --min-pass-rate below 1: no number shows that a case always passes",
+            f"--trials auto needs a --min-pass-rate below 1: {never_sure}",
         ),
         (
             given["confident"] and not has_minimum,
-            "--confident needs a --min-pass-rate below 1: no number shows that a case always passes",
+            f"--confident needs a --min-pass-rate below 1: {never_sure}",
         ),
         (against and not has_baseline, f"--fail-on {''.join(against[:1])} needs a --baseline"),
         (given["gate_tags"] and not has_baseline, "--gate-tag needs a --baseline"),
@@ -220,7 +223,7 @@ def _word(name: str) -> str:
 
 
 def _one_place(given: dict[str, Any]) -> dict[str, Any]:
-    """The same, where cases and concurrency may each be said in two ways, but not in both."""
+    """The same, where cases and concurrency may each be given in two ways, but not in both."""
     file = given.pop("test_file")
     if file and given["cases"]:
         raise click.UsageError("--test-file names the cases, and CASES does too; give one of them.")
@@ -243,14 +246,16 @@ def _one_place(given: dict[str, Any]) -> dict[str, Any]:
     default=0.5,
     show_default=True,
     metavar="SECONDS",
-    help="How long to gather changes before running again.",
+    help="How long to collect changes before running again.",
 )
-@click.option("--notify", is_flag=True, help="Tell the desktop, or ring the bell, when it is over.")
+@click.option(
+    "--notify", is_flag=True, help="Notify the desktop, or ring the bell, when a run ends."
+)
 def eval_watch(**given: Any) -> int:
     """Run the cases again whenever the agent, the cases or the config change.
 
-    Each time in a fresh process, those first that failed or changed. The last verdict stays on the
-    screen. Ctrl-C ends it. Needs the extra `watch`.
+    Each run is a new process, and begins with the cases that failed or changed. The last verdict
+    stays on the screen. Ctrl-C ends it. Needs the extra `watch`.
     """
     from greenroom.apps.cli.request import Order
     from greenroom.apps.cli.watch import watch
@@ -274,7 +279,7 @@ def eval_watch(**given: Any) -> int:
     multiple=True,
     type=FILE,
     metavar="REPORT",
-    help="What to compare with; several count together.",
+    help="The report or run to compare with; several count together.",
 )
 @_against
 @options.max_errors
@@ -282,8 +287,8 @@ def eval_watch(**given: Any) -> int:
     "--fail-on",
     multiple=True,
     type=click.Choice(["regression", "unclear", "removed", "skipped"]),
-    help="What else is exit code 1, beside what got significantly worse: what may have got worse, a "
-    "case that only the baseline has, one that was skipped. May be repeated.",
+    help="What else leads to exit code 1, besides getting significantly worse: what may have got "
+    "worse, a case that only the baseline has, one that was skipped. May be repeated.",
 )
 @click.option(
     "-f",
@@ -297,7 +302,7 @@ def eval_watch(**given: Any) -> int:
 @options.output(
     help="Also write the comparison to this file: Markdown if it ends in .md, else JSON."
 )
-@options.store
+@options.stored
 @options.as_json
 def eval_compare(
     threshold: float,
@@ -309,8 +314,8 @@ def eval_compare(
 ) -> int:
     """Compare REPORTS with a baseline.
 
-    Each of them is a file written by `eval run -f json`, or a run: `runs list` shows their ids.
-    Without --baseline the first report is it. Exit code 1 if the pass rate, the mean of a metric or
+    Each of them is a file written by `eval run -f json`, or the id of a run, as `runs list` shows
+    it. Without --baseline, the first report is the baseline. Exit code 1 if the pass rate, the mean of a metric or
     a case got significantly worse, 2 if cases ended in errors, 3 if nothing can be compared.
     """
     from greenroom.apps.cli.compare import compare_reports
@@ -334,7 +339,7 @@ def eval_compare(
 @click.argument("cases", required=False, default="", type=FILE)
 @options.config
 @options.formats
-@options.store
+@options.stored
 @options.no_cache
 @options.verbose
 @options.quiet
@@ -342,11 +347,11 @@ def eval_compare(
 def eval_rescore(
     run: str, cases: str, config: str, store: str, no_cache: bool, **given: Any
 ) -> int:
-    """Measure an earlier RUN anew, without the agent, and show which verdicts flip.
+    """Measure an earlier RUN again, without the agent, and show which verdicts flip.
 
-    --config says by which criteria; CASES, which may have been changed since, what each case expects
-    and its own metrics. Without CASES the cases are those that were recorded. The run itself stays
-    as it is. Exit code 2 if something could not be measured.
+    --config gives the criteria; CASES, which may have changed since, what each case expects and its
+    own metrics. Without CASES, the cases are those that were recorded. The run itself stays as it
+    is. Exit code 2 if something could not be measured.
     """
     options.loudness(given)
     from greenroom.apps.cli.report_output import Showing
@@ -357,11 +362,10 @@ def eval_rescore(
 
 @eval_group.command("clear-cache")
 def eval_clear_cache() -> int:
-    """Forget what judges answered before, in $GREENROOM_JUDGES or .greenroom/judges."""
+    """Delete the cached answers of judges, in $GREENROOM_JUDGES or .greenroom/judges."""
     from greenroom.apps.cli.exits import put_out
     from greenroom.world.answers import AnswerCache
 
     cache = AnswerCache()
-    forgotten = cache.clear()
-    put_out(f"{forgotten} answers forgotten in {cache.path}")
+    put_out(f"deleted {cache.clear()} answers from {cache.path}")
     return 0

@@ -10,7 +10,7 @@ from greenroom.apps.cli.options import FILE, examples
 
 @click.group("eval-set")
 def evalset_group() -> None:
-    """Make, look at, check and convert eval-set files."""
+    """Create, list, check and convert eval-set files."""
 
 
 @evalset_group.command(
@@ -18,8 +18,8 @@ def evalset_group() -> None:
 )
 @click.argument("name")
 @click.option("-d", "--description", default="", metavar="TEXT", help="What the set is about.")
-@options.output(help="The file to write; NAME.evalset.json.")
-@click.option("--force", is_flag=True, help="Write over a file that is already there.")
+@options.output(help="The file to write (default: NAME.evalset.json).")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def create(**given: Any) -> int:
     """Write an empty eval set called NAME."""
     from greenroom.apps.cli import evalsets
@@ -41,17 +41,17 @@ def create(**given: Any) -> int:
     type=FILE,
     default="",
     metavar="LEDGER",
-    help="The case that repeats this recorded session.",
+    help="Add a case that repeats this recorded session.",
 )
 @click.option(
     "--no-expect",
     is_flag=True,
-    help="With --from-session: expect nothing; takes sessions that were cut short too.",
+    help="With --from-session: expect nothing; accepts sessions that were cut short too.",
 )
 @click.option(
     "--from-template",
     type=click.Choice(["single-turn", "multi-turn", "tool-test"]),
-    help="A case with blanks to fill in; `validate` finds those that are left.",
+    help="Add a case with blanks to fill in; `validate` finds those that are left.",
 )
 @click.option("-i", "--interactive", is_flag=True, help="Answer questions about the case.")
 @click.option("--id", "case_id", default="", metavar="ID", help="The id of the new case.")
@@ -86,7 +86,9 @@ def remove(file: str, ids: tuple[str, ...]) -> int:
 )
 @click.argument("file", type=FILE)
 @options.filters
-@click.option("-v", "--verbose", is_flag=True, help="What the user says, and descriptions too.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also show descriptions and what the user says."
+)
 @options.as_json
 def list_cases(**given: Any) -> int:
     """List the cases of an eval-set FILE, of a folder of them, or of a glob."""
@@ -104,14 +106,14 @@ def list_cases(**given: Any) -> int:
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
-    "--fix", "mend", is_flag=True, help="Make safe repairs; comments of a YAML file are lost."
+    "--fix", "mend", is_flag=True, help="Make safe repairs; comments in a YAML file are lost."
 )
 @options.as_json
 def validate(**given: Any) -> int:
-    """Tell everything that is wrong with eval-set FILES, with line and place.
+    """Report everything that is wrong with eval-set FILES, with line and place.
 
-    Exit code 3 unless all is well, or was fixed. Hints may be all right in a run with settings of
-    its own; they change no exit code.
+    Exit code 3 unless all files are valid, or were fixed. What a hint names may be fine in a run with
+    its own settings; hints do not change the exit code.
     """
     from greenroom.apps.cli.validation import validate
 
@@ -128,10 +130,10 @@ def validate(**given: Any) -> int:
 @click.option(
     "--keep",
     type=click.Choice(["first", "last"]),
-    help="Of different cases with one id, keep this one.",
+    help="If cases with the same id differ, keep this one.",
 )
 def merge(**given: Any) -> int:
-    """Put the cases of several FILES into one."""
+    """Merge the cases of several FILES into one file."""
     from greenroom.apps.cli import evalsets
 
     return evalsets.merge_files(**given)
@@ -146,20 +148,23 @@ def merge(**given: Any) -> int:
 )
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
-@click.option("--to", "shape", default="", metavar="SHAPE", help="The shape to write; our own.")
+@click.option(
+    "--to", "shape", default="", metavar="SHAPE", help="The shape to write (default: greenroom)."
+)
 @click.option(
     "--from",
     "read_as",
     default="",
     metavar="SHAPE",
-    help="The shape SOURCE has, where it cannot be recognised.",
+    help="The shape of SOURCE, if it is not recognised.",
 )
 @click.option("--lossy", is_flag=True, help="Leave out what the shape cannot hold, and list it.")
 def convert(**given: Any) -> int:
     """Write the eval set in SOURCE to TARGET, in the shape of another tool.
 
     Shapes: greenroom, agentflow, adk, adk-flat, adk-named, queries, sessions, fluent, scenarios, and
-    table for .csv and .jsonl. What would be lost is listed and nothing is written, unless --lossy.
+    table for .csv and .jsonl. If anything would be lost, it is listed and nothing is written, unless
+    --lossy is given.
     """
     from greenroom.apps.cli import evalsets
 

@@ -1,9 +1,11 @@
 """`greenroom eval-set`: files made, filled, listed, merged and converted."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import click
 
 from greenroom.apps.cli.exits import (
     BAD_INPUT,
@@ -14,12 +16,22 @@ from greenroom.apps.cli.exits import (
     put_out_json,
     telling,
 )
-from greenroom.cases import Case, EvalSet, evalset_schema, from_template, harvest, merge
+from greenroom.cases import (
+    Case,
+    EvalSet,
+    Expect,
+    Turn,
+    evalset_schema,
+    from_template,
+    harvest,
+    merge,
+)
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.ids import id_trouble
 from greenroom.cases.files.save import save_text
 from greenroom.errors import BadCase, BadFile, BadInput
-from greenroom.ledger import Ledger
+from greenroom.ledger import Ledger, call
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.questions import started
 from greenroom.ledger.shown import harmless
 from greenroom.reports.words import printable, shortened
@@ -38,7 +50,7 @@ def create(name: str, description: str, output: str, force: bool) -> int:
             raise BadInput(f"{trouble}. Give the set a plain name, such as 'refunds'.")
         path = Path(output or f"{name}.evalset.json")
         if path.exists() and not force:
-            raise BadFile(f"{path} is already there; give another --output, or --force.")
+            raise BadFile(f"{path} already exists; give another --output, or --force.")
         write_evalset(EvalSet(name, name=name, description=description), path)
     put_out(f"created {path}")
     return PASSED
@@ -59,9 +71,7 @@ def add(
         elif from_template:
             case = _templated(from_template, case_id, evalset)
         else:
-            from greenroom.apps.cli.case_wizard import asked_case
-
-            case = asked_case(evalset, case_id)
+            case = ask_for_case(evalset, case_id)
         _saved(evalset.with_cases(case), file)
     put_out(f"added {case.id!r} to {file}, which has {number_of(len(evalset) + 1, 'case')} now")
     return PASSED
@@ -85,8 +95,8 @@ def _recorded(path: str, case_id: str, evalset: EvalSet, *, expect: bool) -> Cas
     try:
         return harvest(ledger, wanted, expect=expect, user_agents=UserAgents)
     except BadCase as error:
-        told = str(error).replace("harvest(..., expect=False) takes", "--no-expect takes")
-        raise BadFile(f"{path}: {told}") from error
+        message = str(error).replace("harvest(..., expect=False) takes", "--no-expect takes")
+        raise BadFile(f"{path}: {message}") from error
 
 
 def _templated(template: str, case_id: str, evalset: EvalSet) -> Case:
@@ -94,7 +104,7 @@ def _templated(template: str, case_id: str, evalset: EvalSet) -> Case:
 
 
 def free_id(wanted: str, evalset: EvalSet) -> str:
-    """`wanted`, or with the first number behind it that is free."""
+    """`wanted`, or `wanted-2` and so on if that is taken."""
     number, found = 1, wanted
     while found in evalset:
         number += 1
@@ -102,8 +112,82 @@ def free_id(wanted: str, evalset: EvalSet) -> str:
     return found
 
 
+# A case made from answers
+
+
+def ask_for_case(evalset: EvalSet, case_id: str) -> Case:
+    """The case that its author describes; nothing is saved until they confirm it."""
+    click.echo("A new case. Leave an answer empty to skip it; Ctrl-C ends without a change.\n")
+    known = case_id or _ask("id", default=free_id("case", evalset), check=_unused(evalset))
+    name = _ask("name")
+    tags = [tag.strip() for tag in _ask("tags, separated by commas").split(",") if tag.strip()]
+    turns: list[Turn] = []
+    mocks: dict[str, Any] = {}
+    while says := _ask(f"turn {len(turns) + 1}: the user says"):
+        turns.append(Turn(says, _expected(mocks)))
+    if not turns:
+        raise BadInput("a case needs at least one turn in which the user says something.")
+    case = Case(known, turns=turns, mocks=mocks, name=name, tags=tags)
+    count = number_of(len(turns), "turn")
+    click.echo(printable(f"\n{known!r}: {count}, mocks for {', '.join(mocks) or 'no tools'}"))
+    if not click.confirm("Add it?", default=True):
+        raise click.Abort
+    return case
+
+
+def _expected(mocks: dict[str, Any]) -> Expect | None:
+    """What is expected of one turn; a tool that is expected gets a mock."""
+    contains = _ask("  the answer contains")
+    tools: list[ToolCall] | None = None
+    while tool := _ask("  a tool that should be called ('none' if no tool may be)"):
+        if tool == "none" and tools is None:
+            tools = []
+            break
+        tools = [*(tools or []), call(tool, **_json("  with the arguments", "{}", dict))]
+        if tool not in mocks:
+            mocks[tool] = _json(f"  what {tool} answers", '"ok"')
+    if not contains and tools is None:
+        return None
+    return Expect(contains=contains or None, tools=tools)
+
+
+def _ask(question: str, default: str = "", check: Callable[[str], str] | None = None) -> str:
+    shown = bool(default)
+    answer = click.prompt(
+        question, default=default, show_default=shown, value_proc=check or (lambda text: text)
+    )
+    return str(answer).strip()
+
+
+def _unused(evalset: EvalSet) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text.strip() in evalset:
+            raise click.BadParameter(f"{text!r} is taken; give another.")
+        return text
+
+    return check
+
+
+def _json(question: str, default: str, kind: type = object) -> Any:
+    """A value as JSON; text that is not JSON is a string, where a string is allowed."""
+
+    def read(text: str) -> Any:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        if not isinstance(value, kind):
+            raise click.BadParameter('write it as JSON: {"order": 7}')
+        return value
+
+    return click.prompt(f"{question}, as JSON", default=default, value_proc=read)
+
+
+# Other changes
+
+
 def remove(file: str, ids: tuple[str, ...]) -> int:
-    """Take cases out of a file; an id that is not there changes nothing."""
+    """Remove cases from a file; an unknown id is an error, and changes nothing."""
     with telling(verbose=False):
         evalset = _opened(file).without(*ids)
         _saved(evalset, file)
@@ -121,21 +205,21 @@ def merge_files(files: tuple[str, ...], output: str, deduplicate: bool, keep: st
         merged = merge(*sets, id=name, deduplicate=keep or deduplicate)  # pyright: ignore[reportArgumentType]
         write_evalset(merged, output)
     dropped = merged.metadata["duplicates_dropped"]
-    told = f"; {dropped} duplicates dropped" if dropped else ""
-    put_out(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{told}")
+    also = f"; {dropped} duplicates dropped" if dropped else ""
+    put_out(f"merged {len(sets)} sets into {output}: {number_of(len(merged), 'case')}{also}")
     return PASSED
 
 
 def convert(source: str, target: str, shape: str, read_as: str, lossy: bool) -> int:
-    """Write a file anew in another shape; what that loses is told, and refused unless allowed."""
+    """Write a file in another shape; what that loses is listed, and refused unless allowed."""
     with telling(verbose=False):
         evalset = read_evalset(source, shape=read_as or None)
         try:
             write_evalset(evalset, target, shape=shape or None)
         except BadFile as error:
             if not lossy:
-                told = str(error).replace("or write with lossy=True", "or convert with --lossy")
-                raise Stopped(told, BAD_INPUT) from error
+                message = str(error).replace("or write with lossy=True", "or convert with --lossy")
+                raise Stopped(message, BAD_INPUT) from error
             write_evalset(evalset, target, shape=shape or None, lossy=True)
             aside(f"lossy: {str(error).partition('. Keep that')[0]}")
     put_out(f"{source} ({evalset.shape}) → {target}: {number_of(len(evalset), 'case')}")

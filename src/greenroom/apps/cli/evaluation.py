@@ -5,9 +5,9 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from greenroom.apps.cli import report_files
+from greenroom.apps.cli import report_output
 from greenroom.apps.cli.conclusion import Decisions, decided, end, left_behind, show_together
-from greenroom.apps.cli.event_loop import mocks_for, play
+from greenroom.apps.cli.event_loop import mocks_for, run_cases
 from greenroom.apps.cli.exits import BAD_INPUT, PASSED, Interrupted, Stopped, put_out, telling
 from greenroom.apps.cli.progress import Watching
 from greenroom.apps.cli.request import Chosen, Order, chosen
@@ -23,41 +23,41 @@ from greenroom.suite.budget import Budget
 
 
 def run(order: Order) -> int:
-    """Carry out an order; what is returned is the exit code."""
+    """Carry out an order; returns the exit code."""
     with telling(order.verbose):
         plan = order.plan()
         if order.save_failures:
-            report_files.check_reachable(Path(order.save_failures))
-        baseline = report_files.baseline(order.baselines, order.store)
+            report_output.check_reachable(Path(order.save_failures))
+        baseline = report_output.read_baseline(order.baselines, order.store)
         cases = chosen(order, order.aside)
         _check_tags(order, cases)
         if order.suggest_mocks:
             return _suggest_mocks(order, cases)
         rehearsal = _Rehearsal(order, cases, plan, baseline)
-        rehearsal.play()
+        rehearsal.run()
         unwritten = rehearsal.conclude()
         end(rehearsal.decisions, unwritten)
         return PASSED
 
 
 def _check_tags(order: Order, cases: Chosen) -> None:
-    """Refuse a tag of which too little could be said, before anything is run."""
+    """Refuse a tag with too few cases to show a change, before anything runs."""
     for tag in order.gate_tags:
         count = sum(tag in map(str, case.tags) for case in cases.evalset)
         if count < FEWEST_IN_TAG:
             raise BadInput(
-                f"--gate-tag {tag}: {number_of(count, 'case')} with this tag, and fewer than "
-                f"{FEWEST_IN_TAG} are too few to tell a change."
+                f"--gate-tag {tag}: {number_of(count, 'case')} with this tag; fewer than "
+                f"{FEWEST_IN_TAG} are too few to show a change."
             )
 
 
 def _suggest_mocks(order: Order, cases: Chosen) -> int:
     """Print mocks to begin with instead of running anything."""
-    found = mocks_for(order.agent, cases.evalset, order.played_by(), order.settings())
+    found = mocks_for(order.agent, cases.evalset, order.model_given(), order.settings())
     if found:
         put_out(found)
     else:
-        order.aside("every tool has a mock, or the agent does not tell its tools beforehand")
+        order.aside("every tool has a mock, or the agent's tools are not known before it runs")
     return PASSED
 
 
@@ -65,7 +65,7 @@ class _Rehearsal:
     """The run of an order: one report for each agent."""
 
     def __init__(
-        self, order: Order, cases: Chosen, plan: report_files.Plan, baseline: Report | None
+        self, order: Order, cases: Chosen, plan: report_output.Plan, baseline: Report | None
     ) -> None:
         self.reports: dict[str, Report] = {}
         self.decisions: Decisions = {}
@@ -81,19 +81,19 @@ class _Rehearsal:
         self._budgets: dict[str, Budget] = {}
         self._since = time()
 
-    # Playing
+    # Running
 
-    def play(self) -> None:
+    def run(self) -> None:
         """Run the agents one after another, until interrupted or until the store fails."""
         for number, agent in enumerate(self._order.agents, start=1):
             if self._stop is None and self._broken is None:
-                self._play(agent, number)
+                self._run(agent, number)
 
-    def _play(self, agent: str, number: int) -> None:
+    def _run(self, agent: str, number: int) -> None:
         order = self._order
         if len(order.agents) > 1 and not order.as_json:
             self._terminal.say(styled(f"agent {number}: ", "dim"), styled(agent, "bold"))
-        report = self._played(agent)
+        report = self._report_on(agent)
         if report is None:
             return
         try:
@@ -101,15 +101,15 @@ class _Rehearsal:
         except (NotFound, StoreFailed) as error:
             if self._broken is None:
                 raise
-            # What was said stands in the store that failed.
+            # The conversations are in the store that failed.
             order.aside(f"the report cannot be shown: {error}")
 
-    def _played(self, agent: str) -> Report | None:
+    def _report_on(self, agent: str) -> Report | None:
         order = self._order
         watching = Watching(self._terminal, self._total, trials=self._trials, shown=order.talks)
 
-        def overdue(code: int) -> None:
-            # The main thread may hold anything; what is said here is the last of it.
+        def on_overdue(code: int) -> None:
+            # The main thread may be stuck anywhere; what is printed here is the last of it.
             watching.stop()
             self._stop = Interrupted(code)
             self._take(agent, self._so_far(watching))
@@ -119,17 +119,17 @@ class _Rehearsal:
         if budget is not None:
             self._budgets[agent] = budget
         try:
-            report = play(
+            report = run_cases(
                 agent,
                 self._cases.evalset,
                 watching,
                 verbose=order.verbose,
-                model=order.played_by(),
-                tell=order.talks,
-                overdue=overdue,
-                farewell=lambda: self._farewell(agent),
+                model=order.model_given(),
+                names_unmocked=order.talks,
+                on_overdue=on_overdue,
+                resume_hint=lambda: self._resume_hint(agent),
                 budget=budget,
-                workers=order.hands(agent),
+                workers=order.workers_for(agent),
                 **self._settings,
                 **self._against(agent),
             )
@@ -151,13 +151,15 @@ class _Rehearsal:
             return {}
         return {"baseline": self._baseline, "confirm": self._order.confirm}
 
-    def _farewell(self, agent: str) -> str:
-        """How to go on with the run under way, for a user who does not wait for its report."""
+    def _resume_hint(self, agent: str) -> str:
+        """How to resume the run under way, for a user who does not wait for its report."""
         run = self._under_way()
-        return f"run {run.id}; to go on: {self._order.resume_command(agent, run.id)}" if run else ""
+        return (
+            f"run {run.id}; to resume: {self._order.resume_command(agent, run.id)}" if run else ""
+        )
 
     def _so_far(self, watching: Watching) -> Report:
-        """What is finished of a run that does not stop: the store may know more than we were told."""
+        """What is finished of a run that does not stop: the store may know more than the hooks heard."""
         store, run = self._order.keeping, self._under_way()
         with suppress(NotFound, StoreFailed):
             if store is not None and run is not None:
@@ -202,7 +204,7 @@ class _Rehearsal:
             self._terminal.say(styled("run ", "dim"), report.id)
 
     def _remember(self, report: Report) -> None:
-        """Look up the run of a report, if it was written down."""
+        """Look up the run of a report, if it was recorded."""
         store = self._order.keeping
         with suppress(NotFound, StoreFailed):  # the report says so
             if store is not None and report.id:
@@ -224,8 +226,8 @@ class _Rehearsal:
             unwritten = left_behind(order, self._cases, reports, self._plan, baseline, said)
             show_together(order, reports, baseline, said)
         if self._stop is not None:
-            told = "\n".join([*unwritten, self._ending(self._stop)])
-            raise Stopped(told, self._stop.exit_code)
+            message = "\n".join([*unwritten, self._ending(self._stop)])
+            raise Stopped(message, self._stop.exit_code)
         if self._broken is not None:
             raise Stopped("\n".join([*unwritten, *self._mending(self._broken)]), BAD_INPUT)
         for hint in self._hints():
@@ -245,16 +247,16 @@ class _Rehearsal:
         results = [result for report in self.reports.values() for result in report]
         done = sum(result.status != "skipped" for result in results)
         kind = "cases" if self._total == len(self._cases) else "trials"
-        told = f"{stop} after {done} of {self._total * len(self._order.agents)} {kind}"
-        return "\n".join([told, *self._hints()])
+        how_far = f"{stop} after {done} of {self._total * len(self._order.agents)} {kind}"
+        return "\n".join([how_far, *self._hints()])
 
     def _mending(self, broken: StoreFailed) -> list[str]:
-        """What has to be mended, and how to go on then, whatever the store can still be asked."""
+        """What must be fixed, and how to resume after that, even if the store cannot be read."""
         agent, report = list(self.reports.items())[-1]
-        return [str(broken), f"to go on: {self._order.resume_command(agent, report.id)}"]
+        return [str(broken), f"to resume: {self._order.resume_command(agent, report.id)}"]
 
     def _hints(self) -> list[str]:
-        """How to go on with what is not finished."""
+        """How to resume what is not finished."""
         found: list[str] = []
         for agent, report in self.reports.items():
             kept = self._kept.get(report.id)
@@ -262,29 +264,29 @@ class _Rehearsal:
                 found += self._to_go_on(agent, kept)
                 found += self._to_try_again(agent, kept, report)
             elif not report.id and self._order.keeping is not None:
-                found.append(f"to go on: {self._order.resume_command(agent)}")
+                found.append(f"to resume: {self._order.resume_command(agent)}")
         return found
 
     def _to_go_on(self, agent: str, kept: Run) -> list[str]:
-        """The command that runs the rest, with what it needs to run anything."""
+        """The command that runs the rest, with a budget that allows it."""
         left = kept.total - kept.done
         is_again = bool(kept.plan.confirm) and kept.status == "interrupted"
         if left <= 0 and not is_again:
             return []
         order, budget = self._order, self._budgets.get(agent)
-        told = f"{left} of {kept.total} trials {'is' if left == 1 else 'are'} left"
+        rest = f"{left} of {kept.total} trials {'is' if left == 1 else 'are'} left"
         if left <= 0:
-            told = "cases that fail have to be run again"
+            rest = "cases that fail have to be run again"
         if budget is None or not budget.refusal:
-            return [f"{told}; to go on: {order.resume_command(agent, kept.id)}"]
+            return [f"{rest}; to resume: {order.resume_command(agent, kept.id)}"]
         if budget.unpriced_refused:
             command = order.resume_command(agent, kept.id, unknown_prices="allow")
-            return [f"{told}; to go on without knowing all prices: {command}"]
+            return [f"{rest}; to resume without knowing all prices: {command}"]
         command = order.resume_command(agent, kept.id, budget="USD")
-        return [f"{told}; to go on, raise the budget: {command}"]
+        return [f"{rest}; to resume, raise the budget: {command}"]
 
     def _to_try_again(self, agent: str, kept: Run, report: Report) -> list[str]:
-        """The command that runs errors again, where they are what kept the gate shut."""
+        """The command that runs errors again, where they made the gate fail."""
         store = self._order.keeping
         with suppress(NotFound, StoreFailed):
             is_broken = report.summary.errors > self._order.max_errors

@@ -1,16 +1,33 @@
-"""Cases run on an event loop of their own, until they are done or interrupted."""
+"""Work of a command on an event loop of its own, until it is done or a signal ends it.
+
+Ctrl-C, SIGTERM and SIGHUP: the first asks a run to stop, the second ends the process at once.
+"""
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from math import inf
+from select import select
+from threading import Thread, current_thread, main_thread
+from time import monotonic
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from greenroom.agents.flow import Flow
-from greenroom.apps.cli.exits import INTERRUPTED, TERMINATED, Interrupted, aside, loading
+from greenroom.apps.cli.exits import (
+    ENDINGS,
+    HUNG_UP,
+    INTERRUPTED,
+    TERMINATED,
+    Interrupted,
+    aside,
+    harmless,
+    loading,
+)
 from greenroom.apps.cli.progress import Watching
-from greenroom.apps.cli.signals import Signals
 from greenroom.backends.registry import explained
 from greenroom.cases import EvalSet
 from greenroom.errors import RunBroke, StoreFailed
@@ -22,37 +39,51 @@ from greenroom.suite.mock_suggestions import mocked_everywhere, suggested_mocks,
 
 T = TypeVar("T")
 
+_CODES: Final = {
+    signal.SIGINT: INTERRUPTED,
+    signal.SIGTERM: TERMINATED,
+    signal.SIGHUP: HUNG_UP,
+}
+_SHOW_CURSOR: Final = b"\x1b[?25h"
 
-def play(
+# Seconds: until a run that does not stop is left behind, and for printing what it came to.
+_PATIENCE: Final = 3.5
+_LAST_WORDS: Final = 5.0
+
+
+# The run of an evaluation
+
+
+def run_cases(
     agent: Any,
     cases: EvalSet,
     watching: Watching,
     *,
     verbose: bool = False,
     model: Any = None,
-    tell: bool = False,
-    overdue: Callable[[int], None] = lambda _: None,
-    farewell: Callable[[], str] = lambda: "",
+    names_unmocked: bool = False,
+    on_overdue: Callable[[int], None] = lambda _: None,
+    resume_hint: Callable[[], str] = lambda: "",
     **options: Any,
 ) -> Report:
     """Evaluate `agent`, or the one that a reference names, on `cases`.
 
-    Ctrl-C and SIGTERM stop it: `Interrupted` has the report of what was finished. A run that does
-    not stop in time ends with the process, after `overdue` was told the exit code. Who asks twice
-    hears `farewell`, and nothing else.
+    Ctrl-C and SIGTERM stop it: `Interrupted` has the report of what was finished. For a run that does
+    not stop in time, `on_overdue` is called with the exit code, and the process ends. A second signal
+    ends it at once, with `resume_hint` as its last words.
     """
     cancel = Cancel()
 
     async def evaluated() -> Report:
         with _cancelled_by(cancel):
-            playing = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
-        if tell:
-            _tell_unmocked(playing, cases, options)
-        told = {"on_case_complete": watching.take, "cancel": cancel}
-        return await evaluate(playing, cases, **told, **options)
+            found = await loaded(agent, model, verbose) if isinstance(agent, str) else agent
+        if names_unmocked:
+            _name_unmocked(found, cases, options)
+        hooks = {"on_case_complete": watching.take, "cancel": cancel}
+        return await evaluate(found, cases, **hooks, **options)
 
     report: Report | None = None
-    with watching, Signals(cancel, overdue, farewell) as signals:
+    with watching, Signals(cancel, on_overdue, resume_hint) as signals:
         try:
             report = on_own_loop(evaluated)
         except asyncio.CancelledError:
@@ -94,27 +125,126 @@ async def loaded(reference: str, model: Any, verbose: bool) -> Any:
 
 def mocks_for(agent: str, cases: EvalSet, model: Any, options: Mapping[str, Any]) -> str:
     """A block of YAML with a mock for every tool that lacks one in some case."""
-    playing = to_the_end(lambda: loaded(agent, model, False))
-    return suggested_mocks(playing, mocked_everywhere(cases, _known(options)))
+    found = to_the_end(lambda: loaded(agent, model, False))
+    return suggested_mocks(found, mocked_everywhere(cases, _known(options)))
 
 
 def _known(options: Mapping[str, Any]) -> list[Any]:
     return [*options.get("mocks", ()), *options.get("allow_tools", ())]
 
 
-def _tell_unmocked(agent: Any, cases: EvalSet, options: Mapping[str, Any]) -> None:
+def _name_unmocked(agent: Any, cases: EvalSet, options: Mapping[str, Any]) -> None:
     """Name the tools that would be refused, before the first model is asked."""
     mocked = mocked_everywhere(cases, _known(options))
     lacking = [facts.name for facts in unmocked_tools(agent, mocked)]
     if lacking:
         aside(
-            f"without a mock in some case, and refused if called: {', '.join(lacking)} "
-            f"(--suggest-mocks writes them)"
+            f"not mocked in every case, and refused if called: {', '.join(lacking)} "
+            f"(--suggest-mocks prints mocks for them)"
         )
 
 
+class Signals:
+    """Hears signals on a thread of its own, so that code which blocks the event loop hides none.
+
+    The first signal cancels. If that does not help, `on_overdue` reports what there is, and the process
+    ends. The second ends it at once, with `resume_hint` as its last words.
+    """
+
+    def __init__(
+        self, cancel: Cancel, on_overdue: Callable[[int], None], resume_hint: Callable[[], str]
+    ) -> None:
+        self.code = 0
+        """The exit code of the signal that came; 0 while none has."""
+        self._cancel = cancel
+        self._on_overdue = on_overdue
+        self._resume_hint = resume_hint
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if current_thread() is not main_thread():
+            return self  # only the main thread may set handlers
+        reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+        for number in _CODES:
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                self._before[number] = signal.signal(number, self._handle)
+        self._woken = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        self._listening = Thread(
+            target=self._listen, args=(reading,), name="greenroom-signals", daemon=True
+        )
+        self._listening.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if current_thread() is not main_thread():
+            return
+        signal.set_wakeup_fd(self._woken)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._writing)  # which is how the thread learns that it is over
+        self._listening.join()
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        """The thread has heard it already, unless an event loop has taken its pipe's place."""
+        current = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        if current != self._writing:
+            signal.set_wakeup_fd(current)
+            os.write(self._writing, bytes([number]))
+
+    def _listen(self, reading: int) -> None:
+        if first := _next_signal(reading, inf):
+            self.code = first
+            self._cancel.cancel(ENDINGS[first])
+            second = _next_signal(reading, monotonic() + _PATIENCE)
+            if second is not None:
+                self._end(asked_twice=bool(second))
+        os.close(reading)
+
+    def _end(self, *, asked_twice: bool) -> None:
+        """End the process, however deep its main thread is stuck; last words that hang are left."""
+        if asked_twice:
+            _write(f"greenroom: {ENDINGS[self.code]}\n")
+        speaking = Thread(target=self._last_words, args=(asked_twice,), daemon=True)
+        speaking.start()
+        speaking.join(_LAST_WORDS)
+        if not asked_twice:
+            with suppress(Exception):
+                sys.stdout.flush()
+        if sys.stdout.isatty():
+            os.write(1, _SHOW_CURSOR)
+        os._exit(self.code)
+
+    def _last_words(self, asked_twice: bool) -> None:
+        if not asked_twice:
+            self._on_overdue(self.code)
+        elif hint := self._resume_hint():
+            _write(f"{harmless(hint)}\n")
+
+
+def _next_signal(reading: int, until: float) -> int | None:
+    """The exit code of the next signal; 0 when time is up, None when the run is over."""
+    while (left := until - monotonic()) > 0:
+        if not select([reading], [], [], None if left == inf else left)[0]:
+            break
+        number = os.read(reading, 1)
+        if not number:
+            return None
+        if number[0] in _CODES:  # others have theirs, the alarm among them
+            return _CODES[signal.Signals(number[0])]
+    return 0
+
+
+def _write(text: str) -> None:
+    with suppress(OSError):
+        os.write(2, text.encode())
+
+
+# Other work
+
+
 def to_the_end(work: Callable[[], Awaitable[T]]) -> T:
-    """What `work` comes to, on a loop whose threads stay inside the fence; Interrupted if cut."""
+    """The result of `work`, on a loop whose threads stay inside the fence; Interrupted if cut."""
 
     ends = _Ends()
 

@@ -1,14 +1,16 @@
 """How a command ends: which exit code, and what is said about it on stderr."""
 
+import os
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from errno import EPIPE
+from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from greenroom.apps.cli.streams import Streams
 from greenroom.errors import BadInput, GreenroomError, StoreFailed
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ HUNG_UP = 129
 INTERRUPTED = 130
 TERMINATED = 143
 ENDINGS = {HUNG_UP: "hung up", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
-"""What is said of a command that a signal ended."""
+"""How a command ended that a signal stopped."""
 
 
 class Stopped(click.ClickException):
@@ -70,7 +72,7 @@ class CommandGroup(click.Group):
 
 @contextmanager
 def telling(verbose: bool) -> Generator[None]:
-    """Turn what a command raises into a message and an exit code; the traceback is for -v."""
+    """Turn what a command raises into a message and an exit code; with -v also print the traceback."""
     try:
         yield
     except (click.ClickException, click.exceptions.Abort):
@@ -78,7 +80,7 @@ def telling(verbose: bool) -> Generator[None]:
     except Interrupted as stop:
         raise Stopped(str(stop), stop.exit_code) from None
     except (BadInput, StoreFailed) as error:
-        # A store that fails after trials were run is told by the report.
+        # A store that fails after trials have run is named in the report.
         raise _stopped(str(error), BAD_INPUT, verbose) from error
     except GreenroomError as error:
         raise _stopped(str(error), RUN_ERRORS, verbose) from error
@@ -106,14 +108,14 @@ def _stopped(message: str, code: int, verbose: bool) -> Stopped:
 
 
 def harmless(text: str) -> str:
-    """Messages may quote what a model or a stranger's file said, or a secret."""
+    """The text as a terminal may show it: it may quote a model, a foreign file or a secret."""
     from greenroom.reports.words import printable
 
     return printable(text)
 
 
 def put_out(text: str) -> None:
-    """Print what a command was asked for, made harmless."""
+    """Print what a command was asked for, as a terminal may show it."""
     from greenroom.ledger import shown
 
     click.echo(shown.harmless(text).removesuffix("\n"))
@@ -127,7 +129,7 @@ def put_out_json(text: str) -> None:
 
 
 def aside(text: str) -> None:
-    """Say something on stderr that is no part of what a command prints."""
+    """Print on stderr what is not part of the output that was asked for."""
     click.echo(harmless(text), err=True)
 
 
@@ -145,3 +147,74 @@ def _place(error: BaseException) -> str:
         return ""
     frames = traceback.extract_tb(error.__traceback__)
     return f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
+
+
+# Standard output and error may be closed, full or left by their reader: no verdict is lost by it
+
+_NUMBERS = {"stdout": 1, "stderr": 2}
+
+
+class _Outlet(FileIO):
+    """Writes for as long as it can. `error` is what then kept it from writing."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any, /) -> int | None:
+        """Write, or let go of what cannot be written."""
+        if self.error is None:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.error = error
+        return memoryview(data).nbytes
+
+
+class Streams:
+    """The process's own output, made safe while a command runs; that of a test is left alone."""
+
+    def __init__(self) -> None:
+        self._outlets: dict[str, _Outlet] = {}
+
+    def make_safe(self) -> None:
+        """Let nothing that is printed break the command."""
+        _occupy()
+        for name, number in _NUMBERS.items():
+            stream = getattr(sys, name)
+            if stream is None or (stream is getattr(sys, f"__{name}__") and _is(stream, number)):
+                self._outlets[name] = outlet = _Outlet(number, "w", closefd=False)
+                setattr(sys, name, _text(outlet, stream))
+
+    def flush(self) -> str:
+        """Write what waits; why not everything could be printed, unless the reader has left."""
+        for name in self._outlets:
+            with suppress(OSError, ValueError):
+                getattr(sys, name).flush()
+        lost = self._outlets["stdout"].error if "stdout" in self._outlets else None
+        # A reader that went away has seen enough.
+        return "" if lost is None or lost.errno == EPIPE else (lost.strerror or str(lost))
+
+
+def _occupy() -> None:
+    """Open what was closed: a store that is opened next would get its number, and be printed into."""
+    for number in (0, *_NUMBERS.values()):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
+def _is(stream: object, number: int) -> bool:
+    try:
+        return isinstance(stream, TextIOWrapper) and stream.fileno() == number
+    except (OSError, ValueError):
+        return False
+
+
+def _text(outlet: _Outlet, before: TextIOWrapper | None) -> TextIOWrapper:
+    return TextIOWrapper(
+        BufferedWriter(outlet),
+        encoding=before.encoding if before is not None else "utf-8",
+        # A terminal that cannot show a character is no reason to lose a report.
+        errors="backslashreplace",
+        line_buffering=outlet.isatty() or outlet.fileno() == _NUMBERS["stderr"],
+    )

@@ -1,11 +1,12 @@
-"""Options that several commands share, and the words in which help is given."""
+"""Options that several commands share, and how their help is worded."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from greenroom.suite.options import OPTIONS, Flag, Option, as_number
+from greenroom.suite.option_types import Flag, Option, as_number
+from greenroom.suite.options import OPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
@@ -102,7 +103,7 @@ def max_errors(command: F) -> F:
         default=0,
         show_default=True,
         metavar="N",
-        help="How many cases may end in an error, unmeasured ones among them, before exit code 2.",
+        help="How many cases may end in an error, or unmeasured, before the exit code is 2.",
     )(command)
 
 
@@ -112,12 +113,12 @@ def parallel(command: F) -> F:
         "--parallel/--sequential",
         "parallel",
         default=True,
-        help="Run cases side by side, as is usual, or one after another.",
+        help="Run cases side by side (the default) or one after another.",
     )(command)
 
 
 def at_once(most: int | None, parallel: bool) -> int | None:
-    """How many cases are to run at once, if it was said; two answers to that are refused."""
+    """How many cases run at once, if it was given; two answers that differ are refused."""
     if not parallel and most is not None and most > 1:
         raise click.UsageError(
             f"--sequential and --max-concurrency {most} contradict each other; give one of them."
@@ -154,11 +155,13 @@ def filters(command: F) -> F:
         "filters",
         multiple=True,
         metavar="GLOB",
-        help="Only cases whose id, name or tag matches; '!glob' leaves out; may be repeated.",
+        help="Only cases whose id, name or tag matches; '!GLOB' excludes; may be repeated.",
     )(command)
 
 
-store = declared("store")
+stored = declared(
+    "store", help="Look for runs in this folder instead of $GREENROOM_STORE or .greenroom."
+)
 config = declared("config")
 
 
@@ -173,14 +176,14 @@ def formats(command: F) -> F:
         "formats",
         multiple=True,
         metavar="FORMAT",
-        help="Also write the report as json, junit, html, markdown, adk or console; json=PATH says "
-        "where; may be repeated.",
+        help="Also write the report as json, junit, html, markdown, adk or console; json=PATH names "
+        "the file; may be repeated.",
     )(command)
 
 
 def quiet(command: F) -> F:
     """Less to read."""
-    return click.option("-q", "--quiet", is_flag=True, help="Nothing but the line of counts.")(
+    return click.option("-q", "--quiet", is_flag=True, help="Print only the line of counts.")(
         command
     )
 
@@ -188,12 +191,14 @@ def quiet(command: F) -> F:
 def no_cache(command: F) -> F:
     """Whether judges remember."""
     return click.option(
-        "--no-cache", is_flag=True, help="Ask judges anew, whatever they answered before."
+        "--no-cache",
+        is_flag=True,
+        help="Ask judges again instead of reusing their earlier answers.",
     )(command)
 
 
 def loudness(given: dict[str, Any]) -> None:
-    """Refuse wishes for more and for less at once."""
+    """Refuse to print more and less at once."""
     if given["quiet"] and (given["verbose"] or given["as_json"]):
         other = "--verbose" if given["verbose"] else "--json"
         raise click.UsageError(f"{other} and --quiet contradict each other; give one of them.")
@@ -207,15 +212,15 @@ def verbose(command: F) -> F:
         "--print_detailed_results",
         "verbose",
         is_flag=True,
-        help="All details; the traceback of what could not be loaded or broke the command.",
+        help="Show all details, and the traceback of an error.",
     )(command)
 
 
 def as_json(command: F) -> F:
     """For scripts."""
-    return click.option(
-        "--json", "as_json", is_flag=True, help="Print JSON and nothing else, for scripts."
-    )(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print only JSON, for scripts.")(
+        command
+    )
 
 
 def output(required: bool = False, help: str = "Write it to this file.") -> Decorator[Any]:

@@ -1,4 +1,4 @@
-"""What was asked for on the command line, and which cases that means."""
+"""What was asked for on the command line, and which cases it selects."""
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,8 +9,7 @@ import click
 
 from greenroom.apps.cli.eval_commands import eval_run
 from greenroom.apps.cli.exits import loading
-from greenroom.apps.cli.report_files import Say
-from greenroom.apps.cli.report_output import Showing
+from greenroom.apps.cli.report_output import Say, Showing
 from greenroom.cases import Case, EvalSet
 from greenroom.errors import BadInput
 from greenroom.results import Report
@@ -68,10 +67,10 @@ class Order(Showing):
     unknown_prices: UnknownPrices | None = None
     store: str = ""
     resume: str | None = None
-    """The run to go on with; empty for the latest, None for a new one."""
+    """The run to resume; empty for the latest, None for a new one."""
 
     passed_on: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The other options of `evaluate`, by their names there."""
+    """The other options of `evaluate`, by name."""
     typed: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """All that the command was given, as printed commands repeat it."""
 
@@ -86,7 +85,7 @@ class Order(Showing):
 
     @property
     def agents(self) -> list[str]:
-        """The agent, and the variants to be seen beside it."""
+        """The agent, and those to compare with it."""
         return list(dict.fromkeys((self.agent, *self.variants)))
 
     @property
@@ -114,7 +113,7 @@ class Order(Showing):
         }
 
     def money(self, earlier: Iterable[Report]) -> Budget | None:
-        """What may be spent, less what other agents of this order have taken."""
+        """What may be spent, less what other agents of this order have cost."""
         if self.budget is None:
             return None
         budget = Budget(self.budget, self.unknown_prices or "refuse")
@@ -146,15 +145,15 @@ class Order(Showing):
 
     @property
     def keeping(self) -> Store | None:
-        """Where the run is written down, if anywhere."""
+        """Where the run is recorded, if anywhere."""
         return None if self.no_store else as_store(self.store)
 
-    def played_by(self) -> Any:
+    def model_given(self) -> Any:
         """The model that answers for the agent in place of its own, or None."""
         with loading(self.model, self.verbose):
             return load_model(self.model) if self.model else None
 
-    def hands(self, agent: str) -> Workers | None:
+    def workers_for(self, agent: str) -> Workers | None:
         """The processes that run this agent, and where they find it and its cases."""
         if self.workers is None:
             return None
@@ -246,12 +245,12 @@ class Chosen:
         if id(case) in names:
             return order.rerun_words(agent, names[id(case)])
         reference, known = self.gathered.origins[case.id]
-        # Without a word about cases, those of the agent's own file are meant.
+        # Without CASES, those in the agent's own file are meant.
         named = [] if not order.cases and reference == agent else [reference]
         return order.rerun_words(agent, *named, "--filter", f"id:{known}")
 
     def _names(self) -> dict[int, str]:
-        """How cases are called that have a name in their module."""
+        """The names of cases in their modules."""
         found: dict[int, str] = {}
         for source in self.gathered.sources:
             file, _ = split_reference(source.reference)
@@ -275,7 +274,7 @@ def chosen(order: Order, say: Say) -> Chosen:
             else gather_beside(order.agent, configs=configs)
         )
     for name in found.passed_by:
-        say(f"{name}: no eval set, skipped")
+        say(f"{name}: not an eval set, skipped")
     for source in found.sources:
         if source.is_data:
             count = number_of(len(source.evalset), "case")

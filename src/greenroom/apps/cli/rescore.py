@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from greenroom.apps.cli import report_files
+from greenroom.apps.cli import report_output
 from greenroom.apps.cli.event_loop import to_the_end
 from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, loading, put_out_json, telling
 from greenroom.apps.cli.report_output import Showing
@@ -25,7 +25,7 @@ def rescore_run(
 ) -> int:
     """Measure a run anew, and show what it comes to and which verdicts flip."""
     with telling(showing.verbose):
-        plan, report = showing.plan(), report_files.opened(store).report(run)
+        plan, report = showing.plan(), report_output.open_store(store).report(run)
         given = _gathered(cases, config, showing.verbose)
         cache = None if no_cache else AnswerCache()
         found = to_the_end(lambda: rescore(report, config=config or None, cases=given, cache=cache))
@@ -34,7 +34,7 @@ def rescore_run(
         else:
             showing.show(found.report)
             _show_flips(found)
-        report_files.write(found.report, plan)
+        report_output.write_report(found.report, plan)
     broke = _unmeasured(found.report)
     if broke:
         raise Stopped(f"could not be measured anew: {', '.join(broke)}", RUN_ERRORS)

@@ -1,4 +1,4 @@
-"""`greenroom runs`: what the store remembers."""
+"""`greenroom runs`: the runs in the store."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from greenroom.apps.cli import report_files
+from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out_json, telling
 from greenroom.apps.cli.report_output import Showing
 from greenroom.errors import BadInput
@@ -40,7 +40,7 @@ _AGE = re.compile(r"(\d{1,6})([hdw])")
 def list_runs(limit: int | None, store: str, as_json: bool) -> int:
     """Print a line for each run."""
     with telling(verbose=False):
-        place = report_files.opened(store)
+        place = report_output.open_store(store)
         found = place.runs()[:limit]
         spent = costs(place, [run.id for run in found]) if found else {}
         if as_json:
@@ -76,17 +76,17 @@ def _table(found: Sequence[Run], spent: Mapping[str, float | None]) -> Table:
         box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
     )
     for name in ("run", "began", "set", "agent", "status"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("run", "began"))
+        table.add_column(name, overflow="fold", no_wrap=name in ("run", "began", "status"))
     for name in ("done", "errors", "passing", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for run in found:
         counts, cost = _counts(run), spent[run.id]
         rate, errors = counts.pass_rate, counts.errors
-        told = redactor().value([run.plan.name, run.plan.agent])
+        names = redactor().value([run.plan.name, run.plan.agent])
         table.add_row(
             run.id,
             strftime("%Y-%m-%d %H:%M", localtime(run.begun)),
-            *(styled(str(word) or "–", "") for word in told),
+            *(styled(str(word) or "–", "") for word in names),
             styled(run.status, _STYLES[run.status]),
             f"{run.done}/{run.total}",
             styled(str(errors), "bold red" if errors else "dim"),
@@ -114,11 +114,11 @@ def show_run(run: str, store: str, showing: Showing) -> int:
     """Print the report of a run, and write it where it is asked for."""
     with telling(showing.verbose):
         # Without secrets from here on: terminal and files then look at each ledger once together.
-        plan, report = showing.plan(), redacted(report_files.opened(store).report(run))
+        plan, report = showing.plan(), redacted(report_output.open_store(store).report(run))
         showing.show(report)
         if showing.talks:
             Terminal().say(styled("run ", "dim"), report.id)
-        report_files.write(report, plan)
+        report_output.write_report(report, plan)
     return PASSED
 
 
@@ -126,9 +126,9 @@ def show_run(run: str, store: str, showing: Showing) -> int:
 
 
 def delete_runs(runs: Sequence[str], older_than: str, yes: bool, store: str) -> int:
-    """Forget runs, after asking."""
+    """Delete runs, after asking."""
     with telling(verbose=False):
-        place = report_files.opened(store)
+        place = report_output.open_store(store)
         named = {run.id: run for run in map(place.run, runs)}
         found = list(named.values()) or (_older(place.runs(), older_than) if older_than else [])
         if not found:
@@ -145,7 +145,7 @@ def _older(known: Sequence[Run], age: str) -> list[Run]:
     """Those that began before so much time, and are not under way."""
     match = _AGE.fullmatch(age)
     if match is None:
-        raise BadInput(f"--older-than {age}: that is no age; write it like 30d, 12h or 2w.")
+        raise BadInput(f"--older-than {age}: that is not an age; write it like 30d, 12h or 2w.")
     since = time() - int(match[1]) * _SECONDS[match[2]]
     return [run for run in known if run.begun < since and run.status != "running"]
 
@@ -158,7 +158,7 @@ def _ask(found: Sequence[Run]) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        raise click.UsageError("no terminal to ask on; give --yes.") from None
+        raise click.UsageError("there is no terminal to ask on; give --yes.") from None
     if not is_sure:
         raise Stopped("nothing was deleted", GATE_MISSED)
 

@@ -1,4 +1,4 @@
-"""`greenroom runs`: the runs that are kept, listed, shown and forgotten."""
+"""`greenroom runs`: recorded runs listed, shown and deleted."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from greenroom.apps.cli.options import examples
 
 @click.group("runs")
 def runs_group() -> None:
-    """Look at runs that were written down."""
+    """List, show and delete recorded runs."""
 
 
 @runs_group.command(
     "list", epilog=examples("greenroom runs list", "greenroom runs list --limit 5 --json")
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the latest N.")
-@options.store
+@options.stored
 @options.as_json
 def runs_list(**given: Any) -> int:
-    """List the runs, the latest first: the set, how far it got, how many trials broke, and its cost."""
+    """List the runs, the latest first: the set, how far it got, its errors and its cost."""
     from greenroom.apps.cli.runs import list_runs
 
     return list_runs(**given)
@@ -35,7 +35,7 @@ def runs_list(**given: Any) -> int:
 )
 @click.argument("run")
 @options.formats
-@options.store
+@options.stored
 @options.verbose
 @options.quiet
 @options.as_json
@@ -59,12 +59,12 @@ def runs_show(run: str, store: str, **given: Any) -> int:
     "--older-than",
     default="",
     metavar="AGE",
-    help="Those that began longer ago than this: 30d, 12h or 2w.",
+    help="All runs that began longer ago than this: 30d, 12h or 2w.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@options.store
+@options.stored
 def runs_delete(**given: Any) -> int:
-    """Forget RUNS with all that was said in them. Runs under way are left alone."""
+    """Delete RUNS and everything recorded in them. Runs under way are left alone."""
     if bool(given["runs"]) == bool(given["older_than"]):
         raise click.UsageError("say which runs: their ids, or --older-than.")
     from greenroom.apps.cli.runs import delete_runs

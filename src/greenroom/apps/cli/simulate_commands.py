@@ -13,7 +13,7 @@ Exit codes, the first that applies:
   3         bad usage, or an agent or file that cannot be read
   2         a conversation broke
   1         a conversation was cut at its limit
-  0         all came to an end of their own
+  0         all conversations completed
 """
 
 
@@ -44,8 +44,13 @@ def _user_model(command: Any) -> Any:
 @click.argument("agent", type=FILE)
 @click.option("--prompt", required=True, metavar="TEXT", help="What the user says first.")
 @click.option("--persona", default="", metavar="TEXT", help="Who the user is.")
-@click.option("--plan", default="", metavar="TEXT", help="How the user goes about it.")
-@click.option("--goals", default="", metavar="A,B", help="What the user wants to reach.")
+@click.option("--plan", default="", metavar="TEXT", help="What the user intends to do.")
+@click.option(
+    "--goals",
+    default="",
+    metavar="A,B",
+    help="What the user wants to achieve, separated by commas.",
+)
 @click.option(
     "--max-turns",
     type=click.IntRange(min=1),
@@ -62,14 +67,14 @@ def _user_model(command: Any) -> Any:
     type=FILE,
     default="",
     metavar="FILE",
-    help="Add it as a case to this eval-set file, if it came to an end of its own.",
+    help="Add the conversation as a case to this eval-set file, if it completed.",
 )
 @options.verbose
 @options.as_json
 def simulate_run(**given: Any) -> int:
     """Run one conversation between AGENT and a simulated user.
 
-    Tools stay mocked: give --mocks, or name those that may run with --allow-tool.
+    Tools are mocked: give --mocks, or name those that may really run with --allow-tool.
     """
     from greenroom.apps.cli.simulations import run_one
 
@@ -88,16 +93,16 @@ def simulate_run(**given: Any) -> int:
 @click.argument("scenarios", type=FILE)
 @_user_model
 @options.parallel
-@options.declared("concurrency", help="How many cases are run at once. Usually 4.")
+@options.declared("concurrency", help="How many cases run at once (default: 4).")
 @options.tools
 @options.filters
-@options.output(help="A folder for one JSON file a scenario.")
+@options.output(help="A folder for one JSON file per scenario.")
 @click.option(
     "--save-successful",
     type=FILE,
     default="",
     metavar="FILE",
-    help="Write those that came to an end of their own to an eval-set file.",
+    help="Write the conversations that completed to this eval-set file.",
 )
 @options.verbose
 @options.as_json

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
     GATE_MISSED,
@@ -50,7 +51,7 @@ class _Setup:
     concurrency: int = 1
     verbose: bool = False
 
-    def play(self, evalset: EvalSet, on_complete: Any = None) -> Batch:
+    def run(self, evalset: EvalSet, on_complete: Any = None) -> Batch:
         """Simulate every case."""
         with loading(self.mocks or self.model, self.verbose):
             mocks: Mapping[str, Any] = load_mocks(self.mocks) if self.mocks else {}
@@ -81,14 +82,14 @@ def run_one(
     save_as_eval: str,
     as_json: bool,
     verbose: bool,
-    **stage: Any,
+    **setup: Any,
 ) -> int:
     """One conversation, described on the command line."""
     with telling(verbose):
         wanted = [goal.strip() for goal in goals.split(",") if goal.strip()]
         user = SimulatedUser(persona, plan=plan, goals=wanted)
         case = Case("simulation", prompt, user=user, stop=Stop(max_turns=max_turns))
-        batch = _Setup(agent=agent, verbose=verbose, **stage).play(EvalSet("simulation", [case]))
+        batch = _Setup(agent=agent, verbose=verbose, **setup).run(EvalSet("simulation", [case]))
         [one] = batch.simulations
         if as_json:
             put_out_json(json.dumps(_data(one), indent=2))
@@ -109,7 +110,7 @@ def run_many(
     save_successful: str,
     as_json: bool,
     verbose: bool,
-    **stage: Any,
+    **setup: Any,
 ) -> int:
     """All conversations of a file."""
     with telling(verbose):
@@ -119,9 +120,8 @@ def run_many(
             total, evalset = len(evalset), evalset.filter(*filters)
             aside(f"filtered to {len(evalset)}/{total}")
         terminal = Terminal()
-        tell = partial(_say_line, terminal)
-        batch = _Setup(agent=agent, verbose=verbose, **stage).play(
-            evalset, None if as_json else tell
+        batch = _Setup(agent=agent, verbose=verbose, **setup).run(
+            evalset, None if as_json else partial(_say_line, terminal)
         )
         if as_json:
             put_out_json(json.dumps([_data(one) for one in batch.simulations], indent=2))
@@ -203,7 +203,7 @@ def _broke(one: Simulation) -> bool:
 def _say_totals(terminal: Terminal, batch: Batch) -> None:
     parts = [_count(batch)]
     if batch.completed is not None:
-        parts.append(f"{batch.completed:.0%} of those that ran came to an end of their own")
+        parts.append(f"{batch.completed:.0%} of those that ran completed")
     if batch.mean_turns is not None:
         parts.append(f"{batch.mean_turns:.1f} turns on average")
     if batch.goals_achieved is not None:
@@ -239,18 +239,12 @@ def _write_all(batch: Batch, folder: Path) -> None:
 
 def _save_case(one: Simulation, path: Path) -> None:
     if one.ledger is None or not one.completed:
-        aside(f"not saved to {path}: the conversation came to no end of its own")
+        aside(f"not saved to {path}: the conversation did not complete")
         return
     held = read_evalset(path) if path.exists() else EvalSet(path.name.partition(".")[0])
-    case = _harvested(one, _free(one.case_id, held))
+    case = _harvested(one, free_id(one.case_id, held))
     write_evalset(held.with_cases(case), path, shape=held.shape or None)
     aside(f"saved as case {case.id!r} in {path}")
-
-
-def _free(wanted: str, held: EvalSet) -> str:
-    from greenroom.apps.cli.evalsets import free_id
-
-    return free_id(wanted, held)
 
 
 def _save_successful(batch: Batch, evalset: EvalSet, path: Path) -> None:

@@ -30,7 +30,7 @@ from greenroom.suite.sources import is_usual
 
 _COMMAND = (sys.executable, "-m", "greenroom.apps.cli")
 _PATIENCE = 5.0
-"""Seconds a run may take to end after it was told to."""
+"""Seconds a run may take to end after it was asked to."""
 _MOST = 100
 """How many cases are named as those to be run first; a command line has its limits."""
 _CODE = (".py", ".md", ".txt", ".j2", ".jinja", ".toml")
@@ -71,7 +71,7 @@ async def _changes(places: "Places", interval: float) -> AsyncIterator[list[Path
 
 
 class Watch:
-    """An order carried out again and again; at any time at most one run of it is under way."""
+    """An order carried out again and again, at most one run at a time."""
 
     def __init__(self, order: Order, report: Path, notifies: bool) -> None:
         self._order = order
@@ -80,20 +80,20 @@ class Watch:
         self._terminal = Terminal()
         self._failed: list[str] = []
         self._known = self._cases()
-        self.verdict = "no run came to its end"
+        self.verdict = "no run was completed"
 
     async def go(self, changes: AsyncIterator[list[Path]]) -> None:
-        """Run once, then after every change; a run that is out of date is broken off."""
-        running = asyncio.create_task(self._play([]))
+        """Run once, then after every change; a run that is out of date is stopped."""
+        running = asyncio.create_task(self._run([]))
         try:
             async for changed in changes:
                 await _ended(running)
-                running = asyncio.create_task(self._play(changed))
+                running = asyncio.create_task(self._run(changed))
         finally:
             await _ended(running)
 
-    async def _play(self, changed: Sequence[Path]) -> None:
-        self._say_hello(changed)
+    async def _run(self, changed: Sequence[Path]) -> None:
+        self._begin_page(changed)
         self._report.unlink(missing_ok=True)
         code = await self._run_alone(self._affected())
         self._take_verdict(code)
@@ -101,7 +101,7 @@ class Watch:
         if self._notifies:
             await notify(f"greenroom: {self.verdict}", self._terminal)
 
-    def _say_hello(self, changed: Sequence[Path]) -> None:
+    def _begin_page(self, changed: Sequence[Path]) -> None:
         """Begin a new page that still shows what came before it."""
         if not changed:
             return
@@ -116,13 +116,13 @@ class Watch:
         words += ["--leave-report", str(self._report)]
         for case_id in first[:_MOST]:
             words += ["--first", case_id]
-        # A session of its own: Ctrl-C is for us, and we tell it politely.
+        # A session of its own: Ctrl-C is for this process, which then ends the run.
         process = await asyncio.create_subprocess_exec(*_COMMAND, *words, start_new_session=True)
         try:
             return await process.wait()
         finally:
             if process.returncode is None:
-                await _put_down(process)
+                await _terminate(process)
 
     def _take_verdict(self, code: int) -> None:
         try:
@@ -155,7 +155,7 @@ async def _ended(task: asyncio.Task[None]) -> None:
         await task
 
 
-async def _put_down(process: asyncio.subprocess.Process) -> None:
+async def _terminate(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
     try:
@@ -167,7 +167,7 @@ async def _put_down(process: asyncio.subprocess.Process) -> None:
 
 
 async def notify(text: str, terminal: Terminal) -> None:
-    """Tell the desktop if it can be told, else ring the terminal's bell."""
+    """Notify the desktop if possible, else ring the terminal's bell."""
     command = _command(harmless(text))
     if command is None:
         terminal.bell()
@@ -236,7 +236,7 @@ def _home(agent: str) -> Path:
             return path if path.is_dir() else path.parent
     if where.endswith(".py") or "/" in where:
         raise NotFound(f"invalid agent path: there is no file {where!r}.")
-    return Path()  # an installed module: its author hardly edits it, but perhaps what is here
+    return Path()  # an installed module is hardly edited, but perhaps what is here
 
 
 def _data_places(order: Order) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """The pytest plug-in: eval-set files as tests, fixtures that rehearse, and a summary of both.
 
-Every pytest run of everybody who has Greenroom installed imports this, so it opens a room only when
-there is something to rehearse.
+Every pytest run where Greenroom is installed imports this, so it loads the rest only when there is
+something to rehearse.
 """
 
 from collections.abc import Generator
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Let a conftest dress cases."""
+    """Let a conftest change cases."""
     from greenroom.apps.pytest_plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
@@ -47,14 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the settings, and count from now on."""
     config.addinivalue_line(
         "markers",
-        "greenroom(agent, cases, min_pass_rate, **options): what `rehearse` and `evaluate` take "
-        "when they are not told; every case of an eval-set file carries it too.",
+        "greenroom(agent, cases, min_pass_rate, **options): what `rehearse` and `evaluate` use "
+        "where a call does not say; every case of an eval-set file carries it too.",
     )
     config.pluginmanager.register(Tally(config, read_settings(config)), Tally.NAME)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "EvalFile | None":
-    """Collect eval sets; whatever else a file is, it is somebody else's."""
+    """Collect eval sets, and no other files."""
     if file_path.suffix not in _READABLE:
         return None
     listed = is_listed(file_path, parent.config)
@@ -70,7 +70,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "EvalFile 
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Send along what was rehearsed in a test, and show it if the test failed."""
+    """Attach what was rehearsed in a test to its report, and show it if the test failed."""
     report = yield
     count(item, report)
     return report

@@ -11,7 +11,7 @@ from typing import Any, Self
 import pytest
 
 from greenroom.apps.pytest_plugin.settings import KEY, is_usual, place_of_runs
-from greenroom.apps.pytest_plugin.tally import hear, tally_of
+from greenroom.apps.pytest_plugin.tally import remember, tally_of
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import parsed
@@ -37,9 +37,9 @@ _MEANS_SOMETHING_ELSE = ("filterwarnings", "parametrize", "skipif", "usefixtures
 def eval_file(
     path: Path, parent: pytest.Collector, *, listed: bool, named: bool
 ) -> "EvalFile | None":
-    """The eval set in a file that the project lists, the command line names, or that is called so.
+    """The eval set in a file that the project lists, the command line names, or that has its name.
 
-    None if it is none, because it may be somebody else's.
+    None if it is not an eval set: then it belongs to something else.
     """
     try:
         document = parsed(path)
@@ -55,11 +55,11 @@ def eval_file(
 
 
 def _agent_of(path: Path, evalset: EvalSet | None, config: pytest.Config) -> str | None:
-    """The agent that plays a file: told on the command line, by the set, the project, or beside it."""
+    """The agent for a file: from the command line, the set, the project, or the folder beside it."""
     from greenroom.suite.references import agent_beside, anchored
 
-    if told := config.getoption("greenroom_agent", None):
-        return anchored(told, config.invocation_params.dir, config.rootpath)
+    if typed := config.getoption("greenroom_agent", None):
+        return anchored(typed, config.invocation_params.dir, config.rootpath)
     if evalset is not None and (own := evalset.metadata.get("agent")) is not None:
         return _own_agent(str(own), path, config.rootpath)
     if agent := config.stash[KEY].agent:
@@ -75,14 +75,14 @@ def _own_agent(reference: str, path: Path, root: Path) -> str:
     where = Path(split_reference(found)[0]).resolve()
     if not where.exists() or not where.is_relative_to(root.resolve()):
         raise BadFile(
-            f"{path} has metadata.agent {reference!r}, which is no Python file or folder of this "
+            f"{path} has metadata.agent {reference!r}, which is not a Python file or folder of this "
             f"project. Give its path from the eval set's folder or from {root}."
         )
     return found
 
 
 def _lines(path: Path, count: int) -> list[int]:
-    """On which line of its file each case begins, for whoever wants to open it there."""
+    """On which line of its file each case begins, for editors that open it there."""
     document = parsed(path)
     data: Any = document.data
     name = next((name for name in CASE_LISTS if is_object(data) and name in data), "")
@@ -94,13 +94,13 @@ def _lines(path: Path, count: int) -> list[int]:
 
 
 class EvalFile(pytest.File):
-    """A file of cases, and the agent that plays them."""
+    """A file of cases, each of which is a test."""
 
     asked: bool = False
 
     @classmethod
     def of(cls, parent: pytest.Collector, path: Path, *, asked: bool) -> Self:
-        """The collector of a file; `asked` if somebody said that it is to be played."""
+        """The collector of a file; `asked` if the project or the command line names it."""
         file: Self = cls.from_parent(parent, path=path)  # pyright: ignore[reportUnknownMemberType]
         file.asked = asked
         return file
@@ -112,28 +112,28 @@ class EvalFile(pytest.File):
             agent = _agent_of(self.path, evalset, self.config)
         except BadInput as error:
             raise self.CollectError(printable(str(error))) from error
-        cases = [self._dressed(case) for case in evalset]
+        cases = [self._from_hook(case) for case in evalset]
         if agent is None and not all(case.agent for case in cases):
             self._without_agent()
             return
         for case, line in zip(cases, _lines(self.path, len(cases)), strict=True):
             yield CaseItem.of(self, case, evalset, agent, line)
 
-    def _dressed(self, case: Case) -> Case:
+    def _from_hook(self, case: Case) -> Case:
         found = self.ihook.pytest_greenroom_case(case=case, path=self.path)
         if found is None:
             return case
         if not isinstance(found, Case):
-            told = f"pytest_greenroom_case returned {found!r}, which is no Case."
-            raise self.CollectError(printable(told))
+            wrong = f"pytest_greenroom_case returned {found!r}, which is not a Case."
+            raise self.CollectError(printable(wrong))
         return replace(found, id=case.id)
 
     def _without_agent(self) -> None:
         if not self.asked:
-            tally_of(self.config).unplayed.append(self.nodeid)
+            tally_of(self.config).without_agent.append(self.nodeid)
             return
         raise self.CollectError(
-            f"no agent is known for {self.nodeid}. Say which one runs it: --greenroom-agent "
+            f"no agent is known for {self.nodeid}. Name one: --greenroom-agent "
             f'my_agent.py, agent = "my_agent.py" under [tool.greenroom.pytest] in pyproject.toml, '
             f"`agent` in the set's metadata, or an agent.py beside the file."
         )
@@ -149,7 +149,7 @@ class EvalFile(pytest.File):
 
 
 class NotPassed(Exception):
-    """A case was played and did not pass."""
+    """A case was rehearsed and did not pass."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
@@ -191,7 +191,7 @@ class CaseItem(pytest.Item):
         self.add_marker(name)
 
     def runtest(self) -> None:
-        """Play the case, as often as asked; every trial has to pass."""
+        """Rehearse the case, as often as asked; every trial has to pass."""
         from greenroom.suite.evaluation import rehearse
 
         settings = self.config.stash[KEY]
@@ -202,7 +202,7 @@ class CaseItem(pytest.Item):
             config=self.parent.criteria,
             store=place_of_runs(self.config),
         )
-        hear(report)
+        remember(report)
         self.user_properties += properties(report)
         if all(result.status == "skipped" for result in report):
             pytest.skip(printable("; ".join(note for result in report for note in result.notes)))
@@ -210,12 +210,12 @@ class CaseItem(pytest.Item):
             raise NotPassed(report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Why it did not pass, what was expected, what was said, and how to play it again."""
+        """Why it did not pass, what was expected, what was said, and how to run it again."""
         match excinfo.value:
             case NotPassed(report=report):
                 where = os.path.relpath(self.path, self.config.invocation_params.dir)
                 again = shlex.join(["pytest", f"{where}::{self.name}"])
-                return told(report, self.config, again)
+                return failures_text(report, self.config, again)
             case GreenroomError() as error:
                 return printable(f"{type(error).__name__}: {error}")
             case _:
@@ -232,7 +232,7 @@ def _without_secrets(shown: Any) -> Any:
     return shown if (clean := without_secrets(text)) == text else clean
 
 
-def told(report: Report, config: pytest.Config, again: str = "") -> str:
+def failures_text(report: Report, config: pytest.Config, again: str = "") -> str:
     """Every result of a report that did not pass, and its notes."""
     whole = config.get_verbosity() > 1
     texts = [

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from greenroom.apps.pytest_plugin.settings import KEY, place_of_runs
-from greenroom.apps.pytest_plugin.tally import hear
+from greenroom.apps.pytest_plugin.tally import remember
 from greenroom.errors import BadInput
 from greenroom.results.gate import Gate
 from greenroom.results.report import Report
 from greenroom.suite import evaluation
-from greenroom.suite.options import OPTIONS, nearest
+from greenroom.suite.option_types import nearest
+from greenroom.suite.options import OPTIONS
 from greenroom.suite.references import anchored
 
 
@@ -50,7 +51,7 @@ class Rehearsal:
         cases = marked[1] if cases is None else cases
         if cases is None:
             raise BadInput(
-                "there is nothing to rehearse; say rehearse(agent, cases), or mark the test: "
+                "there is nothing to rehearse; call rehearse(agent, cases), or mark the test: "
                 '@pytest.mark.greenroom(agent="agent.py", cases="refund.yaml").'
             )
         minimum = given["min_pass_rate"]
@@ -62,7 +63,7 @@ class Rehearsal:
         return anchored(str(given), *self._folders) if isinstance(given, str | Path) else given
 
     def _judged(self, report: Report, minimum: float | None, baseline: Any) -> Report:
-        hear(report)
+        remember(report)
         if minimum is None and baseline is None:
             return report
         decision = Gate(min_pass_rate=minimum).decide(report, baseline)
@@ -75,7 +76,7 @@ _OPTIONS = {*OPTIONS, "agent", "cases"}
 
 
 def _marked(node: pytest.Item) -> dict[str, Any]:
-    """What the marks of a test say, the nearest first."""
+    """The options in the marks of a test; the nearest mark wins."""
     found: dict[str, Any] = {}
     for mark in node.iter_markers("greenroom"):
         unknown = set(mark.kwargs) - _OPTIONS

@@ -1,4 +1,4 @@
-"""The hook by which a conftest brings code to cases that are data."""
+"""The hook by which a conftest adds code to cases that are data."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.hookspec(firstresult=True)
 def pytest_greenroom_case(case: Any, path: Path) -> Any:
-    """The case to play in place of `case` from the file `path`, or None to play it as it is.
+    """The case to run in place of `case` from the file `path`, or None to run it as it is.
 
     `dataclasses.replace(case, mocks=..., metrics=..., agent=..., user=...)` makes one.
     """

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from greenroom.apps.pytest_plugin.tally import hear
+from greenroom.apps.pytest_plugin.tally import remember
 from greenroom.cases.case import Case, Expect, Stop
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.load import read_evalset
@@ -36,7 +36,7 @@ def load_test_file(path: str | Path) -> EvalSet:
 
 @record(repr=False)
 class EvalResult:
-    """One case's result by the names that tests in this style use. `str(result)` tells it all."""
+    """One case's result by the names that tests in this style use. `str(result)` shows everything."""
 
     result: CaseResult
 
@@ -82,7 +82,7 @@ class EvalResult:
 
     @property
     def trajectory_score(self) -> float | None:
-        """How far the tool calls were the expected ones; None if what would have told broke.
+        """How far the tool calls were the expected ones; None if what would measure that broke.
 
         An error if no metric was asked.
         """
@@ -94,7 +94,7 @@ class EvalResult:
         return self._unmeasured("trajectory score", outcomes)
 
     def _unmeasured(self, what: str, outcomes: Mapping[str, Outcome]) -> None:
-        """None stands for what broke; a number that nobody asked for is a mistake of the test."""
+        """None stands for what broke; a number that no metric measures is a mistake in the test."""
         has_broken = any(isinstance(found, Unmeasured) for found in outcomes.values())
         if not self.result.broke and not has_broken:
             raise self._unknown(what)
@@ -106,7 +106,7 @@ class EvalResult:
         return failure_text(self.result)
 
     def __repr__(self) -> str:
-        # What pytest shows where a test asserts on this result: a number that is None says no reason.
+        # Pytest shows this where a test asserts on the result, and a number that is None gives no reason.
         error = self.result.error
         why = "" if error is None else printable(f", {error.phase}: {error.headline}")
         return f"<EvalResult of {self._case_id!r}: {self.result.status}{why}>"
@@ -120,7 +120,7 @@ class EvalRunner:
     """Rehearses one agent; `evaluators` are metrics, functions, or objects with `evaluate(...)`.
 
     Tools answer from the cases' mocks and from `mocks`; the real body of one runs only if it is
-    named in `allow_tools`. `user_model` plays simulated users who have no model of their own. Other
+    named in `allow_tools`. `user_model` speaks for simulated users who have no model of their own. Other
     options are those of `evaluate`.
     """
 
@@ -177,5 +177,5 @@ class EvalRunner:
         # Tests leave nothing behind, unless a store is among the options.
         options: Any = {"store": False, **self.options}
         report = rehearse(self.agent, evalset, metrics=self.evaluators, **options)
-        hear(report)
+        remember(report)
         return report

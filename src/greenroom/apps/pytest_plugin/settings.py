@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from greenroom.suite.options import OPTIONS, Flag, Option, as_number, nearest
+from greenroom.suite.option_types import Flag, Option, as_number, nearest
+from greenroom.suite.options import OPTIONS
 
 _SECTION = "[tool.greenroom.pytest]"
 BASELINE_INI = "greenroom_baseline"
@@ -28,7 +29,7 @@ class Settings:
     """An earlier report, as `report` writes it: nothing may be significantly worse than there."""
     report: str = ""
     store: str = ""
-    """Where runs are written down; nowhere unless it is named, for tests leave nothing behind."""
+    """Where runs are recorded; nowhere unless it is named, for tests leave nothing behind."""
     passed_on: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The other options of every rehearsal, by their names in `evaluate`."""
 
@@ -99,16 +100,16 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def is_usual(path: Path) -> bool:
-    """Whether a file is called as eval sets are that pytest plays unasked: `refund.eval.yaml`.
+    """Whether a file has the name of an eval set that pytest runs unasked: `refund.eval.yaml`.
 
-    These are fewer than a command finds in a folder it is given. Here a name alone sets off a run:
-    tables called `.test` are mostly somebody's data, and scenarios need a model for their users.
+    These are fewer than a command finds in a folder it is given. Here a name alone starts a run:
+    tables called `.test` are mostly other data, and scenarios need a model for their users.
     """
     return path.suffix in _SUFFIXES and Path(path.stem).suffix in _ENDINGS
 
 
 def is_listed(path: Path, config: pytest.Config) -> bool:
-    """Whether the project names the file among those to be played."""
+    """Whether the project lists the file among those to run."""
     if _LISTED not in config.stash:
         patterns, root = config.stash[KEY].files, config.rootpath
         config.stash[_LISTED] = frozenset(f for pattern in patterns for f in root.glob(pattern))
@@ -130,7 +131,7 @@ def add_options(group: pytest.OptionGroup) -> None:
 
 
 def place_of_runs(config: pytest.Config) -> Path | bool:
-    """Where rehearsals are written down: the `store` of `evaluate`."""
+    """Where rehearsals are recorded: the `store` of `evaluate`."""
     store = config.stash[KEY].store
     return config.rootpath / store if store else False
 

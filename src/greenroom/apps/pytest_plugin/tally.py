@@ -1,6 +1,6 @@
 """What was rehearsed in a pytest run, counted: the summary, the gate and the report file.
 
-Results ride on pytest's own reports, so that under xdist they come home with them.
+Results travel on pytest's own reports, so that xdist brings them back from its workers.
 """
 
 import json
@@ -15,37 +15,37 @@ from greenroom.apps.pytest_plugin.settings import Settings, is_listed, is_usual
 if TYPE_CHECKING:
     from greenroom.results.report import Report
 
-_heard: list["Report"] = []
-_listening: list["Tally"] = []
+_rehearsed: list["Report"] = []
+_tallies: list["Tally"] = []
 _REHEARSED = pytest.StashKey[list["Report"]]()
 
 
-def hear(report: "Report") -> None:
+def remember(report: "Report") -> None:
     """Remember a report without its secrets until the test in which it was made is reported."""
-    if _listening:
+    if _tallies:
         from greenroom.results.redaction import redacted
 
-        _heard.append(redacted(report))
+        _rehearsed.append(redacted(report))
 
 
 def count(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Put what was heard on the report of its test, and below the traceback if the test failed."""
-    if _heard:
-        item.stash.setdefault(_REHEARSED, []).extend(_heard)
-        _send(report, _heard, in_file=hasattr(item, "evalset"))
-        _heard.clear()
+    """Put what was rehearsed on the report of its test, and below the traceback if the test failed."""
+    if _rehearsed:
+        item.stash.setdefault(_REHEARSED, []).extend(_rehearsed)
+        _send(report, _rehearsed, in_file=hasattr(item, "evalset"))
+        _rehearsed.clear()
     rehearsed = item.stash.get(_REHEARSED, None)
     if rehearsed and report.failed and not hasattr(item, "evalset"):
         _show(item, report, rehearsed)
 
 
-def _send(report: pytest.TestReport, heard: list["Report"], *, in_file: bool) -> None:
+def _send(report: pytest.TestReport, reports: list["Report"], *, in_file: bool) -> None:
     from greenroom.ledger.redaction import without_secrets
     from greenroom.results.data import report_data
 
     nodeid = without_secrets(report.nodeid)
-    # As ASCII text: half a character of a model must not break the wire home.
-    sent = [json.dumps(report_data(_addressed(one, nodeid, in_file))) for one in heard]
+    # As ASCII text: half a character from a model must not break the way back.
+    sent = [json.dumps(report_data(_addressed(one, nodeid, in_file))) for one in reports]
     vars(report)["greenroom"] = {"in_file": in_file, "reports": sent}
 
 
@@ -59,9 +59,9 @@ def _addressed(report: "Report", nodeid: str, in_file: bool) -> "Report":
 
 
 def _show(item: pytest.Item, report: pytest.TestReport, rehearsed: list["Report"]) -> None:
-    from greenroom.apps.pytest_plugin.collection import told
+    from greenroom.apps.pytest_plugin.collection import failures_text
 
-    shown = [told(one, item.config) for one in rehearsed if not one.passed]
+    shown = [failures_text(one, item.config) for one in rehearsed if not one.passed]
     add = getattr(report.longrepr, "addsection", None)
     if shown and add is not None:
         add("rehearsed", "\n".join(shown))
@@ -73,7 +73,7 @@ def tally_of(config: pytest.Config) -> "Tally":
 
 
 class Tally:
-    """Counts what comes home, and has the last word about it."""
+    """Counts the results of all tests, and decides by the gate."""
 
     NAME: ClassVar[str] = "greenroom-tally"
 
@@ -84,15 +84,15 @@ class Tally:
         self._lost: list[str] = []
         self._missed: list[str] = []
         self._failures = 0
-        self._held = False
-        self.unplayed: list[str] = []
+        self._has_passed = False
+        self.without_agent: list[str] = []
 
     def pytest_sessionstart(self) -> None:
-        """Listen from now on."""
-        _listening.append(self)
+        """Remember reports from now on."""
+        _tallies.append(self)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take what a test brings; a case that failed without any result broke on the way."""
+        """Count the results of a test; a case that failed without any broke on the way."""
         sent: dict[str, Any] | None = vars(report).get("greenroom")
         if sent is not None:
             self._sent[sent["in_file"]] += sent["reports"]
@@ -108,10 +108,10 @@ class Tally:
         return known or is_usual(path) or is_listed(path, self._config)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Let the gate decide, if there is one and everything was played."""
-        _listening.remove(self)
+        """Let the gate decide, if there is one and everything was run."""
+        _tallies.remove(self)
         if (home := getattr(self._config, "workeroutput", None)) is not None:
-            home["greenroom_unplayed"] = self.unplayed
+            home["greenroom_without_agent"] = self.without_agent
             return
         report = self._report(in_file=True)
         if report is None:
@@ -135,7 +135,7 @@ class Tally:
         if self._missed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif self._settings.has_gate and not self._lost and session.testsfailed == self._failures:
-            self._held = True
+            self._has_passed = True
             session.exitstatus = pytest.ExitCode.OK
 
     def _report(self, *, in_file: bool) -> "Report | None":
@@ -163,11 +163,13 @@ class Tally:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker of xdist is done: every one of them has seen the same files."""
-        self.unplayed = getattr(node, "workeroutput", {}).get("greenroom_unplayed", self.unplayed)
+        self.without_agent = getattr(node, "workeroutput", {}).get(
+            "greenroom_without_agent", self.without_agent
+        )
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say what was rehearsed, what it cost, and whether the gate holds."""
-        lines = [*self._counted(), *self._gate(), *self._silent()]
+        """Print what was rehearsed, what it cost, and whether the gate passed."""
+        lines = [*self._counted(), *self._gate(), *self._not_run()]
         if lines:
             terminalreporter.section("greenroom")
             for line in lines:
@@ -187,19 +189,19 @@ class Tally:
         ]
 
     def _gate(self) -> list[str]:
-        if self._held:
-            return ["gate: held, so cases that fell short do not fail this run"]
+        if self._has_passed:
+            return ["gate: passed, so cases that did not pass do not fail this run"]
         return [f"gate: {why}" for why in self._missed]
 
-    def _silent(self) -> list[str]:
-        if not self.unplayed or self._config.get_verbosity() < -1:
+    def _not_run(self) -> list[str]:
+        if not self.without_agent or self._config.get_verbosity() < -1:
             return []
-        files = ", ".join(self.unplayed)
+        files = ", ".join(self.without_agent)
         return [f"not run, because no agent is known for it: {files}"]
 
 
 def missed(report: "Report", settings: Settings, root: Path) -> list[str]:
-    """Why the cases of eval-set files do not suffice together; empty if they do."""
+    """Why the cases of eval-set files together do not pass the gate; empty if they do."""
     from greenroom.errors import BadInput
     from greenroom.results.gate import Gate
     from greenroom.results.report import Report

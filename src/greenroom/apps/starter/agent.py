@@ -1,8 +1,8 @@
 """The agent under test: it tells customers where their order is.
 
-Put your own agent here. Greenroom plays its own expressions as below, and agents of google-adk,
-pydantic-ai, langgraph, openai-agents and 10xscale-agentflow as they are: whatever this file calls
-`agent` (or root_agent, graph, app) is rehearsed.
+Put your own agent here. Greenroom runs its own agents as below, and those of google-adk, pydantic-ai,
+langgraph, openai-agents and 10xscale-agentflow as they are: what this file calls `agent` (or
+root_agent, graph, app) is rehearsed.
 """
 
 import json
@@ -36,6 +36,6 @@ agent = Agent(
     # A real model: model="openai:gpt-4o-mini", after `pip install 'greenroom[openai]'` and with
     # OPENAI_API_KEY set.
     model=Scripted(then=stand_in),
-    instructions="Help customers to find their order. Ask for its number if they do not tell.",
+    instructions="Help customers find their order. Ask for its number if they do not give it.",
     tools=[find_order],
 )

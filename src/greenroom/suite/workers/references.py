@@ -23,7 +23,8 @@ from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import record
 from greenroom.suite.imports import fenced_import, is_import_allowed
-from greenroom.suite.options import MOST_WORKERS, OPTIONS, Values
+from greenroom.suite.option_types import MOST_WORKERS
+from greenroom.suite.options import OPTIONS, Values
 from greenroom.suite.references import FOLDER_FILES, executed, split_reference
 from greenroom.world.answers import AnswerCache
 

@@ -1,0 +1,96 @@
+"""`greenroom demo` and `greenroom init`: the first rehearsal to watch, and the first project to write."""
+
+from pathlib import Path
+
+import click
+
+from greenroom.apps.cli.event_loop import run_cases
+from greenroom.apps.cli.exits import PASSED, RUN_ERRORS, Stopped, put_out, telling
+from greenroom.apps.cli.progress import Watching
+from greenroom.apps.demo import AS_DESIGNED, SOURCE
+from greenroom.errors import BadFile
+from greenroom.reports.console import ConsoleReport
+from greenroom.reports.terminal import Terminal
+from greenroom.results import Report
+
+_BEFORE_DEMO = (
+    "Three patients call a clinic's triage agent: scripted models play both sides, tools are "
+    "mocked, nothing leaves this machine, and one case fails on purpose.\n"
+)
+
+_AFTER_DEMO = """
+Where to look next
+  greenroom demo --source > clinic.py   its one file: agent, patients, mocks, metrics
+  greenroom eval run clinic.py          run it yourself, then change it
+  greenroom eval run clinic.py clinic.py:headache -v    one case, in full
+  greenroom eval run --help             options and exit codes
+  README.md and docs/                   how to rehearse your own agent"""
+
+
+def show_demo() -> int:
+    """Rehearse the clinic, explain what came of it, and check that it came as designed."""
+    terminal = Terminal()
+    with telling(verbose=False):
+        terminal.say(_BEFORE_DEMO)
+        report = _rehearsed(terminal)
+        ConsoleReport(terminal).show(report)
+    click.echo(_AFTER_DEMO)
+    ended = {result.case_id: result.status for result in report}
+    if ended != AS_DESIGNED:
+        raise Stopped(f"the demo ended as {ended}, but should end as {AS_DESIGNED}", RUN_ERRORS)
+    return PASSED
+
+
+def _rehearsed(terminal: Terminal) -> Report:
+    from greenroom.apps.demo.clinic import agent, chest_pain, headache, routine_appointment
+    from greenroom.cases import EvalSet
+
+    cases = EvalSet("clinic", [chest_pain, headache, routine_appointment])
+    return run_cases(agent, cases, Watching(terminal, len(cases)), store=False)
+
+
+def print_source() -> int:
+    """Print the file with the demo's agent and cases."""
+    click.echo(SOURCE.read_text(encoding="utf-8"), nl=False)
+    return PASSED
+
+
+# The starter project
+
+_STARTER = Path(__file__).parent.parent / "starter"
+_FILES = {
+    "agent.py": "agent.py",
+    "evals/desk.evalset.yaml": "evals/desk.evalset.yaml",
+    "tests/test_agent.py": "tests/test_agent.py",
+    "workflow.yml": ".github/workflows/evals.yml",
+}
+_AFTER_INIT = """
+What to do next{where}
+  greenroom eval run agent.py          run the cases
+  pytest                               the same as tests
+  greenroom eval watch agent.py        run them again whenever you save"""
+
+
+def write_project(folder: str) -> int:
+    """Write the starter's files; existing ones are left alone, and named."""
+    home = Path(folder)
+    with telling(verbose=False):
+        for source, target in _FILES.items():
+            put_out(_write(_STARTER / source, home / target))
+    where = "" if home == Path() else f", in {home}"
+    put_out(_AFTER_INIT.format(where=where))
+    return PASSED
+
+
+def _write(source: Path, target: Path) -> str:
+    text = source.read_text(encoding="utf-8")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Opening it this way fails if it exists, even if it was made a moment ago.
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return f"kept   {target}, which was already there"
+    except OSError as error:
+        raise BadFile(f"cannot write {target}: {error}.") from error
+    return f"wrote  {target}"

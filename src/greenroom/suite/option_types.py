@@ -1,0 +1,198 @@
+"""What an option of an evaluation is: the values it accepts, and how each door offers it.
+
+Nothing heavy is imported: `greenroom --help` loads this too.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeGuard, cast
+
+MOST_WORKERS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """How an option is given on the command line of `greenroom eval`."""
+
+    names: tuple[str, ...]
+    """The first is the one that printed commands use."""
+    help: str
+    metavar: str | None = None
+    kind: Literal["value", "switch", "file", "folder", "list"] = "value"
+    words: Mapping[str, Any] | None = None
+    """Words that stand for a value: {"off": 0}."""
+    in_watch: bool = False
+    """Whether `eval watch` has it too, not only `eval run`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the value of an option must be, and how each door offers it."""
+
+    accepts: Callable[[Any], bool]
+    wanted: str
+    """Completes "should be", in every refusal of a value."""
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    needs: str = ""
+    """Another option, without which this one means nothing."""
+    per_trial: bool = False
+    """Whether it changes how a single trial runs: workers are sent it, and the command that runs one case again repeats it."""
+    flag: Flag | None = None
+    setting: str = ""
+    """Its help as `--greenroom-NAME` and in `[tool.greenroom.pytest]`; empty: not offered there."""
+
+    def problem(self, value: Any, typed: str | None = None) -> str:
+        """Why a value cannot be used, as in "0 should be a whole number"; empty if it can.
+
+        `typed` stands in the message in place of the value.
+        """
+        if self.accepts(value):
+            return ""
+        near = nearest(value, self.choices)
+        meant = f" Did you mean {near!r}?" if near else ""
+        return f"{value if typed is None else typed!r} should be {self.wanted}.{meant}"
+
+
+# What the values of options must be
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float)
+
+
+def is_whole(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, Path) or (isinstance(value, str) and value not in ("", "\0"))
+
+
+def is_list(value: object) -> TypeGuard[Iterable[object]]:
+    """Whether it can be a list of things; a single text is not meant as a list of its letters."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def is_tools(value: object) -> bool:
+    return (
+        is_list(value)
+        and isinstance(value, Collection)
+        and all(tool if isinstance(tool, str) else _is_tool(tool) for tool in value)
+    )
+
+
+def _is_tool(value: object) -> bool:
+    return callable(value) or hasattr(value, "name")
+
+
+def is_mocks(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(tool, str) for tool in cast("Mapping[object, object]", value)
+    )
+
+
+def is_hook(value: object) -> bool:
+    return value is None or callable(value)
+
+
+def is_config(value: object) -> bool:
+    if value is None or isinstance(value, str | Path):
+        return value is None or _is_path(value)
+    from greenroom.cases.config import EvalConfig
+
+    return isinstance(value, EvalConfig)
+
+
+def is_store(value: object) -> bool:
+    if value is None or isinstance(value, bool | str | Path):
+        return value is None or isinstance(value, bool) or _is_path(value)
+    from greenroom.store.store import Store
+
+    return isinstance(value, Store)
+
+
+def is_baseline(value: object) -> bool:
+    from greenroom.results.report import Report
+
+    if value is None or isinstance(value, Report):
+        return True
+    several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+    return bool(several) and all(isinstance(one, Report) for one in several)
+
+
+def is_cache(value: object) -> bool:
+    from greenroom.world.answers import AnswerCache
+
+    return value is None or isinstance(value, AnswerCache) or _is_path(value)
+
+
+def is_budget(value: Any) -> bool:
+    if value is None or is_number(value):
+        return value is None or value > 0
+    from greenroom.suite.budget import Budget
+
+    return isinstance(value, Budget)
+
+
+def is_workers(value: Any) -> bool:
+    if value is None or type(value) is int:
+        return value is None or 1 <= value <= MOST_WORKERS
+    from greenroom.suite.workers.references import Workers
+
+    return isinstance(value, Workers)
+
+
+def is_cancel(value: object) -> bool:
+    from greenroom.suite.cancel import Cancel
+
+    return value is None or isinstance(value, Cancel)
+
+
+def switch(
+    flag: Flag | None = None, *, default: bool = False, needs: str = "", per_trial: bool = False
+) -> Option:
+    return Option(
+        lambda value: isinstance(value, bool),
+        "True or False",
+        default,
+        needs=needs,
+        per_trial=per_trial,
+        flag=flag,
+    )
+
+
+def choice(*choices: str, needs: str = "", flag: Flag | None = None) -> Option:
+    """One of these words; the first is the default."""
+    return Option(
+        lambda value: isinstance(value, str) and value in choices,
+        f"one of {', '.join(map(repr, choices))}",
+        choices[0],
+        choices,
+        needs,
+        flag=flag,
+    )
+
+
+# What was typed
+
+
+def nearest(given: object, known: Iterable[str]) -> str:
+    """The one of these words that was probably meant; empty if none is close."""
+    from difflib import get_close_matches  # slow to load, and only a mistake needs it
+
+    near = get_close_matches(given, list(known), 1) if isinstance(given, str) else []
+    return near[0] if near else ""
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+
+
+def as_number(text: str) -> int | float | str:
+    """The number that was typed, or the text if it is none."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
