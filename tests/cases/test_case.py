@@ -6,7 +6,7 @@ import re
 from collections import UserDict, UserList
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_a_case_with_turns_plays_them() -> None:
 
 def test_a_script_is_made_and_not_given() -> None:
     given: Any = {"script": (Turn("bye"),)}
-    with pytest.raises(BadCase, match="give it `says` or `turns`"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'script'"):
         Case("a", says="hi", **given)
 
 
@@ -42,9 +42,7 @@ def test_a_copy_of_a_case_has_its_script(again: Any) -> None:
 
 def test_a_case_with_other_words_has_another_script() -> None:
     case = Case("a", says="hi")
-    # As `copy.replace` does, where there is one.
-    for made in (replace(case, says="bye"), cast(Any, case).__replace__(says="bye")):
-        assert made.script == (Turn("bye"),)
+    assert replace(case, says="bye").script == (Turn("bye"),)
 
 
 def test_a_case_without_a_message_has_no_script() -> None:

@@ -1,5 +1,6 @@
 """A recorded session becomes a case that plays it again."""
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -247,7 +248,7 @@ def test_calls_that_nobody_counted_are_counted() -> None:
 
 def test_a_long_session_is_not_cut_by_the_usual_limit() -> None:
     talk = [UserSaid(text="More"), AgentSaid(text="Sure.")] * 25
-    ledger = trace(*(replace(event) for event in talk))
+    ledger = trace(*(copy(event) for event in talk))
     assert harvest(ledger, "again").stop.max_turns == 25
 
 

@@ -2,9 +2,9 @@
 
 import copy
 import pickle
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from greenroom.ledger import Ledger
 from greenroom.ledger.events import AgentSaid, Event, ModelReplied, ToolCalled, ToolReturned
@@ -82,7 +82,7 @@ def test_values_are_copied_whatever_the_order_of_the_names():
 
 
 def test_an_event_of_somebodys_own_type_is_kept_in_its_place():
-    class Knocked(Event):
+    class Knocked(Event, frozen=True):
         """Nothing the trail knows."""
 
     ledger = Ledger()

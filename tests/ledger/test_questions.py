@@ -218,10 +218,9 @@ def test_an_empty_ledger_has_an_answer_to_everything() -> None:
 
 
 def test_a_run_is_over_when_its_last_event_says_so() -> None:
-    begun, end = RunStarted(run_id="r"), RunEnded(reason="completed")
-    ledger = ledger_of(begun, UserSaid(text="hi"))
-    assert (started(ledger), ended(ledger)) == (begun, None)
-    ledger.append(end, at=2.0)
+    ledger = ledger_of(RunStarted(run_id="r"), UserSaid(text="hi"))
+    assert (started(ledger), ended(ledger)) == (ledger[0], None)
+    end = ledger.append(RunEnded(reason="completed"), at=2.0)
     assert ended(ledger) == end
 
 

@@ -1,10 +1,10 @@
 """Every call that was made counts, whatever ids a model, a framework or a foreign ledger repeats."""
 
 import asyncio
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from greenroom import Agent, Case, Expect, Ledger, Stop, score, simulate, tool
 from greenroom.cases import in_turn

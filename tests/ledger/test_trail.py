@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from dataclasses import fields
 from typing import Any, ClassVar
 
 import pytest
@@ -20,10 +19,9 @@ from greenroom.ledger import (
     ToolFailed,
 )
 from greenroom.ledger.index import VoiceIndex
-from greenroom.ledger.records import record
 from ledger.values import EVENTS, ledger_of
 
-NAMES = [part.name for part in fields(VoiceIndex)]
+NAMES = VoiceIndex.__struct_fields__
 
 
 def facts(index: VoiceIndex) -> dict[str, Any]:
@@ -122,8 +120,7 @@ def test_calls_are_counted_by_their_tool_and_without_those_refused() -> None:
     assert index.call_number("sell", "4", "@1") == 0
 
 
-@record(kw_only=True)
-class Weighed(Event):
+class Weighed(Event, frozen=True, kw_only=True):
     VALUES: ClassVar[tuple[str, ...]] = ("left", "right")
     left: Any = None
     right: Any = None

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
 import pytest
+from msgspec.structs import replace
 
 from greenroom import score
 from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger, Usage, call
-from greenroom.ledger.records import fill
 from greenroom.metrics import as_metric, metric
 from greenroom.metrics import parameters as table
 from metrics.runs import agent, changed, replied, run, tool, user, weather
@@ -74,9 +74,7 @@ async def test_each_name_gives_what_it_says():
 async def test_events_are_those_of_the_agents_side():
     ledger = run(user("Hi"), agent("Hello"))
     before = len(ledger)
-    other = replied()[0]
-    fill(other, "voice", "user")
-    ledger.append(other, at=0.0)
+    ledger.append(replace(replied()[0], voice="user"), at=0.0)
 
     def counts(events):
         return len(events) == before

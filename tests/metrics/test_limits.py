@@ -4,12 +4,12 @@ import math
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from greenroom import score
 from greenroom.cases import Case, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import Ledger
-from greenroom.ledger.records import fill
 from greenroom.metrics import completed_within, cost_within, tokens_within
 from metrics.runs import (
     agent,
@@ -38,8 +38,7 @@ async def test_an_unknown_price_is_unmeasured_and_never_0():
 
 
 async def test_the_users_models_do_not_count():
-    theirs = replied(None)
-    fill(theirs[0], "voice", "user")
+    theirs = [replace(event, voice="user") for event in replied(None)]
     assert (await outcome(cost_within(0.02), run(user("Hi"), theirs, replied(0.02)))).passed
 
 

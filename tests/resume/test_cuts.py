@@ -5,7 +5,6 @@ import json
 import random
 import subprocess
 import sys
-from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,9 @@ def facts(event: Event | None) -> tuple[Any, ...]:
     assert event is not None
     left_out = ("at", "seq", "seconds")
     shown = [
-        (f.name, repr(getattr(event, f.name))) for f in fields(event) if f.name not in left_out
+        (name, repr(getattr(event, name)))
+        for name in event.__struct_fields__
+        if name not in left_out
     ]
     return (type(event).__name__, *shown)
 

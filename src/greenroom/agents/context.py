@@ -1,15 +1,15 @@
 """Context rules: what an agent's model is shown besides the present exchange."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from greenroom.ledger.changes import State
 from greenroom.ledger.messages import Message
-from greenroom.ledger.records import record
 
 Exchange = tuple[Message, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scene:
     """What a context rule can draw on: earlier exchanges of this agent, and the state."""
 
@@ -20,7 +20,7 @@ class Scene:
 ContextRule = Callable[[Scene], Sequence[Message]]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Persona:
     """Who the agent is, as a system message."""
 
@@ -34,7 +34,7 @@ class Persona:
         return f"persona({self.text!r})"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class History:
     """Earlier exchanges, oldest first."""
 

@@ -4,14 +4,13 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, overload
 
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
 from greenroom.ledger.query import check_query
-from greenroom.ledger.records import record
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _RESERVED = ("seq", "par", "loop", "route")
@@ -61,7 +60,7 @@ def as_flow(given: object) -> Flow:
     raise BadAgent(f"{given!r} cannot be part of a flow; use an Agent, a step or a function.")
 
 
-@record(eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Step(Flow):
     """Plain code as a node; it may read and change the state, and cannot pause."""
 
@@ -116,7 +115,7 @@ def _step(fn: Callable[..., Any], *, name: str, retries: int, writes: str) -> St
     return Step(checked_name(called, "a step"), fn, retries, writes, wants)
 
 
-@record(eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sequence(Flow):
     """One after another; each part's output is the next one's input."""
 
@@ -126,7 +125,7 @@ class Sequence(Flow):
         return " >> ".join(_inside(part, (Parallel,)) for part in self.parts)
 
 
-@record(eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parallel(Flow):
     """Side by side on the same input; the state merges in this order when all are done."""
 
@@ -140,7 +139,7 @@ def _inside(part: Flow, kinds: tuple[type[Flow], ...]) -> str:
     return f"({part!r})" if isinstance(part, kinds) else repr(part)
 
 
-@record(eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Loop(Flow):
     """Again and again until told to stop; with `awaits_input` each round waits for the user."""
 
@@ -182,7 +181,7 @@ def loop(
     return Loop(whole, until, awaits_input, max_rounds, _decider(until, "until"))
 
 
-@record(eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Route(Flow):
     """One of several, chosen by the state or by a function."""
 

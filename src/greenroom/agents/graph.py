@@ -15,11 +15,10 @@ from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import record
 from greenroom.models.model import model_name
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Node:
     """A place in the graph: its static id, the segment it adds to a path, and what it runs."""
 

@@ -19,6 +19,7 @@ from greenroom.agents.signature import (
 from greenroom.errors import BadAgent
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.plain import Json
+from greenroom.ledger.records import json_fallback
 from greenroom.world.bodies import check_direct_call, guard_here, route_of_calls
 from greenroom.world.presence import Host, tool_host
 from greenroom.world.records import ToolError
@@ -76,9 +77,9 @@ class Tool:
                 real.append(error)
                 raise
             is_asking = bool(unwrapped(real[0])[1])
-            return real[0] if is_asking else to_jsonable_python(real[0], fallback=str)
+            return real[0] if is_asking else to_jsonable_python(real[0], fallback=json_fallback)
 
-        told = to_jsonable_python(given, fallback=str)
+        told = to_jsonable_python(given, fallback=json_fallback)
         request = ToolRequest("", self.name, told, "", self.yields, self.read_only, self)
         outcome = await host.call_tool(request, SealedBody(body))
         if not outcome.error:

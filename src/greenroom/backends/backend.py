@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Protocol
 
+from msgspec import Struct
+
 from greenroom.ledger.events import YieldType
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.world.world import World
 
 Interception = Literal["routed", "observed", "opaque"]
@@ -45,8 +46,7 @@ FEATURES: Mapping[Feature, str] = {
 }
 
 
-@record
-class Yield:
+class Yield(Struct, frozen=True):
     """What an agent waits for: a message of its user, or the answer to a tool call."""
 
     id: str
@@ -65,29 +65,25 @@ class Yield:
         return self.type == "message"
 
 
-@record
-class TurnOver:
+class TurnOver(Struct, frozen=True):
     """The agent has answered and may be addressed again."""
 
     output: Json = None
 
 
-@record
-class Waiting:
+class Waiting(Struct, frozen=True):
     """The agent needs its user inside its run."""
 
     yields: tuple[Yield, ...]
 
 
-@record
-class Finished:
+class Finished(Struct, frozen=True):
     """The agent has ended the conversation by itself."""
 
     output: Json = None
 
 
-@record
-class Failed:
+class Failed(Struct, frozen=True):
     """The agent could not go on."""
 
     error: Exception
@@ -96,8 +92,7 @@ class Failed:
 Advance = TurnOver | Waiting | Finished | Failed
 
 
-@record
-class ToolFacts:
+class ToolFacts(Struct, frozen=True):
     """What a case needs to know of a tool to mock it."""
 
     name: str

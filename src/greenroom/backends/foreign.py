@@ -7,12 +7,12 @@ written into the ledger, so the next advance finds it there, in this process or 
 import json
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import takewhile
 from operator import eq
 from typing import Any, Generic, TypeVar, cast
 
+from msgspec import Struct, structs
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
@@ -39,7 +39,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, plain
-from greenroom.ledger.records import record
+from greenroom.ledger.records import json_fallback
 from greenroom.world.records import described
 from greenroom.world.world import World
 
@@ -50,8 +50,7 @@ Check = Callable[[Json, bool], Json]
 _BOOL = TypeAdapter(bool)
 
 
-@record
-class Origin:
+class Origin(Struct, frozen=True):
     """The author's function behind a framework's tool, known again when handed over as its mock."""
 
     fn: Any
@@ -59,8 +58,7 @@ class Origin:
     """The tool object around the function, where the author made one."""
 
 
-@record
-class Spec:
+class Spec(Struct, frozen=True):
     """A tool as the framework described it to its model."""
 
     name: str
@@ -68,8 +66,7 @@ class Spec:
     parameters: dict[str, Json]
 
 
-@record
-class Played:
+class Played(Struct, frozen=True):
     """How far a framework came: its whole history, and either what it waits for or its answer."""
 
     history: list[Json]
@@ -183,7 +180,7 @@ class Invocation:
         for event in self.ledger:
             if event.voice == self.world.voice:
                 if isinstance(event, Answered):
-                    found += [replace(one, value=plain(one.value)) for one in event.answers]
+                    found += [structs.replace(one, value=plain(one.value)) for one in event.answers]
                 elif self._is_memory(event):
                     found = []
         return found
@@ -375,7 +372,7 @@ def message_data(role: str, said: Json) -> dict[str, Json]:
 
 def jsonable(value: Any) -> Json:
     """A framework's value as plain JSON; what has no JSON form is told by its text."""
-    return to_jsonable_python(value, fallback=str, by_alias=True)
+    return to_jsonable_python(value, fallback=json_fallback, by_alias=True)
 
 
 def digest_of(snapshot: Json) -> str:

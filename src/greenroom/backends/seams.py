@@ -15,13 +15,13 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, Final
 
+from msgspec import Struct
+
 from greenroom.backends.registry import is_really
 from greenroom.errors import FenceNotHeld, GreenroomError
-from greenroom.ledger.records import record
 
 
-@record
-class Seam:
+class Seam(Struct, frozen=True):
     """A framework's seam: `install()` of the module goes in once a watched module is loaded."""
 
     module: str

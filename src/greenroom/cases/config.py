@@ -5,7 +5,7 @@ Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -30,7 +30,6 @@ from greenroom.cases.reader import extra_from, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.ledger.records import fill, record
 
 VERSION = 1
 MAX_INVOCATIONS = 10
@@ -60,7 +59,7 @@ _ADK_SIMULATOR = (
 )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserSimulator:
     """Who plays the users of scenarios: a model's name, and how often they may speak.
 
@@ -72,7 +71,7 @@ class UserSimulator:
     extra: Mapping[str, Json] | None = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvalConfig:
     """How cases are judged. A criterion without a threshold has its metric's own.
 
@@ -89,7 +88,7 @@ class EvalConfig:
     shape: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        fill(self, "criteria", _criteria_from(self.criteria))
+        object.__setattr__(self, "criteria", _criteria_from(self.criteria))
         names = [criterion.name for criterion in self.criteria]
         if twice := [name for name in names if names.count(name) > 1]:
             raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")

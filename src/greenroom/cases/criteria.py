@@ -1,12 +1,11 @@
 """A metric by its name, as files and configs write it."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, cast
 
 from greenroom.errors import BadMetric
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import record
 
 _OWN = ("criterion", "threshold", "critical")
 COUNTS = "counts"
@@ -24,7 +23,7 @@ _ADK_JUDGES = frozenset(
 )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Criterion:
     """The name of a metric, the score it must reach, and its options; all of it data.
 

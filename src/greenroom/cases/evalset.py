@@ -1,7 +1,7 @@
 """Cases that belong together."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import cast
@@ -11,10 +11,9 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase, BadInput
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import fill, record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EvalSet:
     """Cases that belong together, each with an id of its own.
 
@@ -37,7 +36,7 @@ class EvalSet:
     usual: Sequence[Criterion] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        fill(self, "cases", tuple(self.cases))
+        object.__setattr__(self, "cases", tuple(self.cases))
         if type(self.trials) is not int or self.trials < 1:
             raise BadCase(f"eval set {self.id!r} has trials={self.trials!r}; give 1 or more.")
         seen: set[str] = set()

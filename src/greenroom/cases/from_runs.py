@@ -1,7 +1,7 @@
 """A recorded session made into a case: what the user said, what tools answered, what came of it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
@@ -17,7 +17,6 @@ from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.questions import ended, started
-from greenroom.ledger.records import record
 
 _CUT = ("error", "max_turns", "max_seconds")
 
@@ -150,7 +149,7 @@ def _role(tool: str, given: list[Json], id: str) -> Any:
 # What the tools answered
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Answer:
     """What a tool answered, to which arguments, and as which call of that tool."""
 

@@ -7,11 +7,11 @@ does.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from greenroom.cases.words import is_whole
 from greenroom.ledger.events import AgentSaid, InvocationEnded
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 
 _OPEN = re.compile(r"<done\s+#?[\"']?(\d{1,4})[\"']?\s*>", re.IGNORECASE)
 _CLOSE = re.compile(r"</done\s*>", re.IGNORECASE)
@@ -19,7 +19,7 @@ _AROUND = " \t\r\n\"'“”„«»"
 _SHORTEST = 2
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Said:
     """A simulated user's reply, taken apart: its words, the goals it marks, whether it is the last.
 
@@ -48,7 +48,7 @@ def read_reply(text: str, stop_signal: str) -> Said:
     return Said(said, tuple(marked), stop_signal in said)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A goal that the user called reached, with the words quoted for it.
 

@@ -6,12 +6,11 @@ A mock is a constant, a function of the arguments (and of `ctx`, if it asks), an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from greenroom.errors import BadCase
 from greenroom.ledger.plain import same
-from greenroom.ledger.records import record
 
 
 class Fault(Exception):
@@ -68,7 +67,7 @@ def fault(
     return Fault(error, timeout=timeout, slow=slow, value=value, malformed=malformed)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class InTurn:
     """The n-th call gets the n-th answer."""
 
@@ -85,7 +84,7 @@ def in_turn(*answers: Any) -> InTurn:
 _NOTHING: Any = object()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ByArgs:
     """The first pair whose arguments are all among the call's decides."""
 
@@ -115,7 +114,7 @@ def by_args(*answers: tuple[Mapping[str, Any], Any], otherwise: Any = _NOTHING) 
     return ByArgs(answers, otherwise)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Live:
     """A real tool allowed to act, and to reach these hosts."""
 

@@ -1,11 +1,10 @@
 """What is wrong with an eval set: where it stands, and what to write instead."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from greenroom.ledger.records import record
 
-
-@record
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong, at a place in a file or a set.
 

@@ -1,18 +1,17 @@
 """What a metric may conclude: a score, that it does not apply, or that it could not measure."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from math import isfinite
 from typing import Any
 
 from greenroom.errors import BadMetric, Phase
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import fill, record
 
 DEFAULT_THRESHOLD = 0.5
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Score:
     """A measurement from 0 to 1 and whether it suffices.
 
@@ -35,7 +34,7 @@ class Score:
         if type(number) is float and 0.0 <= number <= 1.0 and type(self.passed) is bool:
             return
         if isinstance(number, bool):
-            fill(self, "value", float(number))
+            object.__setattr__(self, "value", float(number))
         elif not isinstance(number, int | float) or not isfinite(number) or not 0 <= number <= 1:
             raise BadMetric(
                 f"a score must be a number from 0 to 1 or a bool, but is {number!r}. "
@@ -43,17 +42,17 @@ class Score:
             )
         if self.passed is None:  # pyright: ignore[reportUnnecessaryComparison]
             bar = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-            fill(self, "passed", self.value >= bar)
+            object.__setattr__(self, "passed", self.value >= bar)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NotApplicable:
     """The case does not say what this metric would need; neither passed nor failed."""
 
     why: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Unmeasured:
     """The metric broke or could not see; never a number.
 

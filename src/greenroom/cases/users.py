@@ -1,13 +1,12 @@
 """Simulated users that are data: scripted lines, and a person for a model to play."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, cast
 
 from greenroom.errors import BadCase, BadValue
 from greenroom.ledger.changes import WithStateChange
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import fill, record
 
 STOP_SIGNAL = "</finished>"
 
@@ -54,7 +53,7 @@ class Lines:
         return f"Lines({', '.join(shown)})"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SimulatedUser:
     """A person played by a model: who they are, what they want, and how they say goodbye.
 
@@ -84,9 +83,9 @@ class SimulatedUser:
         self._check("goals", len(set(self.goals)) == len(self.goals), "goals that differ")
         limit = self.max_turns
         self._check("max_turns", limit is None or (type(limit) is int and limit > 0), "1 or more")
-        fill(self, "goals", tuple(self.goals))
+        object.__setattr__(self, "goals", tuple(self.goals))
         if not isinstance(self.plan, str):
-            fill(self, "plan", tuple(self.plan))
+            object.__setattr__(self, "plan", tuple(self.plan))
 
     def _check(self, name: str, fits: bool, wanted: str) -> None:
         if not fits:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Generic, Literal, TypeVar, cast
 
+from msgspec import Struct
+
 from greenroom.errors import BadValue
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
-from greenroom.ledger.records import record
 
 BUILT_IN_SCOPES = ("session", "user", "app", "temp")
 
@@ -16,8 +17,7 @@ Operation = Literal["set", "append", "delete"]
 T = TypeVar("T")
 
 
-@record
-class Change:
+class Change(Struct, frozen=True, omit_defaults=True):
     """One leaf of one scope changed: the smallest fact about state."""
 
     scope: str
@@ -65,8 +65,7 @@ def delete() -> MarkedValue:
     return MarkedValue("delete")
 
 
-@record
-class WithStateChange(Generic[T]):
+class WithStateChange(Struct, Generic[T], frozen=True, omit_defaults=True):
     """A result that also asks for changes of the main state."""
 
     result: T
@@ -171,8 +170,7 @@ def value_in(state: State, scope: str, path: Iterable[str]) -> Json:
     return value
 
 
-@record
-class Conflict:
+class Conflict(Struct, frozen=True, omit_defaults=True):
     """Two writers of one round set the same leaf to different values."""
 
     scope: str

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -74,20 +73,12 @@ def _mended(event: Event) -> bytes:
     """
     from pydantic_core import PydanticSerializationError, to_json
 
-    told = {"kind": str(getattr(event, "kind", "")), **_parts(event)}
+    whole = msgspec.to_builtins(event, enc_hook=_foreign)
     try:
-        return to_json(told)
+        return to_json(whole)
     except PydanticSerializationError:
-        text = json.dumps(
-            told, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_parts
-        )
+        text = json.dumps(whole, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.encode(errors="surrogatepass").decode(errors="replace").encode()
-
-
-def _parts(value: Any) -> dict[str, Any]:
-    """A record by those of its fields that somebody filled in."""
-    named = {part.name: (getattr(value, part.name), part.default) for part in fields(value)}
-    return {name: held for name, (held, usual) in named.items() if held is not usual}
 
 
 def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:

@@ -4,14 +4,16 @@ Each event knows where it happened (`path`, see `ledger.paths`), on whose side (
 (`at`, seconds since the epoch) and its place in the ledger (`seq`); the ledger stamps the last two.
 """
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from greenroom.errors import Phase
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user"]
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
@@ -19,8 +21,21 @@ YieldType = Literal["message", "tool"]
 Calls = Literal["models", "tools"]
 
 
-@record(kw_only=True)
-class Event:
+def _kind(name: str) -> str:
+    """`RunStarted` is written as `run_started`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+# Events hold plain JSON without cycles, so the garbage collector need not look at them.
+class Event(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag=_kind,
+    gc=False,
+):
     """A fact of a run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ()
@@ -31,14 +46,17 @@ class Event:
     at: float = 0.0
     seq: int = -1
 
+    @property
+    def kind(self) -> str:
+        """What it is called in files: `run_started` for `RunStarted`."""
+        return str(self.__struct_config__.tag)
 
-@record(kw_only=True)
-class RunStarted(Event):
+
+class RunStarted(Event, frozen=True, kw_only=True):
     """The case's data, the agent's graph and the state it all begins with."""
 
     # `case` and `agent` are made of JSON by those who write them down, and copied nowhere else.
     VALUES: ClassVar[tuple[str, ...]] = ("state",)
-    kind: ClassVar[Literal["run_started"]] = "run_started"
     run_id: str
     case: Json = None
     agent: Json = None
@@ -50,56 +68,43 @@ class RunStarted(Event):
     """Which calls were seen if they passed a seam: if none was, there may be some nobody saw."""
 
 
-@record(kw_only=True)
-class RunResumed(Event):
+class RunResumed(Event, frozen=True, kw_only=True):
     """The run goes on from its ledger; the time since the last event does not count."""
 
-    kind: ClassVar[Literal["run_resumed"]] = "run_resumed"
 
-
-@record(kw_only=True)
-class RunEnded(Event):
+class RunEnded(Event, frozen=True, kw_only=True):
     """Why the run is over, and the error if it broke."""
 
-    kind: ClassVar[Literal["run_ended"]] = "run_ended"
     reason: EndReason
     phase: Phase | None = None
     error: str = ""
     error_type: str = ""
 
 
-@record(kw_only=True)
-class UserSaid(Event):
+class UserSaid(Event, frozen=True, kw_only=True):
     """The user addressed the agent, perhaps with changes of state that came along."""
 
-    kind: ClassVar[Literal["user_said"]] = "user_said"
     text: str
     changes: tuple[Change, ...] = ()
 
 
-@record(kw_only=True)
-class AgentSaid(Event):
+class AgentSaid(Event, frozen=True, kw_only=True):
     """The agent's words reached the user."""
 
-    kind: ClassVar[Literal["agent_said"]] = "agent_said"
     text: str
 
 
-@record(kw_only=True)
-class InvocationStarted(Event):
+class InvocationStarted(Event, frozen=True, kw_only=True):
     """The agent was set going with this input."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("input",)
-    kind: ClassVar[Literal["invocation_started"]] = "invocation_started"
     input: Json = None
 
 
-@record(kw_only=True)
-class InvocationEnded(Event):
+class InvocationEnded(Event, frozen=True, kw_only=True):
     """The agent stopped: it may be addressed again, has finished, or failed."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("output",)
-    kind: ClassVar[Literal["invocation_ended"]] = "invocation_ended"
     outcome: Literal["turn_over", "finished", "failed"]
     output: Json = None
     error: str = ""
@@ -107,59 +112,46 @@ class InvocationEnded(Event):
     phase: Phase | None = None
 
 
-@record(kw_only=True)
-class NodeStarted(Event):
+class NodeStarted(Event, frozen=True, kw_only=True):
     """A node of the agent's graph began with this input."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("input",)
-    kind: ClassVar[Literal["node_started"]] = "node_started"
     node: str
     input: Json = None
 
 
-@record(kw_only=True)
-class NodeEnded(Event):
+class NodeEnded(Event, frozen=True, kw_only=True):
     """A node ended with this output and these changes of state."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("output",)
-    kind: ClassVar[Literal["node_ended"]] = "node_ended"
     node: str
     output: Json = None
     changes: tuple[Change, ...] = ()
     asks: tuple[Change, ...] = ()
 
 
-@record(kw_only=True)
-class NodeFailed(Event):
+class NodeFailed(Event, frozen=True, kw_only=True):
     """An attempt at a node failed."""
 
-    kind: ClassVar[Literal["node_failed"]] = "node_failed"
     node: str
     attempt: int
     error: str
     error_type: str = ""
 
 
-@record(kw_only=True)
-class BranchCancelled(Event):
+class BranchCancelled(Event, frozen=True, kw_only=True):
     """A parallel branch was stopped because a sibling failed."""
 
-    kind: ClassVar[Literal["branch_cancelled"]] = "branch_cancelled"
 
-
-@record(kw_only=True)
-class Decided(Event):
+class Decided(Event, frozen=True, kw_only=True):
     """A route or a loop chose; the choice is never asked for again."""
 
-    kind: ClassVar[Literal["decided"]] = "decided"
     choice: str
 
 
-@record(kw_only=True)
-class ModelCalled(Event):
+class ModelCalled(Event, frozen=True, kw_only=True):
     """A model was asked for the n-th time by this node."""
 
-    kind: ClassVar[Literal["model_called"]] = "model_called"
     node: str = ""
     agent: str = ""
     model: str = ""
@@ -170,11 +162,9 @@ class ModelCalled(Event):
     """Of the whole question, where somebody may want to find its answer again."""
 
 
-@record(kw_only=True)
-class ModelReplied(Event):
+class ModelReplied(Event, frozen=True, kw_only=True):
     """A model answered, with what it used and, if a price is known, what it cost in USD."""
 
-    kind: ClassVar[Literal["model_replied"]] = "model_replied"
     node: str = ""
     agent: str = ""
     model: str = ""
@@ -188,11 +178,9 @@ class ModelReplied(Event):
     source: Source = "live"
 
 
-@record(kw_only=True)
-class ModelFailed(Event):
+class ModelFailed(Event, frozen=True, kw_only=True):
     """A model could not be asked, or did not answer."""
 
-    kind: ClassVar[Literal["model_failed"]] = "model_failed"
     error: str
     node: str = ""
     agent: str = ""
@@ -201,32 +189,26 @@ class ModelFailed(Event):
     error_type: str = ""
 
 
-@record(kw_only=True)
-class Corrected(Event):
+class Corrected(Event, frozen=True, kw_only=True):
     """The agent's reply was refused by its output schema; it was told why and asked again."""
 
-    kind: ClassVar[Literal["corrected"]] = "corrected"
     text: str
 
 
-@record(kw_only=True)
-class ToolCalled(Event):
+class ToolCalled(Event, frozen=True, kw_only=True):
     """A tool was called, for the n-th time in this run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("args",)
-    kind: ClassVar[Literal["tool_called"]] = "tool_called"
     call_id: str
     tool: str
     args: Mapping[str, Json]
     n: int = 0
 
 
-@record(kw_only=True)
-class ToolReturned(Event):
+class ToolReturned(Event, frozen=True, kw_only=True):
     """A tool call ended with a value; `source` says who gave it."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("value",)
-    kind: ClassVar[Literal["tool_returned"]] = "tool_returned"
     call_id: str
     tool: str
     source: Source
@@ -238,11 +220,9 @@ class ToolReturned(Event):
     seconds: float = 0.0
 
 
-@record(kw_only=True)
-class ToolFailed(Event):
+class ToolFailed(Event, frozen=True, kw_only=True):
     """A tool call ended with an error that the agent gets to see."""
 
-    kind: ClassVar[Literal["tool_failed"]] = "tool_failed"
     call_id: str
     tool: str
     error: str
@@ -251,24 +231,20 @@ class ToolFailed(Event):
     seconds: float = 0.0
 
 
-@record(kw_only=True)
-class ToolBlocked(Event):
+class ToolBlocked(Event, frozen=True, kw_only=True):
     """The gate refused a tool call; the agent never sees this."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("args",)
-    kind: ClassVar[Literal["tool_blocked"]] = "tool_blocked"
     tool: str
     args: Mapping[str, Json]
     why: str
     call_id: str = ""
 
 
-@record(kw_only=True)
-class YieldOpened(Event):
+class YieldOpened(Event, frozen=True, kw_only=True):
     """The agent waits for its user: a message, or the answer to a tool call."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("args",)
-    kind: ClassVar[Literal["yield_opened"]] = "yield_opened"
     yield_id: str
     type: YieldType
     tool: str = ""
@@ -277,8 +253,7 @@ class YieldOpened(Event):
     prompt: str = ""
 
 
-@record(kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One yield's answer."""
 
     yield_id: str
@@ -286,51 +261,41 @@ class Answer:
     tool: str = ""
 
 
-@record(kw_only=True)
-class Answered(Event):
+class Answered(Event, frozen=True, kw_only=True):
     """One round of the user's answers with all the state changes they ask for."""
 
     VALUES: ClassVar[tuple[str, ...]] = ()
-    kind: ClassVar[Literal["answered"]] = "answered"
     answers: tuple[Answer, ...]
     changes: tuple[Change, ...] = ()
 
 
-@record(kw_only=True)
-class StateChanged(Event):
+class StateChanged(Event, frozen=True, kw_only=True):
     """State changed outside a tool, step or answer (a framework's own state delta)."""
 
-    kind: ClassVar[Literal["state_changed"]] = "state_changed"
     changes: tuple[Change, ...]
 
 
-@record(kw_only=True)
-class StateConflicted(Event):
+class StateConflicted(Event, frozen=True, kw_only=True):
     """Several writers of one round, or calls of one reply, changed one leaf; the last one won."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("values",)
-    kind: ClassVar[Literal["state_conflicted"]] = "state_conflicted"
     scope: str
     key: str
     values: Json
 
 
-@record(kw_only=True)
-class Noted(Event):
+class Noted(Event, frozen=True, kw_only=True):
     """A named fact of somebody's own, or a warning that belongs to the run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
-    kind: ClassVar[Literal["noted"]] = "noted"
     name: str
     data: Json = None
 
 
-@record(kw_only=True)
-class Remembered(Event):
+class Remembered(Event, frozen=True, kw_only=True):
     """What a framework keeps for itself, written down so that its run can be continued."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
-    kind: ClassVar[Literal["remembered"]] = "remembered"
     name: str
     data: Json = None
 

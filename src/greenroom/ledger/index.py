@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import deepcopy
-from dataclasses import field, fields
 from itertools import repeat
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from greenroom.ledger.changes import Change, State, apply_changes
 from greenroom.ledger.events import (
@@ -38,7 +39,6 @@ from greenroom.ledger.events import (
 from greenroom.ledger.messages import Message, Voice
 from greenroom.ledger.paths import branch_of, branches_of, fork_of, parent_branch, root_of
 from greenroom.ledger.plain import same
-from greenroom.ledger.records import record
 
 Step = ModelReplied | ModelFailed | Corrected
 End = ToolReturned | ToolFailed
@@ -54,8 +54,7 @@ _none: Callable[[], Mapping[str, Any]] = repeat(_NONE).__next__  # always this o
 _NOBODY: AbstractSet[Any] = frozenset()
 
 
-@record(frozen=False, eq=False)
-class VoiceIndex:
+class VoiceIndex(Struct, eq=False, omit_defaults=True):
     """Index over one voice's events. It follows from the ledger and is never saved."""
 
     voice: Voice
@@ -127,7 +126,7 @@ class VoiceIndex:
             del self.folds[branch]
 
     def __reduce__(self) -> tuple[type["VoiceIndex"], tuple[Any, ...]]:
-        held = (getattr(self, part.name) for part in fields(self))
+        held = (getattr(self, name) for name in self.__struct_fields__)
         return VoiceIndex, tuple({} if one is _NONE else one for one in held)
 
     def has_wanted(self, call_id: str) -> bool:

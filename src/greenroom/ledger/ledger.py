@@ -1,16 +1,17 @@
 """The append-only ledger of a run: the only record of what happened."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
+
+from msgspec.structs import replace
 
 from greenroom.errors import BadFile, BadLedger, BadValue
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import Event
 from greenroom.ledger.index import TAKERS, VoiceIndex, VoiceIndexes
 from greenroom.ledger.messages import Voice
-from greenroom.ledger.plain import OwnedJson, plain
-from greenroom.ledger.records import fill
+from greenroom.ledger.plain import Json, OwnedJson, plain
 from greenroom.ledger.start import MAX_KEPT, bytes_of
 
 E = TypeVar("E", bound=Event)
@@ -30,26 +31,19 @@ class Ledger:
         """How many events were there before anybody wrote to this ledger."""
 
     def append(self, event: E, at: float) -> E:
-        """Write `event` down at time `at`; its values become plain JSON copies."""
-        # Events are frozen for everybody but the ledger that stamps them.
-        events = self._events
-        try:
-            given, take = _PLANS[type(event)]
-        except KeyError:
-            given, take = _planned(type(event))
+        """Write `event` down at time `at`, its values as plain JSON; returns what was written."""
+        place = len(self._events)
         if event.seq == -1:
-            if given:
-                value: Any = getattr(event, given)
-                if value is not None and type(value) is not str:
-                    _copy(event, given, value)
-            fill(event, "seq", len(events))
-        elif event.seq != len(events):
+            event = replace(event, seq=place, at=at, **_plain_values(event))
+        elif event.seq != place:
             raise BadLedger(
                 f"event {event.seq} ({type(event).__name__}) cannot follow event "
-                f"{len(events) - 1}; append new events, or load a whole ledger."
+                f"{place - 1}; append new events, or load a whole ledger."
             )
-        fill(event, "at", at)
-        events.append(event)
+        elif event.at != at:
+            event = replace(event, at=at)
+        self._events.append(event)
+        take = TAKERS.get(type(event))
         if take is not None:
             take(self.indexes[event.voice], event)
         return event
@@ -162,27 +156,13 @@ class Ledger:
         return cls.loads(text, str(source))
 
 
-Plan = tuple[str, Callable[[VoiceIndex, Any], None] | None]
-"""How events of one kind are written down: which field is copied, and how the trail takes them."""
-
-_PLANS: dict[type[Event], Plan] = {}
-
-
-def _planned(kind: type[Event]) -> Plan:
-    # Every kind of ours has one such field or none; the list itself stands for several.
-    values = kind.VALUES
-    given = values[0] if len(values) == 1 else "VALUES" if values else ""
-    plan = _PLANS[kind] = given, TAKERS.get(kind)
-    return plan
-
-
-def _copy(event: Event, name: str, value: Any) -> None:
-    """Put plain copies in the place of what others gave us."""
-    if name == "VALUES":
-        for one in event.VALUES:
-            _copy(event, one, getattr(event, one))
-        return
-    try:
-        fill(event, name, value.value if type(value) is OwnedJson else plain(value, name))
-    except BadValue as error:
-        raise BadValue(f"{type(event).__name__}.{error}") from None
+def _plain_values(event: Event) -> dict[str, Json]:
+    """Plain copies of what others gave us."""
+    copies: dict[str, Json] = {}
+    for name in event.VALUES:
+        value = getattr(event, name)
+        try:
+            copies[name] = value.value if type(value) is OwnedJson else plain(value, name)
+        except BadValue as error:
+            raise BadValue(f"{type(event).__name__}.{error}") from None
+    return copies

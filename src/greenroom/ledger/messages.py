@@ -1,18 +1,18 @@
 """What is said between a user, a model and its tools."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Literal
 
+from msgspec import field
+
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
+from greenroom.ledger.validation import PydanticStruct
 
 Role = Literal["system", "user", "assistant", "tool"]
 Voice = Literal["agent", "user"]
 
 
-@record
-class ToolCall:
+class ToolCall(PydanticStruct, frozen=True):
     """A model's wish to call a tool, or a case's expectation that it does."""
 
     tool: str
@@ -28,8 +28,7 @@ def call(tool: str, /, **args: Json) -> ToolCall:
     return ToolCall(tool, args)
 
 
-@record
-class Message:
+class Message(PydanticStruct, frozen=True):
     """One entry of a model's conversation."""
 
     role: Role
@@ -39,8 +38,7 @@ class Message:
     tool: str = ""
 
 
-@record
-class Usage:
+class Usage(PydanticStruct, frozen=True):
     """Tokens a model read and wrote."""
 
     input: int = 0

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
 from math import isfinite
@@ -11,6 +10,7 @@ from typing import Any, TypeGuard, cast
 from uuid import UUID
 
 from greenroom.errors import BadValue
+from greenroom.ledger.records import field_names, is_record
 
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of these. Checked by `plain`."""
@@ -122,8 +122,8 @@ def _unusual(value: object, where: str, depth: int) -> Json:
     if isinstance(value, list | tuple):
         items = cast("list[object]", value)
         return [plain(item, where, depth + 1) for item in items]
-    if is_dataclass(value) and not isinstance(value, type):
-        named = {f.name: getattr(value, f.name) for f in fields(value)}
+    if is_record(value):
+        named = {name: getattr(value, name) for name in field_names(type(value))}
         return plain(named, where, depth + 1)
     if isinstance(value, datetime | date | time):
         return value.isoformat()

@@ -6,10 +6,11 @@ Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is th
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Literal
+
+from msgspec import Struct, structs
 
 from greenroom.ledger.changes import Change, State, apply_changes, value_in
 from greenroom.ledger.events import (
@@ -34,13 +35,11 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import record
 
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
 
-@record
-class CallRecord:
+class CallRecord(Struct, frozen=True, omit_defaults=True):
     """A tool call and how it ended."""
 
     tool: str
@@ -58,8 +57,7 @@ class CallRecord:
         return self.tool
 
 
-@record
-class Step:
+class Step(Struct, frozen=True, omit_defaults=True):
     """One step of a trajectory: a node, tool, message, decision, or a named fact of your own."""
 
     type: StepType
@@ -70,8 +68,7 @@ class Step:
     details: Json = None
 
 
-@record
-class StateStep:
+class StateStep(Struct, frozen=True, omit_defaults=True):
     """One leaf of the state, before and after."""
 
     scope: str
@@ -158,7 +155,7 @@ def asked_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
     for called in index.asked:
         call = _call(called, index)
         why = whys.get(called.seq)
-        found.append(call if why is None else replace(call, error=why, source="refused"))
+        found.append(call if why is None else structs.replace(call, error=why, source="refused"))
     return found
 
 
@@ -182,8 +179,7 @@ def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int
     return CallRecord(called.tool, args, called.call_id, turn=turn)
 
 
-@record
-class Spending:
+class Spending(Struct, frozen=True, omit_defaults=True):
     """What one side's models used and cost; None where a reply did not say."""
 
     usage: Usage | None

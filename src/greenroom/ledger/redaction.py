@@ -7,7 +7,6 @@ is broken by it, and what holds no secret is handed back as it is.
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import count
@@ -18,6 +17,7 @@ from greenroom.errors import BadFile
 from greenroom.ledger.given import given_secrets
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.looks import DENSE
+from greenroom.ledger.records import changed, field_names, is_record
 from greenroom.ledger.secrets import (
     CODED,
     QUOTED,
@@ -164,7 +164,7 @@ class _Pass:
             return self._mapping(cast("Mapping[Any, Any]", value))
         if isinstance(value, list | tuple):
             return self._list(cast("Sequence[Any]", value))
-        if is_dataclass(value) and not isinstance(value, type):
+        if is_record(value):
             return self._record(value)
         return value
 
@@ -208,14 +208,14 @@ class _Pass:
         return _same_or_new(value, [self.value(item) for item in value])
 
     def _record(self, value: Any) -> Any:
-        changed: dict[str, Any] = {}
-        for name in _names(cast("type[Any]", type(value))):
+        changes: dict[str, Any] = {}
+        for name in field_names(cast("type[Any]", type(value))):
             old = getattr(value, name)
             by_key = name in ("value", "values")
             new = self._field(getattr(value, "key", "") if by_key else name, old)
             if new is not old:
-                changed[name] = new
-        return replace(value, **changed) if changed else value
+                changes[name] = new
+        return changed(value, changes) if changes else value
 
 
 _NAMED_BY_AUTHORS = frozenset(
@@ -264,11 +264,6 @@ def _marking(kind: Kind) -> str:
     return f"{kept}{MARK}{kind.name}]"
 
 
-@lru_cache(maxsize=256)
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(part.name for part in fields(kind) if part.init)
-
-
 def _survey(value: Any) -> tuple[list[str], set[str]]:
     """Every text in JSON, or in records made of it, and the names of its fields."""
     texts: list[str] = []
@@ -283,14 +278,14 @@ def _survey(value: Any) -> tuple[list[str], set[str]]:
             continue
         elif isinstance(item, list | tuple):
             stack += cast("Sequence[Any]", item)
-        elif kind is dict or (not is_dataclass(kind) and isinstance(item, Mapping)):
+        elif kind is dict or isinstance(item, Mapping):
             inner = cast("Mapping[Any, Any]", item)
             stack += inner.keys()
             stack += inner.values()
             names.update([key for key in inner if isinstance(key, str)])
             names.add(_pair_name(inner))
-        elif is_dataclass(kind):
-            stack += [getattr(item, name) for name in _names(kind)]
+        elif is_record(item):
+            stack += [getattr(item, name) for name in field_names(kind)]
             names.add(str(getattr(item, "key", "")))
     return texts, names
 

@@ -13,8 +13,9 @@ from functools import cache, lru_cache
 from html import escape
 from urllib.parse import quote, quote_plus
 
+from msgspec import Struct
+
 from greenroom.ledger.looks import LOOKS, NAMED, PERHAPS_SECRET_FIELD, SECRET_FIELD
-from greenroom.ledger.records import record
 
 SHORTEST = 8
 """Shorter values of telling variables are words, not secrets."""
@@ -30,8 +31,7 @@ _URL_PASSWORD = re.compile(r"://[^\s/:@]*:([^\s/]+)@")
 _LONG_LINE = 16
 
 
-@record
-class Kind:
+class Kind(Struct, frozen=True, omit_defaults=True):
     """A kind of secret: its name, words of which a text with one holds at least one, and its look.
 
     What the group `keep` matches stays; the rest of a match gives way to the mark.

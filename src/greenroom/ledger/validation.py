@@ -1,31 +1,40 @@
-"""How pydantic makes records: where a model, a tool or an output names one as its type."""
+"""How pydantic makes the structs of a ledger, where a model, a tool or an output names one as its type."""
 
 from typing import Any
 
+import msgspec
 
-def record_schema(cls: type[Any], source: Any, handler: Any) -> Any:
-    """What is validated as a dataclass is made by the record itself.
-
-    pydantic fills an empty object field by field, and there are no empty structs.
-    """
-    from pydantic_core import core_schema
-
-    whole = handler(source)
-    known = handler.resolve_ref_schema(whole)
-    as_declared: Any = dict(known)
-    ref, fields = as_declared.pop("ref", None), as_declared["schema"]
-
-    def made(value: Any, checked: Any) -> Any:
-        return value if isinstance(value, cls) else cls(**checked(value)[0])
-
-    # What comes out of the first step is an instance, which the second leaves as it is.
-    step = core_schema.no_info_wrap_validator_function(made, fields)
-    # In its place, since other fields refer to it by name.
-    known.clear()
-    known.update(core_schema.chain_schema([step, as_declared], ref=ref))
-    return whole
+from greenroom.ledger.plain import Json, is_array, is_object
 
 
-def record_json_schema(_: type[Any], schema: Any, handler: Any) -> Any:
-    """JSON schema of a record: that of the dataclass it is declared as."""
-    return handler(schema["steps"][-1] if schema["type"] == "chain" else schema)
+class PydanticStruct(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A frozen struct that pydantic accepts as the type of a field."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        def convert(value: object) -> Any:
+            return value if isinstance(value, cls) else msgspec.convert(value, cls)
+
+        return core_schema.no_info_plain_validator_function(
+            convert,
+            ref=f"{cls.__module__}.{cls.__qualname__}",
+            serialization=core_schema.plain_serializer_function_ser_schema(msgspec.to_builtins),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+        (own,), parts = msgspec.json.schema_components([cls], ref_template="{name}")
+        return _inline(own, parts)
+
+
+def _inline(schema: Json, parts: dict[str, Json]) -> Json:
+    """A JSON Schema with its parts in place: pydantic collects definitions of its own."""
+    if is_array(schema):
+        return [_inline(value, parts) for value in schema]
+    if not is_object(schema):
+        return schema
+    if "$ref" in schema:
+        return _inline(parts[schema["$ref"]], parts)
+    return {key: _inline(value, parts) for key, value in schema.items()}

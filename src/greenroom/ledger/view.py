@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from greenroom.ledger import questions
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Voice
 from greenroom.ledger.questions import CallRecord
-from greenroom.ledger.records import record
 
 
-@record
-class LedgerView:
+class LedgerView(Struct, frozen=True, omit_defaults=True):
     """The events of one voice and the common questions to them."""
 
     _ledger: Ledger

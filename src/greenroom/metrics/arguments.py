@@ -4,12 +4,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
+from msgspec import Struct
+
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 from greenroom.ledger.query import MISSING, has_operators, holds, matches, value_at
-from greenroom.ledger.records import record
 from greenroom.metrics.options import checked_choice, checked_texts
 
 WantedValue = ToolCall | str
@@ -22,8 +23,7 @@ ArgsRule = ArgsMatch | tuple[str, ...] | Callable[..., Any]
 """For one tool: a way to match, the only arguments that count, or a predicate."""
 
 
-@record(kw_only=True)
-class Arguments:
+class Arguments(Struct, frozen=True, kw_only=True):
     """How the arguments of calls are compared; what stands for one tool comes before the rest."""
 
     match: ArgsMatch

@@ -4,14 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from msgspec import Struct
+
 from greenroom.errors import BadMetric
-from greenroom.ledger.records import record
 
 _LONGEST_NAME = 80
 
 
-@record(kw_only=True)
-class BuiltIn:
+class BuiltIn(Struct, frozen=True, kw_only=True):
     """A metric that shows itself as it was written; without a name of its own, that is its name."""
 
     name: str

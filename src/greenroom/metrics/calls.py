@@ -12,7 +12,6 @@ from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import Predicate, check_query, holds
-from greenroom.ledger.records import record
 from greenroom.metrics.arguments import args_match
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.matching import Bounds, bounds, times
@@ -21,8 +20,7 @@ from greenroom.metrics.options import checked_texts
 Match = Literal["subset", "exact"]
 
 
-@record(kw_only=True, repr=False)
-class Called(BuiltIn):
+class Called(BuiltIn, frozen=True, kw_only=True):
     """Counts the calls of one tool whose arguments match."""
 
     counts_calls: ClassVar[bool] = True
@@ -134,8 +132,7 @@ def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -
     return Bounds(at_most=0)
 
 
-@record(kw_only=True, repr=False)
-class ForbiddenCalls(BuiltIn):
+class ForbiddenCalls(BuiltIn, frozen=True, kw_only=True):
     """Looks for calls of tools that must not be called."""
 
     counts_calls: ClassVar[bool] = True

@@ -3,15 +3,15 @@
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
 from enum import Enum
 from itertools import groupby
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct, field
+
 from greenroom.errors import BadMetric
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 
 Fitting = Sequence[Sequence[int]]
 """For each wanted thing the places of the made things that fit it, ascending."""
@@ -126,8 +126,7 @@ def checked_match(given: object, factory: str) -> MatchType:
     raise BadMetric(f"{factory}(...): match_type={choice_problem(given, MatchType.__members__)}")
 
 
-@record
-class Sides(Generic[Want, OwnedJson]):
+class Sides(Struct, Generic[Want, OwnedJson], frozen=True):
     """The two rows, and how their things are compared and shown."""
 
     wanted: Sequence[Want]
@@ -209,8 +208,7 @@ def _none() -> dict[int, int]:
     return {}
 
 
-@record(kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """The two rows in words, and for places of the made row the wanted place they belong to."""
 
     wanted: list[str]

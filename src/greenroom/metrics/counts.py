@@ -23,7 +23,6 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import Predicate, holds
 from greenroom.ledger.questions import turns
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.matching import Bounds, bounds
 from greenroom.metrics.turns import messages_in
@@ -41,11 +40,12 @@ _ALIASES: dict[str, Kinds] = {
     "yield": (YieldOpened,),
 }
 
-_BY_KIND: dict[str, Kinds] = {event.kind: (event,) for event in get_args(AnyEvent)}
+_BY_KIND: dict[str, Kinds] = {
+    str(event.__struct_config__.tag): (event,) for event in get_args(AnyEvent)
+}
 
 
-@record(kw_only=True, repr=False)
-class EventCount(BuiltIn):
+class EventCount(BuiltIn, frozen=True, kw_only=True):
     """Counts the events of some kinds on the agent's side."""
 
     what: str
@@ -112,8 +112,7 @@ def event_count(
     )
 
 
-@record(kw_only=True, repr=False)
-class TurnsWithin(BuiltIn):
+class TurnsWithin(BuiltIn, frozen=True, kw_only=True):
     """Counts the rounds of the user."""
 
     bounds: Bounds

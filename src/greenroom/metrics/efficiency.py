@@ -6,7 +6,6 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.limits import is_number
 from greenroom.metrics.outcomes import checked_threshold
@@ -16,8 +15,7 @@ PENALTY = 0.2
 USUAL_THRESHOLD = 0.5
 
 
-@record(kw_only=True, repr=False)
-class Efficiency(BuiltIn):
+class Efficiency(BuiltIn, frozen=True, kw_only=True):
     """Counts the calls beyond those that were expected."""
 
     counts_calls: ClassVar[bool] = True

@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Unpack, cast
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.goals import quoted
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -15,7 +17,6 @@ from greenroom.cases.users import person_of
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, Fields, gathered
 from greenroom.metrics.judges.forms import (
@@ -48,8 +49,7 @@ _ONE = "\n\nThe goal: {goal}"
 _SEVERAL = "\n\nThe goals, by their ids:\n{goals}"
 
 
-@record
-class Proof(VerdictForm):
+class Proof(VerdictForm, Struct, frozen=True):
     """True or false, where true needs a quote that stands in one of the texts."""
 
     texts: tuple[str, ...]
@@ -75,8 +75,7 @@ class Proof(VerdictForm):
         return Verdict(text_at(answer, "reasoning"), given, float(reached))
 
 
-@record(kw_only=True, repr=False)
-class GoalsAchieved(Judged):
+class GoalsAchieved(Judged, frozen=True, kw_only=True):
     """Asks about each goal of the case's simulated user."""
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:

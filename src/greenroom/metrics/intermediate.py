@@ -7,7 +7,6 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.ledger.events import AgentSaid, ModelReplied
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
@@ -24,8 +23,7 @@ from greenroom.metrics.turns import (
 )
 
 
-@record(kw_only=True, repr=False)
-class IntermediateResponses(BuiltIn):
+class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
     """Looks for the expected texts, in order, among what was said before the last words."""
 
     covers: ClassVar[tuple[str, ...]] = ("intermediate",)

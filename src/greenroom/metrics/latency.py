@@ -4,28 +4,27 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Event, ModelReplied, RunEnded, RunResumed
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.limits import is_number
 
 What = Literal["turn", "first answer", "model reply"]
 
 
-@record
-class Wait:
+class Wait(Struct, frozen=True):
     """How long one thing took."""
 
     what: str
     seconds: float
 
 
-@record(kw_only=True, repr=False)
-class Within(BuiltIn):
+class Within(BuiltIn, frozen=True, kw_only=True):
     """Compares the longest wait of its kind with a limit."""
 
     what: What

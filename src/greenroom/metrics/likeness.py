@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal, get_args
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import reference_of, spoken
 from greenroom.metrics.options import checked_choice, checked_switch
@@ -28,8 +27,7 @@ MODES: tuple[str, ...] = get_args(RougeMode)
 USUAL_THRESHOLD = 0.8
 
 
-@record(kw_only=True, repr=False)
-class ResponseMatch(BuiltIn):
+class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
     """Compares the last response of each turn with that turn's reference."""
 
     covers: ClassVar[tuple[str, ...]] = ("reference",)
@@ -88,8 +86,7 @@ class ResponseMatch(BuiltIn):
         return MeasuredTurn(turn.number, value, reason, said, details)
 
 
-@record(kw_only=True, repr=False)
-class ExpectedReference(ResponseMatch):
+class ExpectedReference(ResponseMatch, frozen=True, kw_only=True):
     """What a case that has references expects: every turn with one resembles it."""
 
     def _reference(self, expect: Expect) -> str | None:

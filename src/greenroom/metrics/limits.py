@@ -9,15 +9,13 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import known_cost, known_usage
 
 _CUT_SHORT = ("max_turns", "max_seconds", "error")
 
 
-@record(kw_only=True, repr=False)
-class CostWithin(BuiltIn):
+class CostWithin(BuiltIn, frozen=True, kw_only=True):
     """Compares what the agent's models cost with a budget."""
 
     usd: float
@@ -39,8 +37,7 @@ def cost_within(usd: float, *, name: str | None = None) -> CostWithin:
     return CostWithin(usd=usd, **written("cost_within", usd, name=name))
 
 
-@record(kw_only=True, repr=False)
-class CompletedWithin(BuiltIn):
+class CompletedWithin(BuiltIn, frozen=True, kw_only=True):
     """Compares how long the run took with a limit."""
 
     seconds: float
@@ -64,8 +61,7 @@ def completed_within(seconds: float, *, name: str | None = None) -> CompletedWit
     return CompletedWithin(seconds=seconds, **written("completed_within", seconds, name=name))
 
 
-@record(kw_only=True, repr=False)
-class TokensWithin(BuiltIn):
+class TokensWithin(BuiltIn, frozen=True, kw_only=True):
     """Compares the tokens of the agent's models with limits."""
 
     limits: Mapping[str, int]

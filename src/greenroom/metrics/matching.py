@@ -1,12 +1,12 @@
 """When a count suffices."""
 
+from msgspec import Struct
+
 from greenroom.errors import BadMetric
 from greenroom.ledger.query import Predicate, holds
-from greenroom.ledger.records import record
 
 
-@record
-class Bounds:
+class Bounds(Struct, frozen=True):
     """How many there should be."""
 
     at_least: int | None = None

@@ -5,20 +5,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast, overload
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.outcomes import as_outcome, checked_threshold
 from greenroom.metrics.parameters import Run, WantedParameters, filled, wants_of
 
 
-@record
-class Critical:
+class Critical(Struct, frozen=True):
     """Another metric, measured before those that are not critical."""
 
     inner: Metric
@@ -51,8 +51,7 @@ def falls_short(outcome: Outcome) -> bool:
     return not isinstance(outcome, NotApplicable)
 
 
-@record
-class FunctionMetric:
+class FunctionMetric(Struct, frozen=True):
     """A function whose parameters are filled by name. It can still be called like one."""
 
     function: Callable[..., Any]

@@ -8,7 +8,6 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import NodeStarted
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.comparison import MatchType, Sides, checked_match
 from greenroom.metrics.options import checked_texts
@@ -16,8 +15,7 @@ from greenroom.metrics.outcomes import checked_threshold
 from greenroom.metrics.turns import checked_turn, turn_span
 
 
-@record(kw_only=True, repr=False)
-class NodeSequence(BuiltIn):
+class NodeSequence(BuiltIn, frozen=True, kw_only=True):
     """Compares the nodes of a run, or of one turn, with the expected ones."""
 
     nodes: tuple[str, ...]

@@ -41,12 +41,13 @@ from functools import lru_cache, partial
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import plain
-from greenroom.ledger.records import record
 from greenroom.metrics.facts import (
     Missing,
     expected_calls,
@@ -59,8 +60,7 @@ from greenroom.metrics.facts import (
 )
 
 
-@record
-class Run:
+class Run(Struct, frozen=True):
     """One finished run as a metric sees it; every name of the table is an attribute."""
 
     case: Case
@@ -119,8 +119,7 @@ KNOWN: dict[str, Read] = {
 }
 
 
-@record
-class WantedValue:
+class WantedValue(Struct, frozen=True):
     """One parameter to be filled from the table."""
 
     name: str

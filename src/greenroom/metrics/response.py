@@ -9,15 +9,13 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import reference, spoken
 from greenroom.metrics.options import checked_switch, checked_text, checked_texts
 from greenroom.metrics.outcomes import checked_threshold
 
 
-@record(kw_only=True, repr=False)
-class Exact(BuiltIn):
+class Exact(BuiltIn, frozen=True, kw_only=True):
     """Compares the last response with a text, or with the case's reference."""
 
     text: str | None
@@ -44,8 +42,7 @@ def exact(text: str | None = None, *, name: str | None = None) -> Exact:
     return Exact(text=text, **written("exact", *(() if text is None else (text,)), name=name))
 
 
-@record(kw_only=True, repr=False)
-class Contains(BuiltIn):
+class Contains(BuiltIn, frozen=True, kw_only=True):
     """Looks for texts in the last response."""
 
     texts: tuple[str, ...]
@@ -94,8 +91,7 @@ def contains(
     )
 
 
-@record(kw_only=True, repr=False)
-class Matches(BuiltIn):
+class Matches(BuiltIn, frozen=True, kw_only=True):
     """Searches the last response for a regular expression."""
 
     pattern: re.Pattern[str]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Unpack
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.data import expect_data
 from greenroom.cases.goals import read_reply
@@ -11,7 +13,6 @@ from greenroom.cases.users import SimulatedUser, person_of
 from greenroom.ledger.events import InvocationEnded, InvocationStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.forms import Labels, Verdict
 from greenroom.metrics.judges.judged import Judged, concluded, titled
@@ -54,8 +55,7 @@ The person, as the author described them:
 {person}"""
 
 
-@record
-class UserTurn:
+class UserTurn(Struct, frozen=True):
     """One reply of the simulated user, and what was heard and said before it."""
 
     number: int
@@ -68,8 +68,7 @@ class UserTurn:
         return str(self.before[-1].get("heard") or "") if self.before else ""
 
 
-@record(kw_only=True, repr=False)
-class SimulatorQuality(Judged):
+class SimulatorQuality(Judged, frozen=True, kw_only=True):
     """Asks about each reply that a model gave as the user."""
 
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:

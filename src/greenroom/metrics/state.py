@@ -21,14 +21,12 @@ from greenroom.ledger.query import (
     value_at,
 )
 from greenroom.ledger.questions import state_after
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, shown_value, written
 from greenroom.metrics.response import cut
 from greenroom.metrics.turns import checked_turn, turn_span
 
 
-@record(kw_only=True, repr=False)
-class StateIs(BuiltIn):
+class StateIs(BuiltIn, frozen=True, kw_only=True):
     """Looks at one place of the final state."""
 
     scope: str
@@ -119,8 +117,7 @@ def _written(
     return written("state_is", *place, value=wanted, name=name)
 
 
-@record(kw_only=True, repr=False)
-class StateMatches(BuiltIn):
+class StateMatches(BuiltIn, frozen=True, kw_only=True):
     """Holds a query against the state at the end of the run or of one turn."""
 
     query: Mapping[str, Mapping[str, Any]]

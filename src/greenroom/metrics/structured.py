@@ -10,7 +10,6 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric, BadValue
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.response import quoted
@@ -42,8 +41,7 @@ class NotJson(ValueError):
     """A text that is no JSON document; the words say why."""
 
 
-@record(kw_only=True, repr=False)
-class JsonSchema(BuiltIn):
+class JsonSchema(BuiltIn, frozen=True, kw_only=True):
     """Reads the last response as JSON and checks it against a schema."""
 
     schema: Json

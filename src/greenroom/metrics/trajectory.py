@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, get_args
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
 from greenroom.ledger.events import ModelReplied, ToolCalled
@@ -11,7 +13,6 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import plain_query
-from greenroom.ledger.records import record
 from greenroom.metrics.arguments import ArgsMatch, Arguments, WantedValue, args_match, arguments
 from greenroom.metrics.builtin import BuiltIn, shown_value, written
 from greenroom.metrics.calls import call_text
@@ -30,8 +31,7 @@ from greenroom.metrics.turns import (
 Scope = Literal["turn", "all"]
 
 
-@record(kw_only=True, repr=False)
-class TrajectoryMatch(BuiltIn):
+class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
     """Compares the calls of each turn, or of the whole run, with the expected ones."""
 
     covers: ClassVar[tuple[str, ...]] = ("tools",)
@@ -85,8 +85,7 @@ class TrajectoryMatch(BuiltIn):
         return {"match_type": self.match.name, "scope": self.scope, "compared": parts}
 
 
-@record
-class _Compared:
+class _Compared(Struct, frozen=True):
     """What came of one comparison."""
 
     value: float

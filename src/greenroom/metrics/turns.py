@@ -1,7 +1,7 @@
 """Which events belong to which turn of a case's script, and the mean over turns measured one by one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from greenroom.cases.case import Case, Expect
@@ -11,10 +11,9 @@ from greenroom.ledger.events import AgentSaid, Answered, Event, ToolCalled, User
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PlayedTurn:
     """A scripted turn that expects something, and where in the ledger it was played."""
 

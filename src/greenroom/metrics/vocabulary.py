@@ -11,7 +11,6 @@ from greenroom.cases.words import is_whole
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import responses
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
@@ -24,8 +23,7 @@ _STEPS = 10
 """Each negative word takes a tenth off the tone."""
 
 
-@record(kw_only=True, repr=False)
-class Keywords(BuiltIn):
+class Keywords(BuiltIn, frozen=True, kw_only=True):
     """Looks for whole words in the last response."""
 
     words: tuple[str, ...]
@@ -71,8 +69,7 @@ def keywords(
     )
 
 
-@record(kw_only=True, repr=False)
-class Tone(BuiltIn):
+class Tone(BuiltIn, frozen=True, kw_only=True):
     """Looks for negative words in everything the agent said."""
 
     negative_words: tuple[str, ...]

@@ -1,11 +1,11 @@
 """What a model is asked and what it answers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 
 OnDelta = Callable[[str], None]
 
@@ -23,7 +23,7 @@ class ToolSpec(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """A question to a model: who asks, for which time, with what before it."""
 
@@ -45,7 +45,7 @@ class ModelRequest:
         return self.messages[-1].text if self.messages else ""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ModelReply:
     """A model's answer; a cost of None means that no price is known."""
 

@@ -14,8 +14,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
 
+from msgspec import Struct
+
 from greenroom.errors import BadFile
-from greenroom.ledger.records import record
 
 _UNITS: Final = {"million": 1_000_000, "thousand": 1_000}
 _FIELDS: Final = frozenset({"input", "output", "cached_input", "per"})
@@ -25,8 +26,7 @@ _DEAR_INPUT: Final = 0.1
 _DEAR_OUTPUT: Final = 0.5
 
 
-@record
-class Price:
+class Price(Struct, frozen=True):
     """What tokens cost, in USD per token, and the table that says so."""
 
     input: float

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from msgspec import Struct
+
 from greenroom.errors import BadFile, BadInput
-from greenroom.ledger.records import record
 from greenroom.ledger.redaction import redactor
 from greenroom.plugins import Plugins
 from greenroom.results.files import write_whole
@@ -40,8 +41,7 @@ Formats = Mapping[str, str | Path | None] | Iterable[str]
 """`{"json": "out/report.json", "junit": None}`, or `["json=out/report.json", "junit"]`."""
 
 
-@record
-class Destination:
+class Destination(Struct, frozen=True):
     """Where a reporter writes to."""
 
     reporter: Reporter
@@ -100,8 +100,7 @@ def render_report(
     return _Shown.of(report, baseline, decision).by(told)
 
 
-@record
-class _Shown:
+class _Shown(Struct, frozen=True):
     """What reporters get to see: a report, what it is held against and what the gate said of it."""
 
     report: Report
@@ -182,8 +181,7 @@ def _shared(reporter: Reporter, output: str | Path, together: int) -> Path:
     return place
 
 
-@record
-class FunctionReporter:
+class FunctionReporter(Struct, frozen=True):
     """A function that renders, as a reporter; it need not know of baselines and gates."""
 
     name: str

@@ -4,6 +4,7 @@ Only rules that can be checked decide; anything else is undecided, never the age
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
 from greenroom.cases.case import Case
@@ -13,7 +14,6 @@ from greenroom.ledger import questions
 from greenroom.ledger.events import RunEnded, ToolBlocked, ToolFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object
-from greenroom.ledger.records import record
 from greenroom.results.breakage import BROKE
 
 Whom = Literal["agent", "user", "tool_mock", "expectation", "undecided"]
@@ -22,7 +22,7 @@ _LIMITS = ("max_turns", "max_seconds")
 _QUALITY = "simulator_quality"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Blame:
     """Who is to blame, and what shows it."""
 

@@ -5,12 +5,12 @@ spent, says nothing about the agent. So every metric of it is `Unmeasured`, deci
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from greenroom.cases.scores import Outcome, Unmeasured
 from greenroom.errors import Phase
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 
 BROKE = "the trial broke: "
 """How the reason begins that a metric of a broken trial has no score."""
@@ -18,7 +18,7 @@ LEFT_OUT = Unmeasured("the trial was left out")
 """What a metric of a skipped trial comes to, if something was measured before."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Problem:
     """What broke, and in whose hands."""
 

@@ -1,15 +1,15 @@
 """A report broken down: by tag, and by case where a case ran several times."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import comb
 
-from greenroom.ledger.records import record
 from greenroom.results.intervals import Interval, Tally, of_cases, of_trials
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import EVALUATED, CaseResult
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TagSummary:
     """The results that carry one tag."""
 
@@ -33,7 +33,7 @@ class TagSummary:
         return self.counts.passed
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseSummary:
     """All trials of one case."""
 

@@ -5,13 +5,12 @@ The verdict on each case is in `greenroom.results.verdicts`.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json, without_addresses
-from greenroom.ledger.records import record
 from greenroom.ledger.redaction import clean_ids, redactor
 from greenroom.results.exact import ALPHA, fisher, fisher_floor
 from greenroom.results.intervals import Tally
@@ -34,7 +33,7 @@ Verdict = Literal[
 _UNTOUCHED = ("name", "description", "tags")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MetricChange:
     """The mean of one metric, then and now."""
 
@@ -52,7 +51,7 @@ class MetricChange:
         return self.now - self.before
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CaseChange:
     """What became of one case."""
 

@@ -5,14 +5,13 @@ made in `greenroom.results.verdicts`. Over the whole set every case counts once,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.results.changes import CaseChange, MetricChange, Verdict, mean, pooled
 from greenroom.results.exact import flips_of_values, holm, stratified
 from greenroom.results.intervals import Interval, of_changes
@@ -41,7 +40,7 @@ _VERDICTS: dict[Trend, Verdict] = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Missed:
     """One thing that keeps the gate shut."""
 
@@ -51,7 +50,7 @@ class Missed:
     why: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Two reports side by side. `str(comparison)` is plain text."""
 

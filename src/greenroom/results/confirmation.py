@@ -8,9 +8,8 @@ docs/why/statistics.md.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import comb, exp, inf, log
-
-from greenroom.ledger.records import record
 
 MOST = 30
 """How often a suspect is run again at most."""
@@ -68,7 +67,7 @@ def together(suspects: int, failing: int, chance: float) -> float:
     )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Group:
     """Suspects that were looked at together, and how likely so many are left if none has changed."""
 

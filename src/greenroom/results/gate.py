@@ -4,11 +4,10 @@ The command line, the pytest plug-in and scripts use the same gate.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from greenroom.errors import BadInput
-from greenroom.ledger.records import record
 from greenroom.results.comparison import THRESHOLD, Comparison, Metrics, Missed, compare
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report
@@ -20,7 +19,7 @@ _ROUNDING = 1e-12
 """The rounding error that a mean of rates may have."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What the gate said. `str(decision)` is why it stays shut, a line for each reason."""
 
@@ -49,7 +48,7 @@ class Decision:
         return "\n".join(missed.why for missed in self.missed)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """What a report must reach.
 

@@ -5,10 +5,9 @@ cases. What the cases' own pass rates show decides how much less.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import atan, ceil, cos, erfc, floor, fsum, pi, sin, sqrt
-
-from greenroom.ledger.records import record
 
 Z = 1.959963984540054
 """How many standard errors a 95 % interval reaches to each side."""
@@ -24,7 +23,7 @@ Tally = tuple[int, int]
 """How many trials of a case passed, and of how many that were evaluated."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Interval:
     """A share and the 95 % interval around it. `str(interval)` is short: `82 % ± 6`."""
 

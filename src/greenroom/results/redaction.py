@@ -1,6 +1,6 @@
 """A report without secrets, as every renderer and every file gets to see it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from greenroom.cases.scores import Outcome, Score
@@ -8,7 +8,6 @@ from greenroom.errors import BadInput
 from greenroom.ledger.codec import encoded_lines, json_of
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
-from greenroom.ledger.records import record
 from greenroom.ledger.redaction import Redactor, clean_id, redactor
 from greenroom.ledger.sieve import Sieve
 from greenroom.results.gate import Decision
@@ -23,7 +22,7 @@ _ROOM = 16_000_000
 _LEAVES = JSON_TYPES - {dict, list}
 
 
-@record(repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Redacted(Report):
     """A report that has lost its secrets, and need not be looked through again."""
 

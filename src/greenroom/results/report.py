@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import fsum
 from os import urandom
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
 from greenroom.ledger.messages import Usage
-from greenroom.ledger.records import record
 from greenroom.results.result import CaseResult, Status
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def new_report_id() -> str:
     return urandom(6).hex()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Summary:
     """How many cases ended how."""
 
@@ -64,7 +63,7 @@ class Summary:
         return self.passed / self.evaluated if self.evaluated else None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MetricSummary:
     """One metric over all cases; what it could not measure is no number here."""
 
@@ -83,7 +82,7 @@ class MetricSummary:
         return self.passed + self.failed
 
 
-@record(repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The results of an evaluation, in the order of its cases. `str(report)` is plain text."""
 

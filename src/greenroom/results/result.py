@@ -1,7 +1,7 @@
 """What was concluded about one case."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, cast
 
 from greenroom.cases.case import Case
@@ -15,7 +15,6 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
-from greenroom.ledger.records import EMPTY, fill, record
 from greenroom.ledger.shown import on_one_line
 from greenroom.results.blame import Blame, blame
 from greenroom.results.breakage import LEFT_OUT, Problem, breakage, unscored
@@ -47,7 +46,7 @@ class LedgerSource(Protocol):
         ...
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """One case's verdict and what it rests on."""
 
@@ -56,7 +55,7 @@ class CaseResult:
     name: str = ""
     tags: Sequence[str] = ()
     trial: int = 1
-    scores: Mapping[str, Outcome] = field(default_factory=EMPTY)
+    scores: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
     ended: EndReason | None = None
     error: Problem | None = None
     turns: int = 0
@@ -67,9 +66,9 @@ class CaseResult:
     user_cost: float | None = None
     judge_usage: Usage | None = None
     judge_cost: float | None = None
-    models: Mapping[str, int] = field(default_factory=EMPTY)
-    user_models: Mapping[str, int] = field(default_factory=EMPTY)
-    judge_models: Mapping[str, int] = field(default_factory=EMPTY)
+    models: Mapping[str, int] = field(default_factory=dict[str, int])
+    user_models: Mapping[str, int] = field(default_factory=dict[str, int])
+    judge_models: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: Sequence[str] = ()
     fixed: bool = False
     """Whether nothing in the run was left to chance, so that it would end the same way again."""
@@ -90,9 +89,11 @@ class CaseResult:
             return
         if self.broke:
             problem = self.error or Problem("system", "")
-            fill(self, "scores", unscored(self.scores, problem.unmeasured))
+            object.__setattr__(self, "scores", unscored(self.scores, problem.unmeasured))
         elif self.status == "skipped":
-            fill(self, "scores", {**self.scores, **dict.fromkeys(self.measured, LEFT_OUT)})
+            object.__setattr__(
+                self, "scores", {**self.scores, **dict.fromkeys(self.measured, LEFT_OUT)}
+            )
 
     @property
     def broke(self) -> bool:

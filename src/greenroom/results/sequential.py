@@ -21,7 +21,6 @@ from math import exp, log
 from typing import Literal
 
 from greenroom.errors import BadInput
-from greenroom.ledger.records import record
 from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import Interval
 
@@ -32,7 +31,7 @@ _STAKES = (0.03, 0.1, 0.3, 0.6, 0.9)
 _HALVINGS = 40
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Alike:
     """Cases of a round with the same past: what was guessed of each, and how many passed."""
 

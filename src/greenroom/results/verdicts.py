@@ -7,10 +7,9 @@ small. Errors and skipped cases prove nothing either way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from greenroom.ledger.records import record
 from greenroom.results.changes import CaseChange, Pair, Verdict, by_case, first_evaluated, paired
 from greenroom.results.confirmation import MOST, Confirming
 from greenroom.results.exact import ALPHA, holm
@@ -63,7 +62,7 @@ def _adjusted(pairs: Sequence[Pair]) -> dict[str, float]:
 # Suspects that were run again
 
 
-@record(eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Confirmed:
     """What running suspects again has shown."""
 

@@ -3,20 +3,20 @@
 import inspect
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.backends.backend import Yield
 from greenroom.errors import BadCase, UserAgentFailed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.ledger.view import LedgerView
 
 FormatPrompt = Callable[[LedgerView, Yield], "str | Awaitable[str]"]
 FormatResponse = Callable[[Json, LedgerView, Yield], Any]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bridge:
     """Own words for what a user agent is asked, and for what becomes of its answer.
 

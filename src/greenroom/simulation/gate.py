@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from inspect import isroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
@@ -19,7 +21,6 @@ from greenroom.ledger.events import Event, Noted, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
-from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.durable_calls import BeforeLive, settled, settled_at_once
 from greenroom.simulation.fence import Opening, opening_for
@@ -41,8 +42,7 @@ CALLED_DIRECTLY: Final = "called_directly"
 """The note that code of the case called a tool which its author named, past the gate."""
 
 
-@record(frozen=False, eq=False)
-class Refusals:
+class Refusals(Struct, eq=False):
     """The first refusal of a case. Once set it never opens again."""
 
     is_set: bool = False

@@ -12,7 +12,8 @@ from threading import Condition, Thread
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from greenroom.ledger.records import record
+from msgspec import Struct
+
 from greenroom.simulation.deadlines import LATE, Deadline
 from greenroom.simulation.fence.refusal import is_authors, line_of
 from greenroom.simulation.guards import frame_of
@@ -25,8 +26,7 @@ _LOOK: Final = 0.05
 _IDLE: Final = 0.5
 
 
-@record
-class Stall:
+class Stall(Struct, frozen=True):
     """Work that holds up its event loop, at one moment."""
 
     who: str

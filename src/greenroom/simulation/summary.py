@@ -1,7 +1,7 @@
 """What a simulated conversation came to, read from its ledger."""
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
@@ -12,12 +12,11 @@ from greenroom.ledger.events import EndReason
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 
 _CUT = ("max_turns", "max_seconds", "error")
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """One simulated conversation: how it ended, what was said, and which goals were reached.
 

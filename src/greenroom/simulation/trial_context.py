@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection
 from typing import Any
 
+from msgspec import Struct
+
 from greenroom.backends.backend import Backend, Interception
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
@@ -12,7 +14,6 @@ from greenroom.errors import BadCase, BadLedger, NotFound
 from greenroom.ledger.events import Calls, Event, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
-from greenroom.ledger.records import record
 from greenroom.simulation.fence import FencedScope
 from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
 from greenroom.simulation.inner_agents import Visitors
@@ -22,8 +23,7 @@ from greenroom.simulation.users import UserAgents, user_of
 from greenroom.world.clock import FixedClock
 
 
-@record(frozen=False, eq=False)
-class TrialContext:
+class TrialContext(Struct, eq=False):
     """Everything one trial of a case needs, made fresh for it and shared with no other."""
 
     case: Case

@@ -2,8 +2,9 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, structs
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Flow, as_flow
@@ -29,15 +30,13 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import record
 from greenroom.ledger.view import LedgerView
 from greenroom.simulation.bridge import Bridge, default_prompt
 from greenroom.simulation.users import UserAgents, played_by
 from greenroom.world.world import World
 
 
-@record
-class Reply:
+class Reply(Struct, frozen=True):
     """What a user agent answered, and what it asks of the agent's state. None: the user is done."""
 
     value: Json
@@ -147,7 +146,7 @@ class UserSide:
         if speaker is None and isinstance(role, Lines):
             raise UserAgentFailed(_used_up(self._case, wait, role))
         reply = await self._reply(wait, speaker)
-        return replace(reply, value=self._text(reply)) if reply and not wait.tool else reply
+        return structs.replace(reply, value=self._text(reply)) if reply and not wait.tool else reply
 
     async def _reply(self, wait: Yield, role: Any) -> Reply | None:
         """Ask the role, and once more with the reason if its answer cannot be used."""
@@ -182,7 +181,9 @@ class UserSide:
         if wait.check is None or self._user.validate == "off":
             return reply
         try:
-            return replace(reply, value=wait.check(reply.value, self._user.validate == "strict"))
+            return structs.replace(
+                reply, value=wait.check(reply.value, self._user.validate == "strict")
+            )
         except ValueError as error:
             raise _does_not_fit(wait, reply.value, error) from error
 
@@ -213,7 +214,7 @@ class UserSide:
             return None
         if not said.message:
             raise _said_nothing(self._case, person, reply.value)
-        return replace(reply, value=said.message)
+        return structs.replace(reply, value=said.message)
 
     def _has_all(self, person: SimulatedUser) -> bool:
         if not person.goals:

@@ -1,7 +1,7 @@
 """Simulated users: scripted lines, a persona played by a model, or an agent for each wait."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from greenroom.agents.agent import Agent
@@ -11,7 +11,6 @@ from greenroom.cases.case import MAX_TURNS, Case
 from greenroom.cases.users import Lines, SimulatedUser, person_of
 from greenroom.errors import BadCase
 from greenroom.ledger.choices import choice_problem
-from greenroom.ledger.records import record
 
 Validation = Literal["strict", "coerce", "off"]
 Conflicts = Literal["last", "error"]
@@ -62,7 +61,7 @@ def _numbered(texts: Sequence[str]) -> str:
 Role = Lines | SimulatedUser | Flow | Any
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserAgents:
     """One user with an agent for each kind of wait; all share one memory of the conversation.
 

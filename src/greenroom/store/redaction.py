@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from greenroom.errors import BadFile, GreenroomError
 from greenroom.ledger.events import Event
@@ -57,7 +58,7 @@ class Cleaner:
         except RecursionError:
             texts = (row.verdict, _text(row.ledger), _text(row.judging))
             verdict, ledger, judging = map(self._one_part, read, texts)
-        return replace(
+        return structs.replace(
             row,
             verdict=row.verdict if verdict is read[0] else _written(verdict, row.key.case_id),
             ledger=row.ledger if ledger is read[1] else _lines(ledger),

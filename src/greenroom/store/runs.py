@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from greenroom.errors import StoreFailed
-from greenroom.ledger.records import record
 
 RunStatus = Literal["running", "interrupted", "finished"]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a run set out to do, named so that a change of any part is noticed."""
 
@@ -81,7 +82,7 @@ def _differ(before: Plan, now: Plan, name: str) -> bool:
     return name in now.metrics and before.metrics[name] != now.metrics[name]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One execution of a set, as the store remembers it."""
 
@@ -112,16 +113,14 @@ class Run:
         return sum(self.counts.values())
 
 
-@record
-class Key:
+class Key(Struct, frozen=True):
     """Which trial of which case."""
 
     case_id: str
     trial: int
 
 
-@record(kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """A finished trial on its way into the store."""
 
     key: Key

@@ -9,7 +9,7 @@ from errno import ENOENT
 from itertools import islice
 from pathlib import Path
 
-from greenroom.ledger.records import record
+from msgspec import Struct
 
 SLOT = 65_536
 SLOTS = ".slots"
@@ -20,8 +20,7 @@ _FOLDERS = 3
 """The run's folder, that of all journals, and the store's own."""
 
 
-@record
-class Place:
+class Place(Struct, frozen=True):
     """A stretch of a file."""
 
     path: Path

@@ -93,7 +93,13 @@ class Store:
                 run = replace(run, id=_new_id())
             connection.execute(
                 "insert into runs (id, name, status, begun, plan) values (?, ?, ?, ?, ?)",
-                (run.id, _stored(plan.name), run.status, run.begun, json.dumps(asdict(plan))),
+                (
+                    run.id,
+                    _stored(plan.name),
+                    run.status,
+                    run.begun,
+                    json.dumps(asdict(plan)),
+                ),
             )
         failpoint("run.begun")
         return run

@@ -11,8 +11,9 @@ from threading import Thread
 from time import sleep
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from greenroom.errors import GreenroomError, StoreFailed
-from greenroom.ledger.records import record
 from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Row
 from greenroom.store.store import Store
@@ -23,8 +24,7 @@ T = TypeVar("T")
 Kept = Callable[[GreenroomError | None], None]
 
 
-@record
-class _Addition:
+class _Addition(Struct, frozen=True):
     """A finished trial, and whom to tell when it is safe, or why it is not."""
 
     run_id: str
@@ -32,8 +32,7 @@ class _Addition:
     tell: Kept
 
 
-@record
-class _Job:
+class _Job(Struct, frozen=True):
     """Anything else that is to be done with the database."""
 
     work: Callable[[sqlite3.Connection], Any]

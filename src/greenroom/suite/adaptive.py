@@ -8,9 +8,10 @@ cut asks for the same trials again.
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput
-from greenroom.ledger.records import record
 from greenroom.results.exact import ALPHA
 from greenroom.results.intervals import Interval, percent
 from greenroom.results.result import CaseResult
@@ -28,8 +29,7 @@ _NAMED = 10
 Verdict = Literal["passes", "misses", "unclear"]
 
 
-@record(kw_only=True)
-class Spending:
+class Spending(Struct, frozen=True, kw_only=True):
     """What an adaptive run came to, and what it cost. `str(spending)` is a note for the report."""
 
     verdict: Verdict

@@ -43,7 +43,6 @@ from greenroom.errors import (
     MissingExtra,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.ledger.start import text_of
 from greenroom.metrics import as_metric
 from greenroom.results.breakage import breakage, unscored
@@ -330,8 +329,7 @@ class _Service:
         return {name: Unmeasured(why) for name in self.theirs.criteria}
 
 
-@record(kw_only=True)
-class _Judging(Measurement):
+class _Judging(Measurement, frozen=True, kw_only=True):
     """Our metrics and google-adk's, for one run."""
 
     service: _Service

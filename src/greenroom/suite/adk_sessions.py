@@ -18,9 +18,9 @@ from typing import Any, Self
 from google.adk.artifacts import BaseArtifactService
 from google.adk.events import Event
 from google.adk.sessions import BaseSessionService, Session
+from msgspec import Struct
 
 from greenroom.errors import BadInput, GreenroomError, RunBroke, ToolRefused
-from greenroom.ledger.records import record
 from greenroom.simulation.fence import Breach, enclose, opening_for
 from greenroom.simulation.watchdog import Deadline, finish
 
@@ -35,8 +35,7 @@ _LOCAL = "name its hosts, service_hosts=[...], or keep the sessions in a local S
 _LONGEST = 100
 
 
-@record
-class Place:
+class Place(Struct, frozen=True):
     """Where the author finds the session and the files of one trial."""
 
     app: str
@@ -55,8 +54,7 @@ class Place:
         return f"session {self.session!r} of user {self.user!r} in app {self.app!r}"
 
 
-@record
-class Named:
+class Named(Struct, frozen=True):
     """The services that the author named, and the hosts they may reach."""
 
     sessions: BaseSessionService | None = None

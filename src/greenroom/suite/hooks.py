@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome
 from greenroom.errors import BadInput, HookRefused
 from greenroom.ledger.events import Event
-from greenroom.ledger.records import record
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, put_up
@@ -38,8 +39,7 @@ MOMENTS = ("on_run_start", *HOOKS, "on_run_complete")
 """The methods that a plug-in may have."""
 
 
-@record
-class _Listener:
+class _Listener(Struct, frozen=True):
     """One listener, and what to call it in a note."""
 
     hook: Callable[..., Any]

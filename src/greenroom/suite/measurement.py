@@ -7,6 +7,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
@@ -21,7 +23,6 @@ from greenroom.errors import (
 )
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import record
 from greenroom.metrics.scores import (
     Limit,
     Measure,
@@ -52,8 +53,7 @@ _PATIENCE = 2.0
 """Seconds beyond its limit that it may take to cut a metric, on a busy machine."""
 
 
-@record(kw_only=True)
-class Measurement:
+class Measurement(Struct, frozen=True, kw_only=True):
     """What measures the runs of an evaluation, beside each case's own, and for how long."""
 
     metrics: Sequence[Metric] = ()

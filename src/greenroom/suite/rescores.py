@@ -12,6 +12,8 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.liveness import is_code
@@ -21,7 +23,6 @@ from greenroom.errors import BadInput, MetricsHung, Refusal, SecretsLost
 from greenroom.ledger.codec import encoded_lines
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import started
-from greenroom.ledger.records import record
 from greenroom.ledger.redaction import MARK, clean_ids, is_redacted, redactor
 from greenroom.metrics.scores import recorded_case
 from greenroom.results.breakage import breakage
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
 
 
-@record
-class Flip:
+class Flip(Struct, frozen=True):
     """A trial whose verdict is another one now, and the metrics that changed it."""
 
     case_id: str
@@ -56,8 +56,7 @@ class Flip:
         return f"{label(self.case_id, self.trial)}: {self.before} → {self.now}{why}"
 
 
-@record
-class Rescored:
+class Rescored(Struct, frozen=True):
     """What a run comes to by other metrics. `str(rescored)` is the flips, a line each."""
 
     report: Report

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, structs
+
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
 from greenroom.errors import BadFile, NotFound
 from greenroom.ledger.plain import is_object
-from greenroom.ledger.records import record
 from greenroom.suite.criteria import as_config, check_evalset, equipped
 from greenroom.suite.references import (
     agent_beside,
@@ -34,8 +35,7 @@ _CONFIG = "test_config.json"
 _NEAR = ("", "evals", "tests")
 
 
-@record
-class Source:
+class Source(Struct, frozen=True):
     """Where some cases are from: a reference that can be typed again, and the set it holds."""
 
     reference: str
@@ -49,8 +49,7 @@ class Source:
         return bool(self.evalset.shape)
 
 
-@record
-class CaseSource:
+class CaseSource(Struct, frozen=True):
     """Cases of one or several sources as one set. Equal ids get their set's id as a prefix.
 
     `origins` has for each case the reference of its source, and the case's id there.
@@ -168,7 +167,7 @@ def _with_ids(sources: Sequence[Source], ids: Sequence[str], pattern: str) -> li
             raise NotFound(f"no file that matches {pattern!r} has a case {case_id!r}.")
     held = [[case_id for case_id in ids if case_id in source.evalset.ids] for source in sources]
     return [
-        replace(source, evalset=chosen(source.evalset, own))
+        structs.replace(source, evalset=chosen(source.evalset, own))
         for source, own in zip(sources, held, strict=True)
         if own
     ]

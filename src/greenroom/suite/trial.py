@@ -6,6 +6,8 @@ from functools import partial
 from math import inf
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+
 from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
@@ -14,7 +16,6 @@ from greenroom.ledger.events import Event, Noted, RunResumed
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import ended, started
-from greenroom.ledger.records import record
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.durable_calls import BeforeLive
@@ -66,8 +67,7 @@ class Settings:
         return id(self), trial.position
 
 
-@record
-class Trial:
+class Trial(Struct, frozen=True):
     """One trial of a case: which repeat it is, and the position of its result in the report."""
 
     position: int
@@ -82,7 +82,7 @@ class PartialTrial(Protocol):
     judging: Ledger
 
 
-@record(frozen=False, eq=False)
+@dataclass(slots=True, eq=False)
 class TrialState:
     """A trial under way: what an earlier process did of it, and who is told what happens."""
 
@@ -99,7 +99,7 @@ class TrialState:
     """Makes sure that the call of a real tool is on disk before its body begins."""
     paid: float = 0.0
     """What the part that an earlier process ran has cost, in USD."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list[str])
     """What a reader of the report should know of how it was run."""
     drifted_at: float = inf
     """The event at which it was last found to differ from the recorded trial."""

@@ -12,27 +12,26 @@ from typing import Any, Literal, Protocol
 
 from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 
 USAGE = Usage(7, 3)
 """What every scripted reply says it has used."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class HandOver:
     """A reply that hands the conversation over to a helper, in the framework's own way."""
 
     to: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Structured:
     """A reply in the blueprint's output type, in the way the framework's models give one."""
 
     value: Mapping[str, Json]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Hang:
     """A reply that never comes: the model awaits forever."""
 
@@ -46,7 +45,7 @@ A call's `id` is to be kept: providers give ids, and the suite looks for them in
 ToolKind = Literal["plain", "approval", "question"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolPlan:
     """A tool around a plain function, sync or async.
 
@@ -70,7 +69,7 @@ class Verdict:
     ok: bool
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
     """An agent to be built."""
 
@@ -94,7 +93,7 @@ class Blueprint:
     (`message_waits`)."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Bypass:
     """A way around the gate that a framework offers.
 

@@ -1,8 +1,9 @@
 """Ledgers made comparable: two runs of one case differ in nothing but times and random names."""
 
 import json
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec import structs
 
 from greenroom.ledger.events import Remembered
 from greenroom.ledger.ledger import Ledger
@@ -20,7 +21,7 @@ def timeless(ledger: Ledger) -> list[dict[str, Any]]:
     kept = Ledger()
     for event in ledger:
         if not isinstance(event, Remembered):
-            kept.append(replace(event, seq=-1), at=0.0)
+            kept.append(structs.replace(event, seq=-1), at=0.0)
     return [_renamed(json.loads(line), ids) for line in kept.dumps().splitlines()]
 
 

@@ -3,7 +3,7 @@
 import time
 from typing import Protocol
 
-from greenroom.ledger.records import record
+from msgspec import Struct
 
 
 class Clock(Protocol):
@@ -20,8 +20,7 @@ class SystemClock:
         return time.time()
 
 
-@record
-class FixedClock:
+class FixedClock(Struct, frozen=True):
     """A time that stands still, so that a run can be repeated to the letter."""
 
     at: float

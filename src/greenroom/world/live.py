@@ -7,11 +7,12 @@ from threading import RLock
 from time import time
 from typing import TypeVar
 
+from msgspec import structs
+
 from greenroom.errors import InDoubt, ToolRefused
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
-from greenroom.ledger.records import fill
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.clock import Clock, SystemClock
 from greenroom.world.records import answer_model, answer_tool, begin_call
@@ -91,10 +92,10 @@ class LiveWorld:
     def record(self, event: E) -> E:
         """Write an event of this voice down, now."""
         if event.voice != self.voice:
-            fill(event, "voice", self.voice)
+            event = structs.replace(event, voice=self.voice)
         # An agent inside a function may work in threads and loops of its own.
         with _RECORDING:
-            self.ledger.append(event, time())
+            event = self.ledger.append(event, time())
             if self._on_event is not None:
                 self._on_event(event)
         return event

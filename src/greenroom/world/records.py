@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
+
+from msgspec import structs
 
 from greenroom import errors
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
@@ -111,7 +112,7 @@ def _question(request: ModelRequest) -> ModelCalled:
         messages=len(request.messages),
         tools=tuple(tools),
     )
-    return replace(asked, digest=request.digest) if request.digest else asked
+    return structs.replace(asked, digest=request.digest) if request.digest else asked
 
 
 def _no_answer(request: ModelRequest, error: Exception) -> ModelFailed:

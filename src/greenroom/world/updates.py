@@ -6,20 +6,20 @@ calls whichever ends first, and where two of them meet it is written down.
 
 from collections.abc import Callable, Iterator
 
+from msgspec import Struct
+
 from greenroom.ledger.changes import Change, State, apply_changes, value_in
 from greenroom.ledger.events import ModelReplied, StateConflicted, ToolCalled, ToolReturned
 from greenroom.ledger.index import Changes, VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, same
-from greenroom.ledger.records import record
 from greenroom.world.world import Context, World
 
 Place = tuple[str, tuple[str, ...]]
 
 
-@record
-class Update:
+class Update(Struct, frozen=True):
     """What one call of a round changes."""
 
     called: ToolCalled

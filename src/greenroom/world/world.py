@@ -1,6 +1,7 @@
 """The World: the one seam through which an agent touches anything outside itself."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from greenroom.errors import ToolRefused
@@ -11,14 +12,13 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.scopes import Scopes
 
 E = TypeVar("E", bound=Event)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ToolRequest:
     """A tool call on its way to whoever answers it."""
 
@@ -38,7 +38,7 @@ class ToolRequest:
     """Whether the tool only runs another agent, whose own calls are asked for one by one."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Returned:
     """A tool call that ended, with a value or with an error the agent may see."""
 
@@ -47,7 +47,7 @@ class Returned:
     source: Source = "live"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Pending:
     """A tool call that waits for the user's answer."""
 

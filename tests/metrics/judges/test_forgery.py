@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from greenroom import score
 from greenroom.cases import NotApplicable, Score, Unmeasured
@@ -45,7 +46,7 @@ def bare(value: Any) -> str:
 
 def right(model: Gullible, **bench: Any) -> Any:
     metric = judge("right", "Did it say where the parcel is?", model=model, evidence=EVERYTHING)
-    return replace(metric, bench=replace(metric.bench, **bench))
+    return structs.replace(metric, bench=replace(metric.bench, **bench))
 
 
 async def judged(technique: str, place: str, model: Gullible, **bench: Any) -> Any:

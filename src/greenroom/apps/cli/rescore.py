@@ -1,6 +1,6 @@
 """`greenroom eval rescore`: an earlier run by other metrics."""
 
-from dataclasses import asdict
+from msgspec import structs
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.event_loop import to_the_end
@@ -73,5 +73,5 @@ def _show_flips(found: Rescored) -> None:
 
 
 def _data(found: Rescored) -> object:
-    flips = [asdict(flip) for flip in found.flips]
+    flips = [structs.asdict(flip) for flip in found.flips]
     return redactor().value({"report": report_data(found.report), "flips": flips})

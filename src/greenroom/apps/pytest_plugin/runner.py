@@ -1,7 +1,7 @@
 """`EvalRunner`: rehearsals one call at a time, for tests written in that style."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.cases.users import SimulatedUser
 from greenroom.errors import GreenroomError
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.records import record
 from greenroom.ledger.redaction import without_secrets
 from greenroom.reports.failure import failure_text
 from greenroom.reports.words import printable
@@ -34,7 +33,7 @@ def load_test_file(path: str | Path) -> EvalSet:
     return read_evalset(path)
 
 
-@record(repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class EvalResult:
     """One case's result by the names that tests in this style use. `str(result)` shows everything."""
 

@@ -8,7 +8,6 @@ are the framework's own and run above the wrapping.
 from collections.abc import Mapping
 from contextlib import aclosing
 from copy import deepcopy
-from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from google.adk.events import Event
 from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from google.genai import types
+from msgspec import structs
 
 from greenroom.backends.adk.copies import Copier
 from greenroom.backends.adk.facts import (
@@ -120,7 +120,7 @@ class AdkBackend:
             said = await _drive(runner, stage, message_for(invocation, events))
         came = played(stage, events, said, self.answers_with_data(said))
         files = artifacts.items()
-        return replace(came, history=[*came.history, *files]) if files else came
+        return structs.replace(came, history=[*came.history, *files]) if files else came
 
     def answers_with_data(self, said: Event | None) -> bool:
         """Whether the last words are those of an agent with an output schema."""

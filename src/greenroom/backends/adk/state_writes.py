@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from google.adk.sessions.state import State
+from msgspec import Struct
 
 from greenroom.backends.adk.state import place_of
 from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import ModelReplied, StateConflicted, ToolReturned
 from greenroom.ledger.plain import Json, plain, same
-from greenroom.ledger.records import record
 
 Place = tuple[str, tuple[str, ...]]
 
@@ -40,8 +40,7 @@ class _Watched(State):
         return found
 
 
-@record
-class _Writer:
+class _Writer(Struct, frozen=True):
     """What one call wrote, and how many calls had ended when it last looked at each key."""
 
     call_id: str

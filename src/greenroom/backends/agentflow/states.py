@@ -1,7 +1,6 @@
 """What comes out of a graph: its answer, and the state that its next turn begins with."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -10,6 +9,7 @@ from greenroom.backends.foreign import jsonable, message_data
 from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed
 from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.records import is_record
 
 _TOLD = frozenset({"user", "human", "system", "developer"})
 
@@ -68,7 +68,7 @@ def _part(result: Any, name: str) -> Any:
 
 def _whole(result: Any) -> dict[str, Json]:
     """All of a state that is made of data; of other objects only the parts we know are read."""
-    if isinstance(result, Mapping | BaseModel) or is_dataclass(result):
+    if isinstance(result, Mapping | BaseModel) or is_record(result):
         return cast("dict[str, Json]", jsonable(cast(Any, result)))
     return {}
 

@@ -15,6 +15,8 @@ from itertools import count
 from threading import Thread, get_ident
 from typing import Any, TypeVar, cast
 
+from msgspec import Struct
+
 from greenroom import errors
 from greenroom.agents.tool import Tool
 from greenroom.backends.backend import Yield
@@ -22,7 +24,6 @@ from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.backends.function.drift import check_call, check_question, digest_of
 from greenroom.ledger.events import ModelFailed, ModelReplied, ToolReturned
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import record
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
 from greenroom.world.bodies import answered_by
 from greenroom.world.records import RecordedFailure, ToolError, described, raised_before
@@ -35,8 +36,7 @@ class Waits(BaseException):
     """The function waits for its user. No `Exception`, so that it does not catch it by habit."""
 
 
-@record
-class _Call:
+class _Call(Struct, frozen=True):
     """One call of a tool: its place in the turn, and its arguments by name."""
 
     tool: Tool

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from greenroom.agents.signature import function_name, parameters_of
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import JSON_TYPES, Json
-from greenroom.ledger.records import record
 
 _NAMES: Mapping[str, str] = {
     "messages": "messages",
@@ -27,8 +28,7 @@ _NAMES: Mapping[str, str] = {
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-@record
-class WantedParameters:
+class WantedParameters(Struct, frozen=True):
     """The parameters of a function, each with what it is given."""
 
     names: Mapping[str, str]

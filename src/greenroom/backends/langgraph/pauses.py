@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from langgraph.types import Interrupt
+from msgspec import Struct
 
 from greenroom.backends.backend import Yield
 from greenroom.backends.foreign import Invocation, approval, checked_approval, jsonable
@@ -11,7 +12,6 @@ from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.events import ModelReplied, ToolReturned
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.records import record
 from greenroom.world.world import Pending, ToolRequest
 
 _DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
@@ -19,8 +19,7 @@ _DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
 Kind = Literal["message", "value", "decision", "result"]
 
 
-@record
-class Pause:
+class Pause(Struct, frozen=True):
     """One thing the user is asked, and which interrupt its answer belongs to."""
 
     yield_id: str

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from greenroom.agents.agent import Agent
 from greenroom.agents.signature import output_adapter
 from greenroom.agents.tool import Tool
@@ -21,7 +23,6 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import root_of
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.records import (
     RecordedFailure,
@@ -37,8 +38,7 @@ _CORRECTIONS = 2
 Waits = tuple[Yield, ...]
 
 
-@record(frozen=False, eq=False)
-class AgentRun:
+class AgentRun(Struct, eq=False):
     """One run of an agent node, continued from its last recorded reply."""
 
     agent: Agent

@@ -9,6 +9,8 @@ import inspect
 from itertools import count
 from typing import Any
 
+from msgspec import Struct
+
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import (
     Decider,
@@ -44,21 +46,18 @@ from greenroom.ledger.origin import place_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
-from greenroom.ledger.records import record
 from greenroom.world.place import placed
 from greenroom.world.records import RecordedFailure, described, raised_before, record_conflicts
 from greenroom.world.world import Context, World
 
 
-@record
-class Done:
+class Done(Struct, frozen=True):
     """A node ended with this output."""
 
     output: Json
 
 
-@record
-class Paused:
+class Paused(Struct, frozen=True):
     """A node waits for these answers."""
 
     yields: tuple[Yield, ...]
@@ -69,8 +68,7 @@ Walked = Done | Paused
 MAX_ROUNDS = 100
 
 
-@record(eq=False)
-class GraphWalk:
+class GraphWalk(Struct, frozen=True, eq=False):
     """One walk over a graph, as far as it can go now."""
 
     ledger: Ledger

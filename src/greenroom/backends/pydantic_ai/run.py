@@ -3,6 +3,7 @@
 from contextvars import ContextVar
 from typing import Any
 
+from msgspec import Struct
 from pydantic_ai import Agent
 
 from greenroom.backends.callers import (
@@ -14,7 +15,6 @@ from greenroom.backends.callers import (
 )
 from greenroom.backends.foreign import Invocation
 from greenroom.errors import GreenroomError, ToolRefused
-from greenroom.ledger.records import record
 
 
 class FrameworkRun(RunCaller):
@@ -49,8 +49,7 @@ class FrameworkRun(RunCaller):
         return True
 
 
-@record
-class InnerRun:
+class InnerRun(Struct, frozen=True):
     """A run inside something else: a function, a tool, a hook of another run."""
 
     agent: str

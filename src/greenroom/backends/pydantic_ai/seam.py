@@ -14,6 +14,7 @@ from importlib import import_module
 from types import MethodType
 from typing import Any, Final, cast
 
+from msgspec import Struct
 from pydantic_ai import Agent, RunContext
 from pydantic_ai._function_schema import FunctionSchema
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
@@ -36,7 +37,6 @@ from greenroom.backends.pydantic_ai.run import STAGE, FrameworkRun, InnerRun, to
 from greenroom.backends.seams import original
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.world.presence import model_host
 from greenroom.world.world import Pending, Returned, ToolRequest
 
@@ -48,8 +48,7 @@ _WANTED: ContextVar[Any] = ContextVar("pydantic_ai_wanted", default=None)
 """The call of a model that is on its way to its body, as the framework has checked it."""
 
 
-@record
-class _Passed:
+class _Passed(Struct, frozen=True):
     """The call whose body runs here: seams further in that it comes through let it pass."""
 
     call: object
@@ -176,8 +175,7 @@ def _running(real: Callable[..., Any]) -> Any:
     return call_tool
 
 
-@record
-class _Call:
+class _Call(Struct, frozen=True):
     """A tool call of the framework's, on its way to the body."""
 
     name: str

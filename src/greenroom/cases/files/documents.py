@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from sys import getsizeof
 
@@ -13,7 +14,6 @@ from greenroom.cases.places import shown
 from greenroom.cases.problems import Problem
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.ledger.start import text_of
 
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
@@ -32,7 +32,7 @@ class Rows(list[Json]):
         self.line = line
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Document:
     """What a file says; `find` knows the lines of the places in it."""
 

@@ -5,20 +5,20 @@ A shape is recognised by what a file holds, never by its name. Exactly one has t
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.plugins import Plugins, suggest
 
 OWN = "greenroom"
 TABLE = "table"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Shape:
     """A kind of eval-set file.
 

@@ -10,15 +10,17 @@ and turns `NoVerdict` into `Unmeasured`.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
+from msgspec import Struct
+
 from greenroom.errors import Refusal
 from greenroom.ledger.messages import Message, Usage
 from greenroom.ledger.plain import Json, without_addresses
-from greenroom.ledger.records import record
+from greenroom.ledger.records import field_names, is_record
 from greenroom.metrics.judges.evidence import LIMIT, Evidence, Seal, fitted, legend, sealed
 from greenroom.metrics.judges.forms import Form, NotAnAnswer
 from greenroom.metrics.judges.repetition import Shown
@@ -83,8 +85,7 @@ class NoVerdict(Exception):
     """The judge gave no usable answer, or could not be asked; the text says why."""
 
 
-@record
-class Question(Generic[T]):
+class Question(Struct, Generic[T], frozen=True):
     """What a judge is asked. `words` are the author's and trusted; the evidence is not."""
 
     words: str
@@ -92,7 +93,7 @@ class Question(Generic[T]):
     form: Form[T]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """Which model is asked, and how."""
 
@@ -259,8 +260,8 @@ class Hearing:
 def options_of(model: Model) -> str:
     """What besides its name makes a model answer differently, as far as it says."""
     kind = type(model)
-    if is_dataclass(model):
-        told = {f.name: getattr(model, f.name) for f in fields(model) if "key" not in f.name}
+    if is_record(model):
+        told = {name: getattr(model, name) for name in field_names(kind) if "key" not in name}
     else:
         told = getattr(model, "options", None) or getattr(model, "settings", None)
     return without_addresses(f"{kind.__module__}.{kind.__qualname__} {told!r}")

@@ -11,7 +11,6 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import Fields, gathered
 from greenroom.metrics.judges.forms import Boolean, Claims, Sheet, Verdict
@@ -47,8 +46,7 @@ _KNOWN = ("user_messages", "tool_calls", "context?", "initial_state?")
 _SHOWN = 3
 
 
-@record(kw_only=True, repr=False)
-class Grounding(Judged):
+class Grounding(Judged, frozen=True, kw_only=True):
     """Extracts the claims from what was said, and checks each."""
 
     template: str

@@ -16,13 +16,14 @@ from hashlib import blake2b
 from typing import cast
 from unicodedata import category, normalize
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_array, is_object, plain
-from greenroom.ledger.records import record
 from greenroom.metrics.facts import Missing, expected_calls, reference, seen_calls, spoken
 
 Fields = dict[str, Json]
@@ -35,8 +36,7 @@ LIMIT = 400_000
 _SMALLEST = 100
 
 
-@record
-class Field:
+class Field(Struct, frozen=True):
     """One field of the evidence: where it comes from, and what it is."""
 
     read: Read
@@ -205,8 +205,7 @@ def _middle_out(text: str, longest: int) -> str:
     return f"{text[:head]} […{out} characters left out…] {text[len(text) - tail :]}"
 
 
-@record
-class Sealed:
+class Sealed(Struct, frozen=True):
     """Evidence as it stands in a request, and what the instructions say about it."""
 
     text: str

@@ -12,8 +12,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NoReturn, Protocol, TypeVar, cast
 
+from msgspec import Struct
+
 from greenroom.ledger.plain import Json, is_array, is_object
-from greenroom.ledger.records import record
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 Side = Literal["A", "B"]
@@ -82,8 +83,7 @@ def text_at(answer: Mapping[str, Json], key: str) -> str:
     raise NotAnAnswer(f"`{key}` must be a text")
 
 
-@record
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What a judge concluded: as it was given, and as a number from 0 to 1."""
 
     reasoning: str
@@ -137,8 +137,7 @@ class VerdictForm:
         return self.read(one_object(text))
 
 
-@record
-class Boolean(VerdictForm):
+class Boolean(VerdictForm, Struct, frozen=True):
     """True or false."""
 
     key: str = "verdict"
@@ -157,8 +156,7 @@ class Boolean(VerdictForm):
         return Verdict(text_at(answer, "reasoning"), given, float(given))
 
 
-@record
-class Grade(VerdictForm):
+class Grade(VerdictForm, Struct, frozen=True):
     """A whole number on a scale."""
 
     low: int = 0
@@ -183,8 +181,7 @@ class Grade(VerdictForm):
         return (given - self.low) / (self.high - self.low)
 
 
-@record
-class Labels(VerdictForm):
+class Labels(VerdictForm, Struct, frozen=True):
     """One of several labels, each worth a number from 0 to 1."""
 
     values: Mapping[str, float]
@@ -206,8 +203,7 @@ class Labels(VerdictForm):
         return ", ".join(f'"{label}"' for label in self.values)
 
 
-@record
-class Better(VerdictForm):
+class Better(VerdictForm, Struct, frozen=True):
     """Which of two is better; `ours` says under which letter the agent's was shown."""
 
     ours: Side = "A"
@@ -229,8 +225,7 @@ class Better(VerdictForm):
         return Verdict(text_at(answer, "reasoning"), meant, value)
 
 
-@record
-class Claims:
+class Claims(Struct, frozen=True):
     """The statements found in a text."""
 
     at_most: int = 100
@@ -253,8 +248,7 @@ class Claims:
         return list(dict.fromkeys(claim for claim in claims if claim))
 
 
-@record
-class Sheet:
+class Sheet(Struct, frozen=True):
     """Verdicts on several items in one answer, each under its id."""
 
     ids: tuple[str, ...]

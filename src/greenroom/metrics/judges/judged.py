@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
+from msgspec import Struct, structs
+
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger import questions
 from greenroom.ledger.events import StateChanged
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.facts import Missing, seen_calls
 from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict, together
@@ -23,8 +24,7 @@ from greenroom.world.world import World
 Span = tuple[int, int]
 
 
-@record
-class JudgedTurn:
+class JudgedTurn(Struct, frozen=True):
     """One turn as if it were a whole run: what it expects, and what happened in it."""
 
     number: int
@@ -54,12 +54,11 @@ def _events(ledger: Ledger, spans: Mapping[int, Span], index: int) -> Ledger:
     part = Ledger()
     for event in ledger[:end]:
         if event.seq < first or event.seq >= begin or isinstance(event, StateChanged):
-            part.append(replace(event, seq=-1), event.at)
+            part.append(structs.replace(event, seq=-1), event.at)
     return part
 
 
-@record(kw_only=True, repr=False)
-class Judged(BuiltIn):
+class Judged(BuiltIn, frozen=True, kw_only=True):
     """A metric that asks a model; without a usable answer it is unmeasured, never a number."""
 
     bench: Bench

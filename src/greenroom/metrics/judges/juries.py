@@ -8,7 +8,6 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.judges.bench import Aggregate, together
 from greenroom.metrics.judges.judged import Judged
@@ -24,8 +23,7 @@ from greenroom.models.model import Model, model_name
 from greenroom.world.world import World
 
 
-@record(kw_only=True, repr=False)
-class Jury(BuiltIn):
+class Jury(BuiltIn, frozen=True, kw_only=True):
     """Asks every judge; the value is their mean, or what most of them say."""
 
     judges: tuple[Judged, ...]

@@ -1,11 +1,11 @@
 """Votes: items asked about several times, all of them or until the verdict is certain."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from math import fsum
 
+from msgspec import Struct, field
+
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Aggregate, Hearing, Question, together
 from greenroom.metrics.judges.forms import Verdict
 
@@ -16,8 +16,7 @@ Decide = Callable[[Values], bool]
 _HAIR = 1e-9
 
 
-@record
-class Item:
+class Item(Struct, frozen=True):
     """One thing to vote on: the author's words about it, and the evidence that is its own."""
 
     id: str
@@ -31,8 +30,7 @@ AskOne = Callable[[Item, int], Question[Verdict]]
 AskSeveral = Callable[[Sequence[Item], int], Question[dict[str, Verdict]]]
 
 
-@record(kw_only=True)
-class Poll:
+class Poll(Struct, frozen=True, kw_only=True):
     """What is voted on, and when it passes; samples are taken in groups of `stride`."""
 
     items: Sequence[Item]

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, Unpack, cast
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.builtin import checked_name, written
 from greenroom.metrics.facts import reference, spoken
 from greenroom.metrics.judges.bench import Bench, Hearing, Question
@@ -54,8 +55,7 @@ Length, order and self-praise count for nothing. Say "tie" if neither is better.
 _BY_RUBRICS = RUBRIC_TEMPLATE.format(subject="") + "\n\nWhat it is about:\n{prompt}"
 
 
-@record(kw_only=True, repr=False)
-class Judge(Judged):
+class Judge(Judged, frozen=True, kw_only=True):
     """Asks a model one question about the run."""
 
     words: str
@@ -78,8 +78,7 @@ class Judge(Judged):
         return verdict_score(self, item, votes, hearing)
 
 
-@record(kw_only=True, repr=False)
-class Comparison(Judged):
+class Comparison(Judged, frozen=True, kw_only=True):
     """Compares the last response with another one.
 
     Judges favour a position. So the agent's response is A in even samples and B in odd ones.
@@ -122,8 +121,7 @@ class Comparison(Judged):
         return found or NotApplicable(f"the baseline has no response for case {case.id!r}")
 
 
-@record(kw_only=True)
-class Prompt:
+class Prompt(Struct, frozen=True, kw_only=True):
     """What an author asks, and about what; each form makes a metric of it."""
 
     name: str

@@ -1,6 +1,7 @@
 """Rubrics: several things a run should meet, each judged by itself, with weights."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from math import fsum, isfinite
 from string import Formatter
@@ -11,7 +12,6 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import Fields, checked_fields
 from greenroom.metrics.judges.forms import Boolean, Grade, Sheet, Verdict, listed
@@ -41,7 +41,7 @@ _TOOL_USE = (
 )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Rubric:
     """Something a run should meet.
 
@@ -61,8 +61,7 @@ RubricLike = Rubric | Mapping[str, Json] | str
 """A rubric, its fields by name, or only what should be met."""
 
 
-@record(kw_only=True, repr=False)
-class RubricJudge(Judged):
+class RubricJudge(Judged, frozen=True, kw_only=True):
     """Asks a model about each rubric; the value is the weighted mean."""
 
     rubrics: tuple[Rubric, ...]

@@ -8,7 +8,6 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import messages
-from greenroom.ledger.records import record
 from greenroom.metrics.facts import reference, reference_of
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.forms import Boolean, Sheet, Verdict
@@ -36,8 +35,7 @@ itself or the reference anywhere."""
 _SEVERAL = "There are several turns, told apart by their ids. Compare each of them by itself."
 
 
-@record(kw_only=True, repr=False)
-class Matching(Judged):
+class Matching(Judged, frozen=True, kw_only=True):
     """Compares the last response of each turn with that turn's reference."""
 
     words: str

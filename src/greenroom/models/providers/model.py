@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, Literal
 
 from greenroom.errors import BadAgent, KeyRefused, MissingExtra
 from greenroom.ledger.given import keep_secret
-from greenroom.ledger.records import record
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
 TIMEOUT: Final = 120.0
@@ -20,7 +19,7 @@ _LAYER: Final = "greenroom.models.providers.request"
 _loaded: Final[dict[str, Any]] = {}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Provider:
     """Whom to ask, with which package, and where its key and its address are told.
 
@@ -56,7 +55,7 @@ class Provider:
                 )
 
 
-@record(repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class ProviderModel:
     """A model at a provider. It is nobody's until asked: no client, no connection, no key read.
 

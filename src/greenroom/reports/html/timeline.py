@@ -57,7 +57,7 @@ def timeline(ledger: Ledger, scissors: Trimmer) -> list[Row]:
     if not len(ledger):
         return []
     teller = _EventRenderer(ledger, scissors)
-    told = [event for event in ledger if type(event) in _ROWS]
+    told = [event for event in ledger if type(event) in ROWS]
     left_out = len(told) - _FIRST - _LAST
     if left_out < 2:
         return [row for event in told for row in teller.rows(event)]
@@ -120,7 +120,7 @@ class _EventRenderer:
                 self.leaves.setdefault(leaf.seq, []).append(leaf)
 
     def rows(self, event: Event) -> Iterator[Row]:
-        for row in _ROWS[type(event)](self, event):
+        for row in ROWS[type(event)](self, event):
             row["at"] = round(max(self.clock[event.seq] - row.pop("ago", 0.0), 0.0), 4)
             if event.voice == "user":
                 row["theirs"] = True
@@ -270,7 +270,7 @@ def _lasting(row: Row, seconds: float) -> Row:
     return row
 
 
-_ROWS: Mapping[type[Event], Callable[[_EventRenderer, Any], Iterator[Row]]] = {
+ROWS: Mapping[type[Event], Callable[[_EventRenderer, Any], Iterator[Row]]] = {
     UserSaid: _EventRenderer.user_said,
     AgentSaid: _EventRenderer.agent_said,
     Corrected: _EventRenderer.corrected,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from threading import Lock, get_ident, local
 from typing import Final, Self
 
-from greenroom.ledger.records import record
+from msgspec import Struct
+
 from greenroom.world.presence import Host
 
 # A helper thread that retries for hours must not fill the memory with its refusals.
@@ -32,8 +33,7 @@ class Breach:
         return f"{self.route} {self.target!r}" + (f" at {self.where}" if self.where else "")
 
 
-@record(frozen=False, eq=False)
-class FencedScope:
+class FencedScope(Struct, eq=False):
     """One case's fenced stretch of work. Its first breach stays on record.
 
     `on_breach` is called once, with that first breach, before the attempt is refused; it may be

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
+
 from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion, criterion_data
 from greenroom.cases.data import case_data, live_parts, mock_data
@@ -21,7 +23,6 @@ from greenroom.cases.liveness import is_live
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.suite.imports import fenced_import, is_import_allowed
 from greenroom.suite.option_types import MOST_WORKERS
 from greenroom.suite.options import OPTIONS, Values
@@ -37,8 +38,7 @@ _INSTEAD = (
 )
 
 
-@record(kw_only=True)
-class Workers:
+class Workers(Struct, frozen=True, kw_only=True):
     """How many processes run trials, and where they find what `evaluate` is given as objects.
 
     Each is a reference as a command line has it: the `agent` and the `model` to use in place

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from time import monotonic, time
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from greenroom.errors import GreenroomError
 from greenroom.ledger.codec import decode
 from greenroom.ledger.events import Event, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import ended, seconds, trajectory
-from greenroom.ledger.records import record
 from greenroom.results.data import verdict_from
 from greenroom.results.result import CaseResult, broken, unmeasured
 from greenroom.suite.trial import OnEvent, Settings, TrialState, observer
@@ -22,22 +23,19 @@ BEGINNING = 60.0
 """Seconds in which an idle worker has to begin a trial."""
 
 
-@record
-class Done:
+class Done(Struct, frozen=True):
     """The worker came to a verdict."""
 
     message: dict[str, Any]
 
 
-@record
-class Died:
+class Died(Struct, frozen=True):
     """The worker is gone; `how` names the signal or exit code."""
 
     how: str
 
 
-@record
-class Cut:
+class Cut(Struct, frozen=True):
     """The worker was ended by its parent, because this trial was overdue, or another."""
 
     overdue: Literal["", "simulating", "measuring"] = ""
@@ -116,9 +114,9 @@ class WorkerTrial:
             self.begin()  # with the measuring
 
     def _write(self, ledger: Ledger, event: Event, at: float, observe: OnEvent | None) -> None:
-        ledger.append(event, at)
+        written = ledger.append(event, at)
         if observe is not None:
-            observe(event)
+            observe(written)
 
     def settle(self, ending: Ending) -> None:
         """Set how it ended in this worker; the first ending counts."""

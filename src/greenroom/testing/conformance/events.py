@@ -50,7 +50,7 @@ _ORDERED = (
 
 def kinds(ledger: Ledger) -> list[str]:
     """The kinds of events that have one right order."""
-    found = [str(getattr(event, "kind", "")) for event in ledger]
+    found = [event.kind for event in ledger]
     return [kind for kind in found if kind in _ORDERED]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context
+from dataclasses import dataclass
 from threading import Thread
 from typing import Any
 
@@ -21,7 +22,6 @@ from greenroom.cases.case import Case, Stop, Turn
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import ModelReplied, ToolBlocked, ToolCalled
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.records import record
 from greenroom.metrics import called, contains
 from greenroom.models import Scripted
 from greenroom.results.result import CaseResult
@@ -35,7 +35,7 @@ Run = Callable[[], Awaitable[None]]
 CONSULT = ToolCall("consult", {}, "call-consult")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scene:
     """What is rehearsed, and what its case brings along."""
 
