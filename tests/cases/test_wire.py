@@ -1,8 +1,8 @@
 """A field of a record is one line: its type says how it is checked, read and written."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-import msgspec
 import pytest
 
 from greenroom.cases.fields import Fields
@@ -11,7 +11,8 @@ from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
 
 
-class Order(msgspec.Struct, kw_only=True):
+@dataclass(kw_only=True)
+class Order:
     """A record with a field of every type that goes by its type alone."""
 
     id: str
@@ -21,7 +22,7 @@ class Order(msgspec.Struct, kw_only=True):
     copies: int = 1
     weight: float | None = None
     tags: Sequence[str] = ()
-    extra: Mapping[str, Json] = msgspec.field(default_factory=dict)
+    extra: Mapping[str, Json] = field(default_factory=dict)
     wanted: Sequence[str] | None = None
 
 

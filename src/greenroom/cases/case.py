@@ -1,19 +1,16 @@
 """What is asked of an agent: cases, their turns, what is expected, and when to stop."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from math import inf
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
-
-from msgspec.structs import fields as fields_of
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import check_query
-from greenroom.ledger.records import EMPTY, fill, record
 
 MAX_TURNS = 20
 MAX_SECONDS = 300.0
@@ -39,7 +36,9 @@ class _Types:
 
     def __init__(self, part: type[Any], **words: str) -> None:
         self._fields: list[tuple[str, tuple[type, ...], str]] = []
-        for one in fields_of(part):
+        for one in fields(part):
+            if not one.init:
+                continue
             hints = get_args(one.type) if isinstance(one.type, UnionType) else (one.type,)
             known = [_KINDS.get(get_origin(hint) or hint) for hint in hints]
             if None not in known:
@@ -67,7 +66,7 @@ def _check_scopes(query: Mapping[str, Any], where: str, nothing: str) -> None:
         raise BadCase(nothing)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
     """What one turn should bring. None says nothing; `tools=[]` says that no tool may be called.
 
@@ -125,7 +124,7 @@ _EXPECT = _Types(
 )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One thing the user says, and what should come of it."""
 
@@ -141,7 +140,7 @@ class Turn:
 _TURN = _Types(Turn)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
     """When a conversation ends: at a limit (never passed), or at a goal (judged by the metrics)."""
 
@@ -168,7 +167,7 @@ _STOP = _Types(Stop, state_matches=_BY_SCOPE)
 USUAL_STOP = Stop()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Case:
     """A scene to be played: what the user says, what tools answer, how it is judged.
 
@@ -183,9 +182,9 @@ class Case:
     _: KW_ONLY
     expect: Expect | None = None
     turns: Sequence[Turn] = ()
-    mocks: Mapping[str, Any] = field(default_factory=EMPTY)
+    mocks: Mapping[str, Any] = field(default_factory=dict[str, Any])
     allow_tools: Sequence[Any] = ()
-    state: Mapping[str, Mapping[str, Json]] = field(default_factory=EMPTY)
+    state: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
     stop: Stop = USUAL_STOP
     metrics: Sequence[MetricLike] = ()
     name: str = ""
@@ -195,7 +194,7 @@ class Case:
     bridge: Any = None
     agent: Any = None
     tags: Sequence[str] = ()
-    metadata: Mapping[str, Json] = field(default_factory=EMPTY)
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
     target: str = ""
     implied: bool = field(default=True, compare=False)
     extra: Mapping[str, Json] | None = None
@@ -216,10 +215,7 @@ class Case:
         script = tuple(self.turns)
         if not script and (self.says or self.expect):
             script = (Turn(self.says, self.expect),)
-        # What was made of a case comes along when it is unpickled; nobody else may bring one.
-        if self.script is not None and self.script != script:  # pyright: ignore[reportUnnecessaryComparison]
-            raise BadCase(f"case {self.id!r} was given a `script`; give it `says` or `turns`.")
-        fill(self, "script", script)
+        object.__setattr__(self, "script", script)
 
     def _check_turns(self) -> None:
         for turn in self.turns:

@@ -5,7 +5,6 @@ their source under the key "live", and come back only where the author's code is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from inspect import isroutine
 from typing import Any, cast
 
@@ -29,6 +28,7 @@ from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.ledger.query import holds_code, plain_query
+from greenroom.ledger.records import field_names, is_record
 
 __all__ = [
     "case_data",
@@ -161,8 +161,8 @@ def _routines(part: Any) -> list[Any]:
         return [part]
     if isinstance(part, Mapping):
         inner = list(cast("Mapping[str, Any]", part).values())
-    elif is_dataclass(part) and _ours(part):
-        inner = [getattr(part, f.name) for f in fields(part)]
+    elif is_record(part) and _ours(part):
+        inner = [getattr(part, name) for name in field_names(cast("type[Any]", type(part)))]
     else:
         return []
     return [routine for value in inner for routine in _routines(value)]

@@ -3,14 +3,12 @@
 So a new field of a case is declared in one line, and files, ledgers and reports have it.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
-
-from msgspec import NODEFAULT
-from msgspec.structs import FieldInfo
-from msgspec.structs import fields as fields_of
 
 from greenroom.cases.fields import Fields
 from greenroom.cases.places import mapping_at, shown, wrong
@@ -92,9 +90,11 @@ class RecordReader:
         self, kind: type[Any], readers: Mapping[str, Reader], without: Sequence[str] = ()
     ) -> None:
         hints = get_type_hints(kind)
-        parts = [part for part in fields_of(kind) if part.name not in without]
+        parts = [
+            part for part in dataclasses.fields(kind) if part.init and part.name not in without
+        ]
         self.names = tuple(part.name for part in parts)
-        self._needed = [part.name for part in parts if _usual(part) is NODEFAULT]
+        self._needed = [part.name for part in parts if _usual(part) is MISSING]
         self._parts = [
             (part.name, _usual(part), readers.get(part.name) or _reader_of(hints[part.name]))
             for part in parts
@@ -122,7 +122,9 @@ class RecordWriter:
     def __init__(
         self, kind: type[Any], writers: Mapping[str, Writer], without: Sequence[str] = ()
     ) -> None:
-        parts = [part for part in fields_of(kind) if part.name not in without]
+        parts = [
+            part for part in dataclasses.fields(kind) if part.init and part.name not in without
+        ]
         self._values: Callable[[object], tuple[Any, ...]] = attrgetter(*(p.name for p in parts))
         self._parts = [(part.name, _usual(part), writers.get(part.name, plain)) for part in parts]
 
@@ -138,5 +140,5 @@ class RecordWriter:
         return data
 
 
-def _usual(part: FieldInfo) -> Any:
-    return part.default if part.default_factory is NODEFAULT else part.default_factory()
+def _usual(part: "Field[Any]") -> Any:
+    return part.default if part.default_factory is MISSING else part.default_factory()

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
-from greenroom.ledger.records import record
 from greenroom.simulation.checks import check_fence
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
@@ -21,8 +21,7 @@ from greenroom.suite.watch import refusals_since, watched
 OnSimulated = Callable[[Simulation], None]
 
 
-@record
-class Batch:
+class Batch(Struct, frozen=True):
     """Simulations in the order of their cases. Those that broke are counted apart."""
 
     simulations: Sequence[Simulation]

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import (
@@ -25,7 +27,6 @@ from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.save import save_text
 from greenroom.ledger.events import ToolBlocked
 from greenroom.ledger.plain import Json
-from greenroom.ledger.records import record
 from greenroom.ledger.redaction import redactor, without_secrets
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import transcript
@@ -39,8 +40,7 @@ from greenroom.suite.sources import gather, load_mocks, load_model
 _LONGEST = 200
 
 
-@record(kw_only=True)
-class _Setup:
+class _Setup(Struct, frozen=True, kw_only=True):
     """The agent, the user's model, and what answers for tools."""
 
     agent: str
