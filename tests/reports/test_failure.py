@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, Expect, Lines, Scripted, Turn, call, rehearse, step, tool
-from greenroom.reports.difference import differences
-from greenroom.reports.failure import failure_text
+from greenroom.reports.failure import differences, failure_text
 from greenroom.results import CaseResult
 
 

@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 from greenroom import Agent, Case, EvalSet, Expect, Report, Score, Scripted, call, rehearse, tool
 from greenroom.ledger import Usage
 from greenroom.metrics import contains
-from greenroom.reports.inert import block, inline
-from greenroom.reports.markdown import LIMIT, MarkdownReport, render_comparison
+from greenroom.reports.markdown import LIMIT, MarkdownReport, block, inline, render_comparison
 from greenroom.results import CaseResult, Problem, Status
 from reports.payloads import PAYLOADS
 from reports.strangers import report as strange
@@ -134,7 +133,7 @@ def test_cost_and_tokens_are_told_with_unknown_as_unknown():
     assert "cost **unknown** (before: $0.0200); tokens unknown" in text
     played = replace(one, user_models={"gpt": 1}, user_cost=0.5, judge_models={"o3": 4})
     text = rendered(Report([played]))
-    assert "users **$0.5000**, tokens unknown, played by <code>gpt</code>" in text
+    assert "users **$0.5000**, tokens unknown, simulated by <code>gpt</code>" in text
     assert "judges **unknown**, tokens unknown, judged by <code>o3</code>" in text
     asleep = CaseResult(case_id="a", status="skipped")
     assert "cost" not in rendered(Report([asleep]))

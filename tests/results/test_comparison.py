@@ -284,7 +284,7 @@ def test_where_the_case_was_not_kept_nobody_knows_whether_it_is_the_same():
     [case] = compare(Report([result("a")]), Report([result("a")])).cases
     assert (case.verdict, case.known) == ("unchanged", False)
     shown = str(compare(Report([result("a")]), Report([result("a")])))
-    assert "whether 1 case asked for the same before is unknown" in shown
+    assert "It is unknown whether 1 case asked for the same before." in shown
 
 
 # Told and saved
@@ -304,7 +304,7 @@ def test_it_reads_as_plain_text():
         "  removed     gone",
         "1 flip is no proof. eval run --baseline runs flipped cases again.",
         "3 of 5 cases compare: 1 removed, 1 added",
-        "whether 3 cases asked for the same before is unknown",
+        "It is unknown whether 3 cases asked for the same before.",
     ]
 
 

@@ -1,6 +1,6 @@
-"""A report as google-adk's own: its web pages show what is in the folder of an agent's history.
+"""A report in google-adk's own format, which `adk web` shows when it is in an agent's history folder.
 
-The file is written without the framework, in the form its models read.
+The file is written without the framework, in the format its models read.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 
 _PASSED, _FAILED, _NOT_EVALUATED = 1, 2, 3
-# What could not be judged is no pass here, and no failure of the agent either.
+# A result without a verdict counts neither as passed nor as failed.
 _STATUS = {
     "passed": _PASSED,
     "failed": _FAILED,
@@ -46,7 +46,7 @@ class AdkReport:
 
 
 def write_eval_history(report: Report, agents_dir: str | Path, app: str) -> Path:
-    """Put a report among the results of an agent, where `adk web AGENTS_DIR` finds it."""
+    """Write a report into the history of an agent, where `adk web AGENTS_DIR` finds it."""
     if not app or Path(app).name != app or app in (".", ".."):
         raise BadInput(f"{app!r} is not the name of an agent's folder in {str(agents_dir)!r}.")
     clean = redacted(report)
@@ -59,8 +59,8 @@ def evalset_result(report: Report, app: str) -> dict[str, Json]:
     """A report as the data of an `EvalSetResult`."""
     evalset = report.evalset_id or report.name or "greenroom"
     at = time() if report.at is None else report.at
-    told = f"{app}_{evalset}_{report.id or at}"
-    name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in told)
+    parts = f"{app}_{evalset}_{report.id or at}"
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in parts)
     return {
         "eval_set_result_id": name,
         "eval_set_result_name": name,
@@ -73,7 +73,7 @@ def evalset_result(report: Report, app: str) -> dict[str, Json]:
 def _case(result: CaseResult, evalset: str, app: str, at: float) -> dict[str, Json]:
     metrics = [_metric(name, outcome) for name, outcome in result.scores.items()]
     turns = _turns(result)
-    # A metric speaks of the whole case; only with a single turn does it speak of that turn too.
+    # A metric measures the whole case, which is the same as its turn only if there is a single one.
     alone = metrics if len(turns) == 1 else []
     return {
         "eval_set_id": evalset,
@@ -93,23 +93,23 @@ def _case(result: CaseResult, evalset: str, app: str, at: float) -> dict[str, Js
 def _metric(name: str, outcome: Outcome) -> dict[str, Json]:
     score = outcome if isinstance(outcome, Score) else None
     why = score.reason if score else getattr(outcome, "why", "")
-    told: dict[str, Json] = {"metric_name": name, "eval_status": _NOT_EVALUATED}
+    data: dict[str, Json] = {"metric_name": name, "eval_status": _NOT_EVALUATED}
     if score is not None:
-        told |= {
+        data |= {
             "score": score.value,
             "threshold": score.threshold,
             "eval_status": _PASSED if score.passed else _FAILED,
         }
     if why:
-        # The only place of theirs for words about a metric.
-        reason = {"rubric_id": name, "rationale": why, "score": told.get("score")}
-        told["details"] = {"rubric_scores": [reason]}
-    return told
+        # Their format has no other place for a metric's reason.
+        reason = {"rubric_id": name, "rationale": why, "score": data.get("score")}
+        data["details"] = {"rubric_scores": [reason]}
+    return data
 
 
 @dataclass(slots=True)
 class _Turn:
-    """What was said and done in one round of the user."""
+    """What was said and done in one turn of the user."""
 
     said: str
     calls: list[questions.CallRecord]
@@ -130,9 +130,9 @@ def _turns(result: CaseResult) -> list[_Turn]:
         elif step.type == "tool":
             call_id: str = (step.details or {"id": ""})["id"]
             unseen = questions.CallRecord(step.name, step.args or {}, call_id)
-            told = known.get(call_id)
-            # Calls may share an id: each is told once, in their order.
-            turns[-1].calls.append(told.pop(0) if told else unseen)
+            recorded = known.get(call_id)
+            # Calls may share an id: each is used once, in order.
+            turns[-1].calls.append(recorded.pop(0) if recorded else unseen)
     return turns
 
 
@@ -158,7 +158,7 @@ def _invocation(turn: _Turn, n: int) -> dict[str, Json]:
 
 
 def _session(result: CaseResult, turns: Sequence[_Turn], app: str, at: float) -> dict[str, Json]:
-    """The conversation as a session of theirs; an error is its last event, as they have no other."""
+    """The conversation as an ADK session; an error is its last event, since ADK has no other place for it."""
     events: list[Json] = []
     for n, turn in enumerate(turns, 1):
         events += [_event(n, at, "user", [{"text": turn.said}])]
@@ -168,9 +168,8 @@ def _session(result: CaseResult, turns: Sequence[_Turn], app: str, at: float) ->
         if turn.answer:
             events.append(_event(n, at, "agent", [{"text": turn.answer}]))
     if result.error is not None:
-        broke = _event(max(len(turns), 1), at, "agent", [])
-        told = {"error_code": result.error.type or "error", "error_message": result.error.message}
-        events.append(broke | told)
+        error = {"error_code": result.error.type or "error", "error_message": result.error.message}
+        events.append(_event(max(len(turns), 1), at, "agent", []) | error)
     for place, event in enumerate(events):
         event["id"] = f"event-{place}"
     ledger = result.ledger
@@ -205,5 +204,5 @@ def _use(call: questions.CallRecord) -> dict[str, Json]:
 
 def _response(call: questions.CallRecord) -> dict[str, Json]:
     value: Json = {"error": call.error} if call.error else call.result
-    told: Json = value if is_object(value) else {"result": value}
-    return {"id": call.id or None, "name": call.tool, "response": told}
+    response: Json = value if is_object(value) else {"result": value}
+    return {"id": call.id or None, "name": call.tool, "response": response}

@@ -1,38 +1,55 @@
-"""A case that did not pass, told in plain text: why, what was expected instead, and what was said."""
+"""Why a case did not pass: what it expected and what came instead, and all of it as plain text."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from greenroom.cases.case import Case, Expect
+from greenroom.cases.data import case_from
+from greenroom.cases.scores import Score
+from greenroom.errors import BadInput
+from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.redaction import redactor
-from greenroom.reports.difference import Difference, differences
-from greenroom.reports.transcript import LONGEST, Line, retold, transcript
-from greenroom.reports.words import printable, shortened
+from greenroom.reports.transcript import LONGEST, retold, transcript
+from greenroom.reports.words import as_called, printable, shortened
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
 from greenroom.results.text import reasons
 
+_FIELDS = {
+    "expected_tools": "tools",
+    "expected_response": "response",
+    "expected_contains": "contains",
+    "tool_trajectory_avg_score": "tools",
+    "expected_reference": "reference",
+    "response_match_score": "reference",
+}
+"""Which part of an expectation a metric checks."""
+
 
 def failure_text(result: CaseResult, *, again: str = "", whole: bool = False) -> str:
-    """Why a case did not pass; `again` is the command that plays it again.
+    """Why a case did not pass; `again` is the command that runs it again.
 
-    Long conversations are cut in the middle and long lines at their end unless it is to be `whole`.
-    Whatever a model said is made harmless, and no secret is told.
+    Long conversations are cut in the middle and long lines at their end, unless `whole` is set. Secrets
+    and control characters are replaced.
     """
-    # Before anything is cut: half a secret is not known as one. What a case expected is seen only in
-    # the case itself, which one with secrets loses.
+    # Before anything is cut: half a secret is not recognised. The case itself is needed to see what was
+    # expected, and a case with secrets is left out of a redacted result.
     unmet = redactor().value(differences(result))
     [result] = redacted(Report([result]))
     lines = [f"case {result.label!r}: {result.status}"]
     lines += [f"  {line}" for line in reasons(result)]
-    lines += [f"  {line}" for line in _differences(unmet, whole)]
+    lines += [f"  {line}" for line in _difference_lines(unmet, whole)]
     if (ledger := result.ledger) is not None:
-        lines += ["  conversation", *_conversation(transcript(ledger), whole)]
+        hint = "; -vv shows them all"
+        said = retold(transcript(ledger), whole=whole, hint=hint)
+        lines += ["  conversation", *(f"    {line}".replace("\n", "\n    ") for line in said)]
     if again:
         lines.append(f"  again: {again}")
     return printable("\n".join(lines))
 
 
-def _differences(found: Sequence[Difference], whole: bool) -> Iterator[str]:
+def _difference_lines(found: "Sequence[Difference]", whole: bool) -> Iterator[str]:
     if found:
         yield "expected (-) and actual (+)"
     width = max((len(one.part) for one in found), default=0)
@@ -40,16 +57,80 @@ def _differences(found: Sequence[Difference], whole: bool) -> Iterator[str]:
         label = f"turn {one.turn} {one.part:<{width}}"
         for mark, said in (("-", one.expected), ("+", one.actual)):
             for text in said:
-                yield f"  {label}  {mark} {_shown(text, whole, indent=len(label) + 8)}"
+                kept = text if whole else shortened(text, LONGEST)
+                # Further lines of a text start below its first.
+                kept = kept.replace("\n", f"\n{' ' * (len(label) + 8)}")
+                yield f"  {label}  {mark} {kept}"
                 label = " " * len(label)
 
 
-def _conversation(lines: Sequence[Line], whole: bool) -> Iterator[str]:
-    for line in retold(lines, whole=whole, hint="; -vv shows them all"):
-        yield f"    {line}".replace("\n", "\n    ")
+# What was expected
 
 
-def _shown(text: str, whole: bool, indent: int) -> str:
-    """A text whose further lines stand below its first."""
-    kept = text if whole else shortened(text, LONGEST)
-    return kept.replace("\n", f"\n{' ' * indent}")
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One part of one turn's expectation, and what came instead; empty if that was not seen."""
+
+    turn: int
+    part: str
+    expected: Sequence[str]
+    actual: Sequence[str]
+
+
+def differences(result: CaseResult) -> list[Difference]:
+    """Every expectation that was not met, in the order of the turns."""
+    missed = {n: s for n, s in result.measured.items() if not s.passed and n in _FIELDS}
+    case = _case(result) if missed else None
+    if case is None:
+        return []
+    found: dict[tuple[int, str], Difference] = {}
+    for name, score in missed.items():
+        for one in _of_score(case, score, _FIELDS[name]):
+            found.setdefault((one.turn, one.part), one)
+    return [found[place] for place in sorted(found, key=lambda place: place[0])]
+
+
+def _case(result: CaseResult) -> Case | None:
+    """The case itself, or what was recorded of it; None if that is not enough."""
+    if isinstance(result.asked, Case):
+        return result.asked
+    try:
+        data = result.case
+        return None if data is None else case_from(data, "the recorded case", live=True)
+    except BadInput:
+        return None
+
+
+def _of_score(case: Case, score: Score, part: str) -> list[Difference]:
+    found: list[Difference] = []
+    for number, turn in enumerate(case.script, start=1):
+        expected = _expected(turn.expect, part) if turn.expect is not None else None
+        actual = _seen(score, number)
+        if expected is not None and expected != actual and f"turn {number}: " in score.reason:
+            found.append(Difference(number, part, expected, actual))
+    return found
+
+
+def _expected(expect: Expect, part: str) -> list[str] | None:
+    """One part of an expectation in words, or None if it says nothing about it."""
+    match part:
+        case "tools":
+            return None if expect.tools is None else _calls(expect.tools)
+        case "contains":
+            given = expect.contains
+            return None if given is None else [given] if isinstance(given, str) else list(given)
+        case _:
+            text: str | None = getattr(expect, part)
+            return None if text is None else [text]
+
+
+def _calls(tools: Sequence[ToolCall | str]) -> list[str]:
+    """Calls as one would type them; a bare name takes any arguments."""
+    shown = [f"{t}(…)" if isinstance(t, str) else as_called(t.tool, t.args) for t in tools]
+    return shown or ["no calls"]
+
+
+def _seen(score: Score, number: int) -> list[str]:
+    """The evidence of a metric about one turn."""
+    mark = f"turn {number}: "
+    return [seen.removeprefix(mark) for seen in score.evidence if seen.startswith(mark)]

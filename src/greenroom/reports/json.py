@@ -19,7 +19,7 @@ class JsonReport:
     indent: int | None = 2
 
     def text(self, report: Report, decision: Decision | None = None) -> str:
-        """All of it, as it stands in a file."""
+        """The report as it is written to a file."""
         options: dict[str, Any] = {"failures_only": self.failures_only, "indent": self.indent}
         return report_text(report, decision=decision, **options)
 
@@ -30,5 +30,5 @@ class JsonReport:
         baseline: Report | None = None,  # noqa: ARG002
         decision: Decision | None = None,
     ) -> str:
-        """The same; a comparison with the baseline is a file of its own."""
+        """The same; a comparison with the baseline goes to a file of its own."""
         return self.text(report, decision)

@@ -2,18 +2,17 @@
 
 The shape is that of the Jenkins and Ant schemas: one suite, a test case for each trial. What these
 have no element for (scores, cost, tokens, tags, models of a case) stands in front of its transcript
-as `[[PROPERTY|name=value]]`, the usual way to say it.
+as `[[PROPERTY|name=value]]`, the usual way to write it.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar, get_args
 from xml.etree import ElementTree as Xml
 
-from greenroom.ledger.messages import Usage
 from greenroom.ledger.shown import harmless
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import shortened
@@ -23,11 +22,11 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import outcome_text, reasons
+from greenroom.results.text import outcome_text, reasons, spending
 
 _LONGEST_ATTRIBUTE = 500
 _LONGEST_TEXT = 20_000
-# Some servers act on what stands between double brackets, and fetch the file it names.
+# Some servers act on text between double brackets, and fetch the file it names.
 _DOUBLE = re.compile(r"\[(?=\[)")
 
 
@@ -73,7 +72,7 @@ def _totals(report: Report) -> dict[str, str]:
 def _suite(report: Report) -> dict[str, str]:
     found = {"skipped": str(report.summary.skipped)}
     if report.at is not None:
-        with suppress(OverflowError, OSError, ValueError):  # a file may tell of any year
+        with suppress(OverflowError, OSError, ValueError):  # a file may name any year
             began = datetime.fromtimestamp(report.at, UTC)
             found["timestamp"] = began.strftime("%Y-%m-%dT%H:%M:%S")
     return found
@@ -86,7 +85,7 @@ def _suite_name(report: Report) -> str:
 def _suite_facts(
     report: Report, baseline: Report | None, decision: Decision | None
 ) -> Iterator[tuple[str, str]]:
-    """What is known of the whole run; what is not is left out."""
+    """What is known about the whole run; unknown facts are left out."""
     if report.id:
         yield "report", report.id
     if decision is not None:
@@ -99,7 +98,7 @@ def _suite_facts(
     if (interval := report.interval) is not None:
         yield "pass_rate.low", f"{interval.low:.4f}"
         yield "pass_rate.high", f"{interval.high:.4f}"
-    yield from _all_spent(report)
+    yield from _spent(report)
     for name, found in report.metrics.items():
         if found.mean is not None:
             yield f"mean.{name}", f"{found.mean:.4f}"
@@ -121,20 +120,13 @@ def _suite_facts(
             yield "baseline.confirmed", again
 
 
-def _all_spent(whose: Report | CaseResult) -> Iterator[tuple[str, str]]:
-    yield from _spent("", whose.models, whose.usage, whose.cost)
-    yield from _spent("user.", whose.user_models, whose.user_usage, whose.user_cost)
-    yield from _spent("judge.", whose.judge_models, whose.judge_usage, whose.judge_cost)
-
-
-def _spent(
-    side: str, models: Mapping[str, int], usage: Usage | None, cost: float | None
-) -> Iterator[tuple[str, str]]:
-    if not models:
-        return
-    yield f"{side}models", ", ".join(models)
-    yield f"{side}tokens", "unknown" if usage is None else f"{usage.input} in, {usage.output} out"
-    yield f"{side}cost_usd", "unknown" if cost is None else f"{cost:.6f}"
+def _spent(whose: Report | CaseResult) -> Iterator[tuple[str, str]]:
+    for spent in spending(whose):
+        side = "" if spent.role == "agent" else f"{spent.role}."
+        usage, cost = spent.usage, spent.cost
+        yield f"{side}models", ", ".join(spent.models)
+        yield f"{side}tokens", f"{usage.input} in, {usage.output} out" if usage else "unknown"
+        yield f"{side}cost_usd", "unknown" if cost is None else f"{cost:.6f}"
 
 
 def _properties(parent: Xml.Element, facts: Iterator[tuple[str, str]]) -> None:
@@ -172,23 +164,17 @@ def _case(suite: Xml.Element, result: CaseResult, suite_name: str, name: str) ->
 
 
 def _verdict(element: Xml.Element, result: CaseResult) -> None:
-    told = reasons(result)
-    message = _attribute(told[0] if told else result.status)
+    whys = reasons(result)
+    message = _attribute(whys[0] if whys else result.status)
     if result.status == "skipped":
         Xml.SubElement(element, "skipped", {"message": message})
-    elif result.status == "error":
-        kind = result.error.type if result.error and result.error.type else "error"
-        why = Xml.SubElement(element, "error", {"type": _attribute(kind), "message": message})
-        why.text = _cut("\n".join(_told(result)))
     elif result.fell_short:
-        why = Xml.SubElement(element, "failure", {"type": result.status, "message": message})
-        why.text = _cut("\n".join(_told(result)))
-
-
-def _told(result: CaseResult) -> Iterator[str]:
-    yield from (_plain(reason) for reason in reasons(result))
-    yield ""
-    yield from (_plain(line) for line in retold(conversation(result)))
+        kind, name = result.status, "failure"
+        if result.status == "error":
+            kind, name = (result.error and result.error.type) or "error", "error"
+        why = Xml.SubElement(element, name, {"type": _attribute(kind), "message": message})
+        lines = [*whys, "", *retold(conversation(result))]
+        why.text = _cut("\n".join(_plain(line) for line in lines))
 
 
 def _system_out(result: CaseResult) -> Iterator[str]:
@@ -207,29 +193,25 @@ def _case_facts(result: CaseResult) -> Iterator[tuple[str, str]]:
         yield f"score.{name}", outcome_text(outcome)
     if result.ended is not None:
         yield "turns", str(result.turns)
-        yield from _all_spent(result)
+        yield from _spent(result)
     if result.blame is not None:
         yield "blame", result.blame.whom
 
 
 def _plain(text: str) -> str:
-    """A stranger's text that no server takes for an order."""
+    """Text from outside that no server takes for a command."""
     return _DOUBLE.sub("[ ", text)
 
 
 def _inside(text: str) -> str:
-    """A stranger's text inside of double brackets: it cannot end them."""
+    """Text from outside within double brackets, which it cannot end."""
     return " ".join(re.sub(r"[\[\]|=]", "_", text).split())
 
 
 def _attribute(text: str) -> str:
-    return _legal(shortened(text, _LONGEST_ATTRIBUTE))
+    # XML does not allow control characters; they are written out, as in `\\x1b`.
+    return harmless(shortened(text, _LONGEST_ATTRIBUTE))
 
 
 def _cut(text: str) -> str:
-    return _legal(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n… cut here")
-
-
-def _legal(text: str) -> str:
-    """`text` in characters that XML allows; the others are written out, as in `\\x1b`."""
-    return harmless(text)
+    return harmless(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n… cut here")

@@ -1,10 +1,15 @@
-"""A report for a comment on a pull request: the verdict, what changed, how sure, and what it cost."""
+"""A report for a comment on a pull request: the verdict, what changed, how sure, and what it cost.
 
+Text from outside can neither act nor pass for ours. Inside a `<code>` element, with every special
+character written as an entity, it makes no links, images, mentions, references, headings or tables, and
+cannot leave its cell. Several lines stand in a fenced block whose fence is longer than any in the text.
+"""
+
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from greenroom.ledger.messages import Usage
-from greenroom.reports.inert import block, inline
+from greenroom.ledger.shown import harmless
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
 from greenroom.results.changes import CaseChange
@@ -14,16 +19,18 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
-from greenroom.results.text import how_many, number_of, reasons, repeats
+from greenroom.results.text import how_many, number_of, reasons, repeats, spending
 
 LIMIT = 65_536
-"""GitHub takes no longer comment. It is kept in bytes, which are never fewer than characters."""
+"""The longest comment that GitHub takes, counted in bytes, which are never fewer than characters."""
 
 _ROOM_FOR_NOTE = 200
 _MOST_ROWS = 30
 _MOST_BYTES = 10_000
 _MOST_MODELS = 5
 _LONGEST_REASON = 1_500
+_SPECIAL = re.compile(r"[^\w ,;%?./=()'+\u0080-\U0010ffff-]|_|(?i:(?<=www))\.")
+_TICKS = re.compile(r"`+")
 
 
 class MarkdownReport:
@@ -105,7 +112,7 @@ def _reasons(decision: Decision | None) -> str:
 
 
 def _verdict(report: Report) -> str:
-    """How many passed, which says nothing of the gate."""
+    """How many passed, which says nothing about the gate."""
     counts = report.summary
     name = inline(report.name or report.evalset_id)
     verdict = f"{counts.passed} of {counts.evaluated} passed"
@@ -117,17 +124,12 @@ def _verdict(report: Report) -> str:
 
 
 def _counts(report: Report) -> str:
-    counts = report.summary
-    cells = {
-        "passed": str(counts.passed),
-        "failed": str(counts.failed),
-        "error": str(counts.errors),
-        "terminated": str(counts.terminated),
-        "skipped": str(counts.skipped),
+    cells: dict[str, str] = {
+        status: str(count) for status, count in report.summary.by_status.items()
     }
     if (rate := report.pass_rate) is not None:
         cells["pass rate"] = f"**{rate_text(rate, report.interval)}**"
-    return _table(list(cells), [list(cells.values())], "rows")
+    return _table([*cells], [[*cells.values()]], "rows")
 
 
 # Against the baseline
@@ -135,15 +137,15 @@ def _counts(report: Report) -> str:
 
 def _against(changes: Comparison, decision: Decision | None = None) -> str:
     """The first line, which is read alone: whether it is worse than the baseline, and the gate shut."""
-    mark, told = _compared(changes)
+    mark, verdict = _compared(changes)
     if decision is None:
-        return f"### {mark} {told}"
-    # What alone keeps the gate shut may be something that a comparison does not look at.
+        return f"### {mark} {verdict}"
+    # The gate may be shut for something that a comparison does not look at.
     if decision.missed and mark not in "❌⛔":
-        told = f"Gate missed. {told}"
+        verdict = f"Gate missed. {verdict}"
     if decision.passed and mark != "✅":
-        told = f"Gate passed. {told}"
-    return f"### {_mark(decision)} {told}"
+        verdict = f"Gate passed. {verdict}"
+    return f"### {_mark(decision)} {verdict}"
 
 
 def _compared(changes: Comparison) -> tuple[str, str]:
@@ -155,8 +157,8 @@ def _compared(changes: Comparison) -> tuple[str, str]:
         return "❌", f"Worse than {name}: {_worse(changes)}"
     flips = sum(case.fell for case in changes.flipped)
     counts = {"suspect": len(changes.suspects), "flip": flips}
-    if told := ", ".join(number_of(count, noun) for noun, count in counts.items() if count):
-        return "⚠️", f"Not decided: {told}"
+    if open_cases := ", ".join(number_of(n, noun) for noun, n in counts.items() if n):
+        return "⚠️", f"Not decided: {open_cases}"
     return "✅", f"Not significantly worse than {name}"
 
 
@@ -166,7 +168,7 @@ def _name(changes: Comparison) -> str:
 
 
 def _worse(changes: Comparison) -> str:
-    """What got worse, without names: these stand below."""
+    """What got worse, without names, which follow below."""
     found: list[str] = []
     rate, cases = changes.pass_rate, len(changes.regressed)
     if rate is not None and changes.trend == "worse":
@@ -203,7 +205,7 @@ def _rate_rows(changes: Comparison) -> Iterator[list[str]]:
 
 
 def _signed(value: float) -> str:
-    """A difference with a sign that is as wide as a plus."""
+    """A difference with a minus sign that is as wide as a plus."""
     return f"{round(value):+d}".replace("-", "−") if round(value) else "0"
 
 
@@ -217,12 +219,14 @@ def _metric_rows(changes: Comparison) -> Iterator[list[str]]:
 
 def _change_row(case: CaseChange) -> list[str]:
     name = inline(case.case_id)
-    told = case.verdict if case.tallies is not None else f"{case.verdict}: {inline(case.why, 300)}"
+    verdict: str = case.verdict
+    if case.tallies is None and (why := inline(case.why, 300)):
+        verdict += f": {why}"
     return [
         f"**{name}**" if case.verdict == "regressed" else name,
         _passes(case.before),
         _passes(case.now, case.again),
-        told.removesuffix(": "),
+        verdict,
     ]
 
 
@@ -235,7 +239,7 @@ def _passes(*sides: Summary | None) -> str:
 
 def _small_print(changes: Comparison) -> str:
     lines = [f"{line.removesuffix('.')}." for line in remarks(changes)]
-    # What a report says of itself is a stranger's text.
+    # What a report says of itself is text from outside.
     lines = [inline(line, 300) if line.startswith("note on the") else line for line in lines]
     if not changes.incomparable:
         lines.append("A run without any change is called worse at most 1 time in 20.")
@@ -247,35 +251,28 @@ def _small_print(changes: Comparison) -> str:
 
 def _spent(report: Report, changes: Comparison | None) -> str:
     parts = [f"{how_many(report)} in {duration(report.seconds)}", *repeats(report)]
-    if report.models:
-        before = changes.baseline.cost if changes is not None else None
-        parts.append(_cost("cost", report.cost, before, compared=changes is not None))
-        parts.append(_tokens(report.usage))
-        parts.append(f"answered by {_named(report.models)}")
-    if report.user_models:
-        users = [_cost("users", report.user_cost, None), _tokens(report.user_usage)]
-        parts.append(f"{', '.join(users)}, played by {_named(report.user_models)}")
-    if report.judge_models:
-        judges = [_cost("judges", report.judge_cost, None), _tokens(report.judge_usage)]
-        parts.append(f"{', '.join(judges)}, judged by {_named(report.judge_models)}")
+    for spent in spending(report):
+        name = {"agent": "cost", "user": "users", "judge": "judges"}[spent.role]
+        cost = f"{name} **{_price(spent.cost)}**"
+        if spent.role == "agent" and changes is not None:
+            cost += f" (before: {_price(changes.baseline.cost)})"
+        tokens = "tokens unknown"
+        if spent.usage is not None:
+            tokens = f"{spent.usage.input:,} tokens in, {spent.usage.output:,} out"
+        models = f"{spent.did.removeprefix('users ')} {_named(spent.models)}"
+        separator = "; " if spent.role == "agent" else ", "
+        parts.append(separator.join([cost, tokens, models]))
     return "; ".join(parts)
+
+
+def _price(cost: float | None) -> str:
+    return "unknown" if cost is None else dollars(cost)
 
 
 def _named(models: Mapping[str, int]) -> str:
     names = [inline(name) for name in models]
     more = [f"{len(names) - _MOST_MODELS} more"] if len(names) > _MOST_MODELS else []
     return ", ".join([*names[:_MOST_MODELS], *more])
-
-
-def _cost(label: str, cost: float | None, before: float | None, *, compared: bool = False) -> str:
-    now = f"{label} **unknown**" if cost is None else f"{label} **{dollars(cost)}**"
-    if not compared:
-        return now
-    return f"{now} (before: {'unknown' if before is None else dollars(before)})"
-
-
-def _tokens(usage: Usage | None) -> str:
-    return "tokens unknown" if usage is None else f"{usage.input:,} tokens in, {usage.output:,} out"
 
 
 def _metrics(report: Report, changes: Comparison | None) -> str:
@@ -306,7 +303,7 @@ def _tags(report: Report) -> str:
     rows: list[list[str]] = []
     for tag in found:
         rate = "–" if tag.pass_rate is None else rate_text(tag.pass_rate, tag.interval)
-        cost = [] if not report.models else ["unknown" if tag.cost is None else dollars(tag.cost)]
+        cost = [_price(tag.cost)] if report.models else []
         errors = f", {number_of(tag.counts.errors, 'error')}" if tag.counts.errors else ""
         of = f"{tag.passed} of {tag.counts.evaluated}{errors}"
         rows.append([inline(tag.tag), of, rate, *cost])
@@ -319,10 +316,10 @@ def _tags(report: Report) -> str:
 
 def _case(result: CaseResult) -> str:
     title = f" {inline(result.name)}" if result.name and result.name != result.case_id else ""
-    told = [shortened(reason, _LONGEST_REASON) for reason in reasons(result)]
+    whys = [shortened(reason, _LONGEST_REASON) for reason in reasons(result)]
     if result.blame is not None:
-        told.append(f"blame: {result.blame.whom}")
-    lines = [*told, "", *retold(conversation(result), first=4, last=8)]
+        whys.append(f"blame: {result.blame.whom}")
+    lines = [*whys, "", *retold(conversation(result), first=4, last=8)]
     summary = f"<b>{result.status}</b> {inline(result.label)}{title}"
     return _folded(summary, block("\n".join(lines)))
 
@@ -332,7 +329,7 @@ def _folded(summary: str, body: str) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> str:
-    """The rows as a table; of too many the first, and how many more there are."""
+    """The rows as a table; of too many the first ones, and how many more there are."""
     lines = [_line(columns), _line(["---"] * len(columns))]
     room = _MOST_BYTES
     for number, row in enumerate(rows):
@@ -346,3 +343,21 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+# Text from outside
+
+
+def inline(text: str, longest: int = 120) -> str:
+    """A text on one line."""
+    line = " ".join(harmless(text).split())
+    said = _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", shortened(line, longest))
+    return f"<code>{said}</code>" if said else ""
+
+
+def block(text: str) -> str:
+    """A text of several lines."""
+    said = harmless(text)
+    longest = max((len(ticks) for ticks in _TICKS.findall(said)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{said}\n{fence}"

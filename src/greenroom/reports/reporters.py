@@ -72,7 +72,7 @@ def write_reports(
             written.append(write_whole(text, place.path, f"the {place.reporter.name} report"))
         except BadFile as error:
             problems.append(str(error))
-        except Exception as error:  # noqa: BLE001 - somebody else's reporter, kept from the others
+        except Exception as error:  # noqa: BLE001 - a plug-in's reporter must not stop the others
             why = f"{type(error).__name__}: {error}"
             problems.append(f"the {place.reporter.name} report cannot be rendered: {why}.")
     if problems:
@@ -95,13 +95,13 @@ def render_report(
     baseline: Report | None = None,
     decision: Decision | None = None,
 ) -> str:
-    """The report as this reporter tells it, without secrets."""
-    told = load_reporter(reporter) if isinstance(reporter, str) else reporter
-    return _Shown.of(report, baseline, decision).by(told)
+    """The report as this reporter renders it, without secrets."""
+    chosen = load_reporter(reporter) if isinstance(reporter, str) else reporter
+    return _Shown.of(report, baseline, decision).by(chosen)
 
 
 class _Shown(Struct, frozen=True):
-    """What reporters get to see: a report, what it is held against and what the gate said of it."""
+    """What reporters are given: a report, its baseline and what the gate said about it."""
 
     report: Report
     baseline: Report | None
@@ -116,13 +116,13 @@ class _Shown(Struct, frozen=True):
         return cls(clean, earlier, said)
 
     def by(self, reporter: Reporter) -> str:
-        """The report as this reporter tells it; it need not know of baselines and gates."""
+        """The report as this reporter renders it; it need not know of baselines and gates."""
         given: dict[str, Any] = {"baseline": self.baseline, "decision": self.decision}
         return reporter.render(self.report, **_taken(reporter.render, given))
 
 
 def _taken(function: Callable[..., str], given: dict[str, Any]) -> dict[str, Any]:
-    """What of the given a function takes."""
+    """The keywords among these that a function takes."""
     known = inspect.signature(function).parameters
     if any(one.kind is one.VAR_KEYWORD for one in known.values()):
         return given
@@ -139,8 +139,8 @@ def destinations(formats: Formats, output: str | Path = ".") -> list[Destination
         raise BadInput(f"no report format was named; known are {', '.join(reporter_names())}.")
     together = sum(path is None for _, path in asked)
     found = [
-        Destination(told, _shared(told, output, together) if path is None else Path(path))
-        for told, path in asked
+        Destination(reporter, _shared(reporter, output, together) if path is None else Path(path))
+        for reporter, path in asked
     ]
     _check_apart(found)
     return found

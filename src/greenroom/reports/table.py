@@ -1,15 +1,16 @@
 """The table of a report: a row for each case, a column for each metric as long as there is room."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len, chop_cells
 from rich.table import Table
 from rich.text import Text
 
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.ledger.shown import harmless
-from greenroom.reports.rows import Rows
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.words import duration, rate_text
 from greenroom.results.intervals import Interval
@@ -29,11 +30,18 @@ _HEADERS = (18, 10)
 """How wide a metric's name may be, tried in this order."""
 _WIDEST = 200
 _MANY = 500
-"""A table of more rows is laid out by ourselves: the usual way takes a millisecond for each."""
+"""A table of more rows is not left to rich, which takes a millisecond for each."""
 _NARROWEST_COLUMN = 8
 _LONGEST_LIST = 40
 
+_BETWEEN = "  "
+_NARROWEST = 8
+_RULE = "─-"
+
 Metrics = Mapping[str, MetricSummary]
+Cell = tuple[str, str]
+"""A text and its style."""
+Brush = Callable[[str], tuple[str, str]]
 
 
 def show_table(report: Report, metrics: Metrics, terminal: Terminal) -> None:
@@ -76,7 +84,7 @@ def _table(report: Report, terminal: Terminal, metrics: Mapping[str, Text] | Non
 
 
 def quick_table(report: Report, metrics: Metrics, terminal: Terminal) -> Iterator[str]:
-    """The same as lines, laid out by ourselves; the first column gives way where there is no room."""
+    """The same as lines, laid out without rich; the first column shrinks where there is no room."""
     room = min(terminal.width, _WIDEST)
     for header in _HEADERS if len(metrics) * _NARROWEST_COLUMN < room else ():
         columns = {name: _header(name, header) for name in metrics}
@@ -86,7 +94,7 @@ def quick_table(report: Report, metrics: Metrics, terminal: Terminal) -> Iterato
     return _rows(report, terminal, None).lines(terminal)
 
 
-def _rows(report: Report, terminal: Terminal, metrics: Mapping[str, Text] | None) -> Rows:
+def _rows(report: Report, terminal: Terminal, metrics: Mapping[str, Text] | None) -> "Rows":
     headers = [Text("metrics")] if metrics is None else metrics.values()
     titles = ["case", "status", *(header.plain for header in headers), "turns", "time"]
     rows = Rows([title.split("\n") for title in titles], right=2)
@@ -101,13 +109,10 @@ def _row(result: CaseResult, terminal: Terminal, metrics: Iterable[str] | None) 
     if metrics is None:
         yield _counted(result, terminal)
     else:
-        yield from (_cell(result.scores.get(name), terminal) for name in metrics)
+        outcomes = [result.scores.get(name) for name in metrics]
+        yield from (Text() if o is None else shown_outcome(o, terminal) for o in outcomes)
     yield Text(str(result.turns) if result.ended else "–")
     yield Text(duration(result.seconds) if result.ended else "–")
-
-
-def _cell(outcome: Outcome | None, terminal: Terminal) -> Text:
-    return Text() if outcome is None else shown_outcome(outcome, terminal)
 
 
 def shown_outcome(outcome: Outcome, terminal: Terminal) -> Text:
@@ -152,14 +157,14 @@ def _header(name: str, widest: int) -> Text:
 
 def metric_summaries(metrics: Metrics) -> Iterator[Text]:
     """A line for each metric over all cases; of very many, for those that found something."""
-    told = metrics
+    shown = metrics
     if len(metrics) > _LONGEST_LIST:
-        told = {name: found for name, found in metrics.items() if found.failed or found.unmeasured}
-    width = max((len(harmless(name)) for name in told), default=0)
-    for name, found in told.items():
+        shown = {name: found for name, found in metrics.items() if found.failed or found.unmeasured}
+    width = max((len(harmless(name)) for name in shown), default=0)
+    for name, found in shown.items():
         yield plain(Text(harmless(name).ljust(width), "bold"), "  ", _summary(found))
-    if len(told) < len(metrics):
-        yield Text(f"{len(metrics) - len(told)} other metrics found nothing amiss", "dim")
+    if len(shown) < len(metrics):
+        yield Text(f"{len(metrics) - len(shown)} other metrics found no problem", "dim")
 
 
 def _summary(summary: MetricSummary) -> Text:
@@ -168,15 +173,73 @@ def _summary(summary: MetricSummary) -> Text:
     if summary.mean is not None:
         share = rated(summary.passed / measured)
         words += [f"mean {summary.mean:.2f}, ", share, f" passing ({summary.passed} of {measured})"]
-    words += [f", {n} {word}" for word, n in _silent(summary).items() if n]
+    silent = {"not applicable": summary.not_applicable, "unmeasured": summary.unmeasured}
+    words += [f", {n} {word}" for word, n in silent.items() if n]
     return plain(*words) if measured else Text(plain(*words).plain.removeprefix(", "))
 
 
-def _silent(summary: MetricSummary) -> dict[str, int]:
-    return {"not applicable": summary.not_applicable, "unmeasured": summary.unmeasured}
-
-
 def rated(share: float, interval: Interval | None = None) -> Text:
-    """A share in percent, in the colour it deserves, with how sure it is where that is known."""
+    """A share in percent, coloured by how good it is, with its interval where that is known."""
     style = "green" if share >= 0.95 else "yellow" if share >= 0.8 else "red"
     return Text(rate_text(share, interval), style)
+
+
+# Many rows
+
+
+class Rows:
+    """Rows of a long table, each cell measured once; the last `right` columns are flush right."""
+
+    def __init__(self, titles: Sequence[Sequence[str]], right: int = 0) -> None:
+        self._titles = titles
+        self._rows: list[Sequence[Cell]] = []
+        self._widths = [max(map(cell_len, lines)) for lines in titles]
+        self._right = len(titles) - right
+
+    def add(self, row: Sequence[Cell]) -> None:
+        """One row more."""
+        self._rows.append(row)
+        for place, (text, _) in enumerate(row):
+            if (width := _length(text)) > self._widths[place]:
+                self._widths[place] = width
+
+    @property
+    def width(self) -> int:
+        """How wide the table is if there is room."""
+        return sum(self._widths) + len(_BETWEEN) * (len(self._widths) - 1)
+
+    def lines(self, terminal: Terminal) -> Iterator[str]:
+        """The table, painted for a terminal; what its first column has no room for goes on below."""
+        widths, brush = list(self._widths), lru_cache(terminal.brush)
+        if (over := self.width - terminal.width) > 0:
+            widths[0] = min(widths[0], max(widths[0] - over, _NARROWEST))
+        height = max(map(len, self._titles))
+        for number in range(height):
+            texts = [(["" for _ in range(height - len(t))] + [*t])[number] for t in self._titles]
+            yield self._line([(text, "bold") for text in texts], widths, brush)
+        yield _RULE[terminal.is_ascii] * (sum(widths) + len(_BETWEEN) * (len(widths) - 1))
+        for (text, style), *rest in self._rows:
+            *above, last = self._folded(text, widths[0])
+            yield from above
+            yield self._line([(last, style), *rest], widths, brush)
+
+    def _folded(self, text: str, width: int) -> list[str]:
+        if _length(text) <= width:
+            return [text]
+        return [piece for line in text.split("\n") for piece in chop_cells(line, width) or [""]]
+
+    def _line(self, cells: Sequence[Cell], widths: Sequence[int], brush: Brush) -> str:
+        shown: list[str] = []
+        for place, (text, style) in enumerate(cells):
+            padding = " " * (widths[place] - _length(text))
+            before, behind = brush(style) if style and text else ("", "")
+            painted = f"{before}{text}{behind}"
+            shown.append(f"{padding}{painted}" if place >= self._right else f"{painted}{padding}")
+        return _BETWEEN.join(shown).rstrip(" ")
+
+
+def _length(text: str) -> int:
+    """How many cells the longest line takes."""
+    if text.isascii() and "\n" not in text:
+        return len(text)
+    return max(map(cell_len, text.split("\n")))

@@ -1,4 +1,4 @@
-"""The terminal, or the pipe in its place, as renderers write to it."""
+"""The terminal or pipe to which reports are printed."""
 
 import os
 import sys
@@ -13,13 +13,13 @@ from rich.text import Text
 
 from greenroom.ledger.shown import harmless
 
-# Nobody wraps lines in a file: whoever greps or diffs it wants them whole.
+# Lines in a file are not wrapped, so that grep and diff find them whole.
 _UNWRAPPED = 10_000
 _HEIGHT = 25
 
 
 class Terminal(Console):
-    """Prints only what it is told: no markup, no emoji codes, no colours of its own invention."""
+    """Prints text as it is: no markup, no emoji codes, no automatic colours."""
 
     def __init__(self, file: IO[str] | None = None, *, width: int | None = None) -> None:
         stream = file or sys.stdout
@@ -37,11 +37,11 @@ class Terminal(Console):
 
     @cached_property
     def is_ascii(self) -> bool:
-        """Whether other signs than those of ASCII have to be written in another way."""
+        """Whether the terminal can print only ASCII."""
         return self.options.ascii_only
 
     def on_broken_pipe(self) -> None:
-        """A reader that went away ends the printing, not the verdict."""
+        """A closed pipe ends the printing and leaves the exit code as it is."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
@@ -50,14 +50,14 @@ class Terminal(Console):
         return self.measure(table, options=self.options.update(width=_UNWRAPPED)).maximum
 
     def say(self, *parts: str | Text, indent: int = 0) -> None:
-        """Print a line made harmless; what does not fit goes on below, indented alike."""
+        """Print a line without control characters; what does not fit goes on below with the same indent."""
         self.hang(Text(), plain(*parts), indent)
 
     def hang(self, label: Text, body: Text, indent: int = 0, width: int = 0) -> None:
         """Print `body` beside `label`, in a column of its own."""
         column = indent + width
         room = max(self.width - column, 20)
-        # Most lines fit; to wrap one takes longer than all the rest.
+        # Most lines fit, and wrapping one takes longer than all the rest.
         fits = "\n" not in body.plain and body.cell_len <= room
         for number, line in enumerate([body] if fits else body.wrap(self, room) or [Text()]):
             left = label if number == 0 else Text()
@@ -67,11 +67,11 @@ class Terminal(Console):
             self.print(whole, soft_wrap=True)
 
     def put(self, lines: Iterable[str]) -> None:
-        """Print lines that are laid out and painted already, as they are."""
+        """Print lines that are laid out and coloured already, as they are."""
         self.print(Segments([Segment(f"{line}\n") for line in lines]), soft_wrap=True, end="")
 
     def brush(self, style: str) -> tuple[str, str]:
-        """What stands before and behind a text to give it a style here."""
+        """The codes before and after a text that give it a style on this terminal."""
         with self.capture() as painted:
             self.print(Text("|", style), end="")
         before, _, behind = painted.get().partition("|")
@@ -79,7 +79,7 @@ class Terminal(Console):
 
 
 def plain(*parts: str | Text) -> Text:
-    """One text of several, each word of a stranger made harmless and none read as markup."""
+    """One text from several, with control characters escaped and no markup read."""
     whole = Text()
     for part in parts:
         whole.append(part if isinstance(part, Text) else harmless(part))
@@ -87,5 +87,5 @@ def plain(*parts: str | Text) -> Text:
 
 
 def styled(text: str, style: str) -> Text:
-    """A stranger's word in a style of ours."""
+    """A text in a style, with control characters escaped."""
     return Text(harmless(text), style)

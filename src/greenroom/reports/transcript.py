@@ -1,4 +1,4 @@
-"""A run retold as a conversation, line by line."""
+"""A run as a conversation, line by line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,21 +26,21 @@ from greenroom.results.result import CaseResult
 ENDS: dict[EndReason, str] = {
     "completed": "the user had nothing more to say",
     "finished": "the agent ended the conversation",
-    "state_matches": "the state the case waits for was reached",
-    "max_turns": "the limit of turns was reached",
-    "max_seconds": "the time was up",
+    "state_matches": "the state that the case waits for was reached",
+    "max_turns": "the turn limit was reached",
+    "max_seconds": "the time limit was reached",
     "error": "the run broke",
 }
 
 LONGEST = 240
-"""How much of what somebody said is usually shown."""
+"""How many characters of a text are usually shown."""
 
 Who = Literal["user", "agent", "tool", "user's tool", "refused", "end"]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Who speaks or acts, what came of it, and where an answer came from."""
+    """Who speaks or acts, what came of it, and the source of an answer."""
 
     who: Who
     text: str
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Omitted:
-    """So many lines are not shown here."""
+    """Lines that are not shown here."""
 
     count: int
 
@@ -63,7 +63,7 @@ def transcript(ledger: Ledger) -> list[Line]:
 
 
 def conversation(result: CaseResult) -> list[Line]:
-    """A result's run retold: from its ledger, or from what was kept where there is none."""
+    """A result's run as a conversation, from its ledger or from the steps that were kept without one."""
     if (ledger := result.ledger) is not None:
         return transcript(ledger)
     return [line for step in result.trajectory for line in _kept(step)]
@@ -84,7 +84,7 @@ def abridged(
     last: int = 18,
     longest: int = LONGEST,
 ) -> Iterator[Line | Omitted]:
-    """The lines, unless `whole` cut in the middle of a long conversation and at the end of each."""
+    """The lines; unless `whole`, long conversations are cut in the middle and long lines at their end."""
     left_out = len(lines) - first - last
     for number, line in enumerate(lines):
         if whole:
@@ -102,7 +102,7 @@ def retold(lines: Sequence[Line], *, hint: str = "", **cut: Any) -> Iterator[str
             yield f"{line}{hint}"
             continue
         source = f"  ({line.source})" if line.source else ""
-        # Who speaks stands at the beginning of a line, and nothing else does.
+        # Only the speaker stands at the beginning of a line.
         text = line.text.replace("\n", f"\n{' ' * 13}")
         yield f"{line.who:<11}  {text}{source}"
 
@@ -129,7 +129,7 @@ def _lines(event: Event, index: VoiceIndex) -> Iterator[Line]:
 
 def _call(called: ToolCalled, end: ToolReturned | ToolFailed | None) -> Line:
     shown = as_called(called.tool, called.args)
-    # Where an answer came from is a question about the agent's tools; the user's are their own.
+    # The source of an answer matters for the agent's tools only.
     ours = called.voice == "agent"
     who: Who = "tool" if ours else "user's tool"
     match end:
@@ -143,7 +143,7 @@ def _call(called: ToolCalled, end: ToolReturned | ToolFailed | None) -> Line:
 
 
 def _answers(event: Answered) -> Iterator[Line]:
-    """Who answers several questions at once says which answer belongs to which."""
+    """Where several questions are answered at once, each answer names its question."""
     several = len(event.answers) > 1
     for answer in event.answers:
         yield Line("user", _said(answer.value), f"answers {answer.tool}" if several else "")

@@ -14,7 +14,7 @@ from greenroom.results.result import CaseResult
 
 
 def variants_table(reports: Mapping[str, Report]) -> Table:
-    """A row for each case, a column for each agent, and their pass rates below; no secrets."""
+    """A row for each case, a column for each agent, and their pass rates and costs below; without secrets."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     table.add_column("case", overflow="fold")
     for agent in reports:

@@ -1,4 +1,4 @@
-"""How values are said to a reader: durations, shares, calls, and strangers' text made harmless."""
+"""How values are written for a reader: durations, shares, prices, calls, and text from outside."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from greenroom.results.intervals import Interval, percent
 
 
 def printable(text: str) -> str:
-    """`text` as every door may say it: without secrets, and harmless."""
+    """`text` without secrets and control characters, as it may be printed anywhere."""
     return harmless(without_secrets(text))
 
 
@@ -32,12 +32,12 @@ def duration(seconds: float) -> str:
 
 
 def rate_text(share: float, interval: Interval | None) -> str:
-    """A pass rate with how sure it is, where that is known: 82 % ± 6."""
+    """A pass rate with its interval, where that is known: 82 % ± 6."""
     return percent(share) if interval is None else str(interval)
 
 
 def dollars(cost: float) -> str:
-    """An amount of money with the digits that matter: $12.34, $0.0042; what is not free is not $0."""
+    """An amount of money with the digits that matter: $12.34, $0.0042; a cost above 0 is never shown as $0."""
     if cost >= 1 or cost == 0:
         return f"${cost:,.2f}"
     return f"${cost:.4f}" if cost >= 0.0001 else "under $0.0001"

@@ -69,7 +69,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     if compared < total:
         yield f"{compared} of {number_of(total, 'case')} compare: {left_out(comparison)}"
     if unknown := sum(not case.known for case in comparison.compared):
-        yield f"whether {number_of(unknown, 'case')} asked for the same before is unknown"
+        yield f"It is unknown whether {number_of(unknown, 'case')} asked for the same before."
     for side, report in (("baseline", comparison.baseline), ("report", comparison.current)):
         if report.unfinished:
             yield f"note on the {side}: {report.unfinished}"

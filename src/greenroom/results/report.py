@@ -47,7 +47,7 @@ class Summary:
         return cls(total, *(counts.get(status, 0) for status in get_args(Status)))
 
     @property
-    def by_status(self) -> dict[Status, int]:
+    def by_status(self) -> dict[str, int]:
         """The same by status, in their usual order."""
         counts = (self.passed, self.failed, self.errors, self.terminated, self.skipped)
         return dict(zip(get_args(Status), counts, strict=True))

@@ -1,8 +1,10 @@
 """A report as plain text: what `print(report)` shows."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.shown import harmless, on_one_line
 from greenroom.results.intervals import percent
@@ -95,18 +97,30 @@ def _totals(report: Report) -> str:
     if len(report.results) > len(report.by_case()):
         parts += [f"{report.interval} passing"] if report.interval is not None else []
         parts += repeats(report)
-    parts += [f"{role} {', '.join(models)}" for role, models in model_roles(report) if models]
+    parts += [f"{spent.did} {', '.join(spent.models)}" for spent in spending(report)]
     lines = ["; ".join(parts), *run_again(report), *(f"note: {note}" for note in report.notes)]
     return "\n".join(lines)
 
 
-def model_roles(report: Report) -> list[tuple[str, Mapping[str, int]]]:
-    """What models did in a run, and which did it."""
-    return [
-        ("answered by", report.models),
-        ("users simulated by", report.user_models),
-        ("judged by", report.judge_models),
+class Spent(NamedTuple):
+    """What the models of one role used and cost, in a result or in a whole report."""
+
+    role: Literal["agent", "user", "judge"]
+    did: str
+    """What they did, as in `answered by gpt`."""
+    models: Mapping[str, int]
+    usage: Usage | None
+    cost: float | None
+
+
+def spending(whose: Report | CaseResult) -> list[Spent]:
+    """What each role spent; one that asked no model is left out."""
+    roles = [
+        Spent("agent", "answered by", whose.models, whose.usage, whose.cost),
+        Spent("user", "users simulated by", whose.user_models, whose.user_usage, whose.user_cost),
+        Spent("judge", "judged by", whose.judge_models, whose.judge_usage, whose.judge_cost),
     ]
+    return [spent for spent in roles if spent.models]
 
 
 def run_again(report: Report) -> list[str]:

@@ -11,7 +11,7 @@ from browser.hostile import PAYLOADS, hostile_report
 from browser.sample_reports import earlier_report, rich_report
 from browser.trees import active, nodes, text
 from greenroom import Report, Score
-from greenroom.reports.html import html_report, render_html
+from greenroom.reports.html import render_html
 from greenroom.reports.html.overview import level
 from greenroom.results import CaseResult
 
@@ -143,7 +143,7 @@ def test_an_empty_report_says_so():
 
 def test_a_title_comes_before_the_reports_name():
     assert "<title>Mine</title>" in render_html(Report([GOOD], name="theirs"), title="Mine")
-    assert "<title>theirs</title>" in html_report(Report([GOOD], name="theirs"))
+    assert "<title>theirs</title>" in render_html(Report([GOOD], name="theirs"))
 
 
 def test_the_same_report_makes_the_same_page():

@@ -23,9 +23,8 @@ from greenroom.ledger import (
 from greenroom.ledger.plain import Json
 from greenroom.reports.html import render_html
 from greenroom.reports.html.cases import case_details
-from greenroom.reports.html.packed import PackedValues, json_text
+from greenroom.reports.html.packed import PackedValues, Trimmer, json_text
 from greenroom.reports.html.timeline import step_rows, timeline
-from greenroom.reports.html.trim import Trimmer
 from greenroom.results import CaseResult
 
 
@@ -86,7 +85,7 @@ def test_a_very_long_run_keeps_its_beginning_and_its_end_and_says_what_is_missin
     found = timeline(ledger_of(*events), scissors)
     assert found[0]["text"] == "0"
     assert found[-1]["text"] == "1999"
-    assert of("gap", found)["text"] == "1500 events are left out here"
+    assert of("gap", found)["text"] == "1500 events are not shown here"
     assert scissors.cuts == 1
 
 

@@ -1,9 +1,9 @@
-"""A report as one HTML file that needs nobody else: no network, no server, no script of strangers.
+"""A report as one HTML file that needs nothing else: no network, no server, no foreign script.
 
-What others wrote reaches the page in two ways only: escaped, or packed as data that the page's own
+Text from outside reaches the page in two ways only: escaped, or packed as data that the page's own
 script puts in place as text. A content security policy refuses everything else.
 """
 
-from greenroom.reports.html.page import HTML_FILE, html_report, render_html
+from greenroom.reports.html.page import HTML_FILE, render_html
 
-__all__ = ["HTML_FILE", "html_report", "render_html"]
+__all__ = ["HTML_FILE", "render_html"]

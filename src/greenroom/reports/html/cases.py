@@ -6,10 +6,9 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json
-from greenroom.reports.difference import differences
-from greenroom.reports.html.packed import Place
+from greenroom.reports.failure import differences
+from greenroom.reports.html.packed import Place, Trimmer
 from greenroom.reports.html.timeline import step_rows, timeline
-from greenroom.reports.html.trim import Trimmer
 from greenroom.reports.words import shortened
 from greenroom.results.data import outcome_data, problem_data
 from greenroom.results.result import CaseResult
@@ -17,6 +16,8 @@ from greenroom.results.text import reasons
 
 _LONGEST_WHY = 240
 _PASSED, _FAILED, _NOT_APPLICABLE, _UNMEASURED = range(4)
+_RANK = {_FAILED: 0, _UNMEASURED: 1, _PASSED: 2, _NOT_APPLICABLE: 3}
+_EMPTY: tuple[Json, ...] = (None, "", [], {})
 
 
 class Names:
@@ -35,10 +36,10 @@ def case_row(
 ) -> dict[str, Json]:
     """One case in the list, with a short entry for each of its trials."""
     first = trials[0][0]
-    worn = dict.fromkeys(str(tag) for result, _ in trials for tag in result.tags)
+    names = dict.fromkeys(str(tag) for result, _ in trials for tag in result.tags)
     row: dict[str, Json] = {
         "id": first.case_id,
-        "tags": [tags.number(tag) for tag in worn],
+        "tags": [tags.number(tag) for tag in names],
         "trials": [_trial(result, place, metrics) for result, place in trials],
     }
     name = shortened(first.name, _LONGEST_WHY)
@@ -47,16 +48,16 @@ def case_row(
 
 def _trial(result: CaseResult, place: Place | None, metrics: Names) -> dict[str, Json]:
     values = [score.value for score in result.measured.values()]
-    played = result.ended is not None
+    ran = result.ended is not None
     why = "; ".join(reasons(result))
     return {
         "n": result.trial,
         "status": result.status,
         "score": round(sum(values) / len(values), 4) if values else None,
         "scores": [[metrics.number(n), *_mark(found)] for n, found in result.scores.items()],
-        "s": round(result.seconds, 4) if played else None,
-        "cost": result.cost if played else None,
-        "turns": result.turns if played else None,
+        "s": round(result.seconds, 4) if ran else None,
+        "cost": result.cost if ran else None,
+        "turns": result.turns if ran else None,
         "why": shortened(" ".join(why.split()), _LONGEST_WHY),
         "pack": place,
     }
@@ -70,94 +71,76 @@ def _mark(outcome: Outcome) -> tuple[int, float | None]:
 
 def case_details(result: CaseResult, before: Sequence[CaseResult] = ()) -> dict[str, Json]:
     """Everything about one result that is worth opening it for; `before` is its baseline."""
-    scissors = Trimmer()
+    trimmer = Trimmer()
     blame = result.blame
+    # The metrics that need a look come first.
+    ranked = sorted(result.scores.items(), key=lambda named: _RANK[_mark(named[1])[0]])
     found: dict[str, Json] = {
         "ended": result.ended,
-        "error": scissors.json(problem_data(result.error)),
-        "notes": [scissors.text(note) for note in result.notes],
-        "blame": None if blame is None else scissors.json([blame.whom, list(blame.evidence)]),
-        "scores": _scores(result, scissors),
-        "differences": _differences(result, scissors),
-        "before": [_before(earlier, scissors) for earlier in before],
-        **_spent(result, scissors),
-        **_run(result, scissors),
-        "case": _case(result, scissors),
+        "error": trimmer.json(problem_data(result.error)),
+        "notes": [trimmer.text(note) for note in result.notes],
+        "blame": None if blame is None else trimmer.json([blame.whom, list(blame.evidence)]),
+        "scores": [[name, _outcome(outcome, trimmer)] for name, outcome in ranked],
+        "differences": _differences(result, trimmer),
+        "before": [_before(earlier, trimmer) for earlier in before],
+        **_spent(result, trimmer),
+        **_run(result, trimmer),
+        "case": _case(result, trimmer),
     }
-    kept = {key: value for key, value in found.items() if value not in _SILENT}
-    return {**kept, "cuts": scissors.cuts} if scissors.cuts else kept
+    kept = {key: value for key, value in found.items() if value not in _EMPTY}
+    return {**kept, "cuts": trimmer.cuts} if trimmer.cuts else kept
 
 
-def _scores(result: CaseResult, scissors: Trimmer) -> list[Json]:
-    """Name and outcome of each metric, those that need a look first."""
-    ranked = sorted(result.scores.items(), key=lambda named: _RANK[_mark(named[1])[0]])
-    return [[name, _outcome(outcome, scissors)] for name, outcome in ranked]
-
-
-_RANK = {_FAILED: 0, _UNMEASURED: 1, _PASSED: 2, _NOT_APPLICABLE: 3}
-
-
-def _outcome(outcome: Outcome, scissors: Trimmer) -> Json:
+def _outcome(outcome: Outcome, trimmer: Trimmer) -> Json:
     data = outcome_data(outcome)
-    return scissors.json({key: value for key, value in data.items() if value not in _SILENT})
+    return trimmer.json({key: value for key, value in data.items() if value not in _EMPTY})
 
 
-_SILENT: tuple[Json, ...] = (None, "", [], {})
-
-
-def _differences(result: CaseResult, scissors: Trimmer) -> list[Json]:
+def _differences(result: CaseResult, trimmer: Trimmer) -> list[Json]:
     return [
         {
             "turn": one.turn,
             "part": one.part,
-            "expected": [scissors.text(text) for text in one.expected],
-            "actual": [scissors.text(text) for text in one.actual],
+            "expected": [trimmer.text(text) for text in one.expected],
+            "actual": [trimmer.text(text) for text in one.actual],
         }
         for one in differences(result)
     ]
 
 
-def _before(earlier: CaseResult, scissors: Trimmer) -> Json:
+def _before(earlier: CaseResult, trimmer: Trimmer) -> Json:
     """A trial of the baseline: its verdicts, without its run."""
     scores = {name: _mark(outcome) for name, outcome in earlier.scores.items()}
     return {
         "n": earlier.trial,
         "status": earlier.status,
-        "scores": [[scissors.text(name), *mark] for name, mark in scores.items()],
+        "scores": [[trimmer.text(name), *mark] for name, mark in scores.items()],
         "why": shortened("; ".join(reasons(earlier)), _LONGEST_WHY),
     }
 
 
-def _spent(result: CaseResult, scissors: Trimmer) -> dict[str, Json]:
+def _spent(result: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
     if result.ended is None:
         return {}
-    return {
-        "cost": result.cost,
-        "tokens": _tokens(result.usage),
-        "models": scissors.json(result.models),
-        "user_cost": result.user_cost,
-        "user_tokens": _tokens(result.user_usage),
-        "user_models": scissors.json(result.user_models),
-        "judge_cost": result.judge_cost,
-        "judge_tokens": _tokens(result.judge_usage),
-        "judge_models": scissors.json(result.judge_models),
-    }
+    found: dict[str, Json] = {}
+    for role in ("", "user_", "judge_"):
+        usage: Usage | None = getattr(result, f"{role}usage")
+        found[f"{role}cost"] = getattr(result, f"{role}cost")
+        found[f"{role}tokens"] = None if usage is None else [usage.input, usage.output]
+        found[f"{role}models"] = trimmer.json(getattr(result, f"{role}models"))
+    return found
 
 
-def _tokens(usage: Usage | None) -> list[int] | None:
-    return None if usage is None else [usage.input, usage.output]
-
-
-def _run(result: CaseResult, scissors: Trimmer) -> dict[str, Json]:
+def _run(result: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
     if (ledger := result.ledger) is not None:
-        return {"timeline": timeline(ledger, scissors)}
-    rows = step_rows(result.steps, scissors)
+        return {"timeline": timeline(ledger, trimmer)}
+    rows = step_rows(result.steps, trimmer)
     return {"timeline": rows, "brief": True} if rows else {}
 
 
-def _case(result: CaseResult, scissors: Trimmer) -> Json:
+def _case(result: CaseResult, trimmer: Trimmer) -> Json:
     try:
-        return scissors.json(result.case)
+        return trimmer.json(result.case)
     except BadInput:
-        # A case that cannot be written down was not played either; its error says why.
+        # A case that is not JSON was not run either; its error says why.
         return None

@@ -1,10 +1,10 @@
-"""The part of the page that tells what changed since the baseline, and how sure that is."""
+"""The part of the page about what changed since the baseline, and how sure that is."""
 
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from greenroom.reports.html.markup import Markup, tag
-from greenroom.reports.html.overview import STATUSES, level, pill, status_counts
+from greenroom.reports.html.overview import level, pill
 from greenroom.reports.words import dollars, duration, percent
 from greenroom.results.comparison import CaseChange, Comparison, MetricChange, Verdict
 from greenroom.results.comparison_text import NOTABLE, called, certainty, rates, remarks
@@ -26,13 +26,14 @@ _TITLES: dict[Verdict, str] = {
 
 
 def compared(found: Comparison) -> Markup:
-    """What got worse, better, came and went, each with its differences."""
-    unchanged = len(found.of("unchanged"))
+    """What got worse or better, was added or removed, each with its differences."""
+    unchanged, moved = len(found.of("unchanged")), rates(found)
+    whole = f"pass rate {moved}: {certainty(found)}" if moved else certainty(found)
     return tag(
         "section",
         tag("h2", "Compared with the baseline", id="compared"),
-        tag("p", list(_told(found)), class_="lead"),
-        tag("p", _whole(found), class_="lead dim"),
+        tag("p", list(_totals(found)), class_="lead"),
+        tag("p", f"{whole[:1].upper()}{whole[1:]}.", class_="lead dim"),
         [tag("p", missed.why, class_="lead worse") for missed in found.worse],
         [tag("p", line, class_="dim") for line in remarks(found)],
         [_list(verdict, cases) for verdict in NOTABLE if (cases := found.of(verdict))],
@@ -42,7 +43,7 @@ def compared(found: Comparison) -> Markup:
     )
 
 
-def _told(found: Comparison) -> Iterator[Markup | str]:
+def _totals(found: Comparison) -> Iterator[Markup | str]:
     """Pass rate, cost and time then and now, as far as both are known."""
     baseline, current = found.baseline, found.current
     yield tag("span", f"against {called(found)}", class_="dim")
@@ -57,17 +58,10 @@ def _told(found: Comparison) -> Iterator[Markup | str]:
         yield f" · time {duration(baseline.seconds)} → {duration(current.seconds)}"
 
 
-def _whole(found: Comparison) -> str:
-    """What became of the pass rate, as a sentence."""
-    moved = rates(found)
-    told = f"pass rate {moved}: {certainty(found)}" if moved else certainty(found)
-    return f"{told[:1].upper()}{told[1:]}."
-
-
 def _list(verdict: Verdict, cases: Sequence[CaseChange]) -> Markup:
     rows = [_row(case) for case in cases[:_MOST]]
     left_out = len(cases) - len(rows)
-    more = tag("p", f"{left_out} more are left out here.", class_="dim") if left_out else None
+    more = tag("p", f"{left_out} more are not shown here.", class_="dim") if left_out else None
     summary = tag("summary", tag("h3", f"{_TITLES[verdict]} ", tag("b", str(len(cases)))))
     body = tag("table", tag("tbody", rows))
     first = verdict in ("regressed", "suspect", "flipped")
@@ -77,30 +71,25 @@ def _list(verdict: Verdict, cases: Sequence[CaseChange]) -> Markup:
 def _row(case: CaseChange) -> Markup:
     link = f"#case={quote(case.case_id, safe='', errors='replace')}"
     both = case.before is not None and case.now is not None
+    again = ["again ", *_side(case.again)] if case.again is not None else None
     moved = [change for change in case.metrics.values() if abs(change.delta) >= _NOTABLE]
     return tag(
         "tr",
         tag("th", tag("a", case.case_id, href=link) if case.now else case.case_id, scope="row"),
-        tag("td", _side(case.before), " → " if both else None, _side(case.now), _again(case)),
+        tag("td", _side(case.before), " → " if both else None, _side(case.now), again),
         tag("td", [_moved(change) for change in moved], tag("span", case.why, class_="dim")),
     )
-
-
-def _again(case: CaseChange) -> list[Markup | str]:
-    """How it ended when it was played again."""
-    return ["again ", *_side(case.again)] if case.again is not None else []
 
 
 def _side(counts: Summary | None) -> list[Markup]:
     """Each status, with how many trials had it where there were several."""
     if counts is None:
         return []
-    had = status_counts(counts)
     several = counts.total > 1
     return [
-        tag("span", f"{had[status]} × " if several else None, pill(status), " ")
-        for status in STATUSES
-        if had[status]
+        tag("span", f"{count} × " if several else None, pill(status), " ")
+        for status, count in counts.by_status.items()
+        if count
     ]
 
 

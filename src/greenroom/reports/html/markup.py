@@ -1,4 +1,4 @@
-"""HTML built so that nobody's text can become markup."""
+"""HTML built so that no text from outside can become markup."""
 
 from collections.abc import Iterable
 from html import escape
@@ -9,7 +9,7 @@ _VOID = frozenset(("br", "meta", "rect", "path", "line"))
 
 
 class Markup(str):
-    """Text that is HTML already. Only this file makes it of strangers' words."""
+    """Text that is HTML already. Only this file makes it from other text."""
 
     __slots__ = ()
 

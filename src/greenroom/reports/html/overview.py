@@ -1,70 +1,58 @@
-"""What stands at the top of the page, script or no script: counts, charts, comparison, notes."""
+"""The top of the page, with or without scripts: counts, charts, notes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from greenroom.ledger.messages import Usage
 from greenroom.reports.html.charts import counts_bar, histogram, share_bar
 from greenroom.reports.html.markup import Markup, joined, tag
 from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
 from greenroom.results.breakdown import TagSummary
 from greenroom.results.gate import Decision
 from greenroom.results.intervals import Interval
-from greenroom.results.report import MetricSummary, Report, Summary
-from greenroom.results.text import how_many, reasons, repeats
+from greenroom.results.report import MetricSummary, Report
+from greenroom.results.text import how_many, reasons, repeats, spending
 
 _MOST_METRICS, _MOST_TAGS, _MOST_FAILURES = 60, 60, 500
-STATUSES = ("passed", "failed", "error", "terminated", "skipped")
 _MARKS = {"passed": "✓", "failed": "✗", "error": "!", "terminated": "■", "skipped": "–"}
 
 
 def level(share: float) -> str:
-    """The colour a share deserves."""
+    """The class by which a share is coloured."""
     return "good" if share >= 0.95 else "fair" if share >= 0.8 else "poor"
 
 
 def pill(status: str) -> Markup:
-    """A status in a word with its mark, so that nobody needs the colour."""
+    """A status as a word and a mark, so that it can be read without the colour."""
     return tag("span", f"{_MARKS[status]} {status}", class_=f"pill {status}")
 
 
 def overview(report: Report, decision: Decision | None = None) -> Markup:
     """What the gate said, the counts, and what it all took."""
-    summary = report.summary
-    counts = status_counts(summary)
+    counts = report.summary.by_status
     words = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no cases"
-    tiles = [*_rate_tile(report), *_spent_tiles(report)]
+    key = [tag("li", pill(name), " ", tag("b", str(n))) for name, n in counts.items() if n]
+    tiles = [_rate_tile(report), *_spent_tiles(report)]
     return tag(
         "section",
         tag("h2", "Summary", class_="unseen", id="summary"),
         _gate(decision),
         tag("div", tiles, class_="tiles"),
         tag("div", counts_bar(counts, words), class_="whole"),
-        tag("ul", [_count(name, count) for name, count in counts.items() if count], class_="key"),
-        _notes(report.notes),
+        tag("ul", key, class_="key"),
+        [tag("p", tag("b", "Note: "), note, class_="remark") for note in report.notes],
         class_="overview",
         aria_labelledby="summary",
     )
 
 
 def _gate(decision: Decision | None) -> Markup | None:
-    """Whether the gate opened, and why not; nothing where none was asked."""
+    """Whether the gate opened, and why not; nothing where there was none."""
     if decision is None:
         return None
     kind, mark = ("passed", "✓") if decision.passed else ("failed", "✗")
     word = "passed" if decision.passed else f"missed (exit code {decision.exit_code})"
     title = tag("p", tag("span", f"{mark} Gate {word}", class_=f"pill {kind}"), class_="lead gate")
     return joined(title, [tag("p", one.why, class_="lead worse") for one in decision.missed])
-
-
-def status_counts(summary: Summary) -> dict[str, int]:
-    """How many results have which status."""
-    counts = (summary.passed, summary.failed, summary.errors, summary.terminated, summary.skipped)
-    return dict(zip(STATUSES, counts, strict=True))
-
-
-def _count(name: str, count: int) -> Markup:
-    return tag("li", pill(name), " ", tag("b", str(count)))
 
 
 def _tile(label: str, value: str | Markup, more: str = "", class_: str = "") -> Markup:
@@ -78,42 +66,28 @@ def _tile(label: str, value: str | Markup, more: str = "", class_: str = "") -> 
     )
 
 
-def _rate_tile(report: Report) -> list[Markup]:
-    summary = report.summary
-    rate = report.pass_rate
+def _rate_tile(report: Report) -> Markup:
+    summary, rate = report.summary, report.pass_rate
     if rate is None:
-        return [_tile("pass rate", "nothing evaluated")]
+        return _tile("pass rate", "nothing evaluated")
     of = f"{summary.passed} of {summary.evaluated} evaluated"
-    shown = rate_text(rate, report.interval)
-    return [_tile("pass rate", shown, of, f"big {level(rate)}")]
+    return _tile("pass rate", rate_text(rate, report.interval), of, f"big {level(rate)}")
 
 
 def _spent_tiles(report: Report) -> list[Markup]:
-    tiles = [_tile("played", how_many(report), ", ".join(repeats(report)))]
+    tiles = [_tile("run", how_many(report), ", ".join(repeats(report)))]
     if report.seconds:
         tiles.append(_tile("time", duration(report.seconds)))
-    if report.models:
-        tiles.append(_cost_tile("agent", report.cost, report.usage, report.models))
-    if report.user_models:
-        tiles.append(_cost_tile("users", report.user_cost, report.user_usage, report.user_models))
-    if report.judge_models:
-        judges = report.judge_models
-        tiles.append(_cost_tile("judges", report.judge_cost, report.judge_usage, judges))
+    for spent in spending(report):
+        name = {"agent": "agent", "user": "users", "judge": "judges"}[spent.role]
+        cost = "cost unknown" if spent.cost is None else dollars(spent.cost)
+        usage = spent.usage
+        tokens = "" if usage is None else f"{usage.input:,} in, {usage.output:,} out · "
+        tiles.append(_tile(name, cost, tokens + shortened(", ".join(spent.models), 120)))
     return tiles
 
 
-def _cost_tile(who: str, cost: float | None, usage: Usage | None, models: Iterable[str]) -> Markup:
-    shown = "cost unknown" if cost is None else dollars(cost)
-    tokens = "" if usage is None else f"{usage.input:,} in, {usage.output:,} out · "
-    return _tile(who, shown, tokens + shortened(", ".join(models), 120))
-
-
-def _notes(notes: Sequence[str]) -> Markup | None:
-    shown = [tag("p", tag("b", "Note: "), note, class_="remark") for note in notes]
-    return joined(shown) if shown else None
-
-
-def played_at(report: Report) -> Markup | None:
+def began_at(report: Report) -> Markup | None:
     """When the run began, if it is known."""
     if report.at is None:
         return None
@@ -136,15 +110,13 @@ def metric_charts(report: Report, numbers: Mapping[str, int]) -> Markup | None:
     for result in report.results:
         for name, score in result.measured.items():
             values.setdefault(name, []).append(score.value)
-    shown = sorted(metrics, key=_worst_first)[:_MOST_METRICS]
+    # The worst first; those that measured nothing last.
+    ranked = sorted(metrics, key=lambda m: (m.passed / m.measured if m.measured else 2.0, m.name))
+    shown = ranked[:_MOST_METRICS]
     rows = [_metric(found, values.get(found.name, []), numbers[found.name]) for found in shown]
     head = ("metric", "passing", "", "mean", "spread")
     left_out = _left_out(len(metrics) - len(shown), "metrics")
     return _panel("metrics", "Metrics", _table(head, rows, "metric-rows"), left_out)
-
-
-def _worst_first(found: MetricSummary) -> tuple[float, str]:
-    return (found.passed / found.measured if found.measured else 2.0, found.name)
 
 
 def _metric(found: MetricSummary, values: Sequence[float], number: int) -> Markup:
@@ -154,6 +126,7 @@ def _metric(found: MetricSummary, values: Sequence[float], number: int) -> Marku
     if not found.measured or found.mean is None:
         return tag("tr", name, tag("td", apart or "nothing measured", colspan=4, class_="dim"))
     share = found.passed / found.measured
+    spread = f"scores of {found.name} from {found.min:.2f} to {found.max:.2f}"
     of = f"{found.passed}/{found.measured}" + (f" · {apart}" if apart else "")
     return tag(
         "tr",
@@ -161,12 +134,8 @@ def _metric(found: MetricSummary, values: Sequence[float], number: int) -> Marku
         tag("td", share_bar(share, level(share), f"{percent(share)} passing"), class_="chart"),
         tag("td", _rated(share), " ", tag("span", of, class_="dim")),
         tag("td", f"{found.mean:.2f}", class_="number"),
-        tag("td", histogram(values, _spread(found)), class_="chart"),
+        tag("td", histogram(values, spread), class_="chart"),
     )
-
-
-def _spread(found: MetricSummary) -> str:
-    return f"scores of {found.name} from {found.min:.2f} to {found.max:.2f}"
 
 
 def _rated(share: float, interval: Interval | None = None) -> Markup:
@@ -209,7 +178,7 @@ def _named(name: str, kind: str, number: int) -> Markup:
 
 
 def _left_out(count: int, noun: str) -> Markup | None:
-    return tag("p", f"{count} more {noun} are left out here.", class_="dim") if count > 0 else None
+    return tag("p", f"{count} more {noun} are not shown here.", class_="dim") if count > 0 else None
 
 
 def _panel(id: str, title: str, *inside: Markup | None) -> Markup:
@@ -221,7 +190,7 @@ def _table(head: Sequence[str], rows: Sequence[Markup], class_: str) -> Markup:
     cells = [tag("th", name, scope="col") if name else tag("td") for name in head]
     body = tag("tbody", rows)
     table = tag("table", tag("thead", tag("tr", cells)), body, class_=class_)
-    # A table wider than its panel is scrolled, and what is scrolled must be in reach of a keyboard.
+    # A table wider than its panel scrolls, which must work with the keyboard as well.
     return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=f"{head[0]}s")
 
 
@@ -240,12 +209,11 @@ def without_script(report: Report) -> Markup:
     note = tag(
         "p",
         "Scripts are switched off, so this page shows its summary and the cases that did not pass. "
-        "With scripts it also filters, searches and opens every case with its conversation; they are "
-        "all inside this file and nothing is loaded.",
+        "With scripts it can also filter, search and open every case with its conversation; all of them "
+        "are inside this file and nothing is loaded.",
         class_="remark",
     )
     left_out = _left_out(len(report.failures) - len(short), "cases that did not pass")
-    told = (
-        _table(("case", "status", "why"), rows, "fallen") if rows else tag("p", "Nothing failed.")
-    )
-    return tag("noscript", note, _panel("fallen", "Cases that did not pass", told, left_out))
+    head = ("case", "status", "why")
+    listed = _table(head, rows, "fallen") if rows else tag("p", "Nothing failed.")
+    return tag("noscript", note, _panel("fallen", "Cases that did not pass", listed, left_out))

@@ -1,6 +1,7 @@
 """The whole page: head, policy, overview, data, script."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -10,9 +11,9 @@ from greenroom.reports.html.cases import Names, case_details, case_row
 from greenroom.reports.html.compared import compared
 from greenroom.reports.html.markup import Markup, tag
 from greenroom.reports.html.overview import (
+    began_at,
     metric_charts,
     overview,
-    played_at,
     tag_charts,
     without_script,
 )
@@ -39,11 +40,6 @@ _SCRIPTS = (
 )
 
 
-def html_report(report: Report) -> str:
-    """The report as one HTML file, as reporters give it."""
-    return render_html(report)
-
-
 def render_html(
     report: Report,
     *,
@@ -67,24 +63,12 @@ def render_html(
         "tags": list(tags.known),
         "cases": rows,
     }
-    panels = tag(
-        "div",
-        metric_charts(report, metrics.known),
-        tag_charts(report, tags.known),
-        class_="panels",
-    )
+    charts = [metric_charts(report, metrics.known), tag_charts(report, tags.known)]
     body = tag(
         "body",
         tag("a", "Skip to the cases", class_="skip", href="#list"),
-        _top(report, heading),
-        tag(
-            "main",
-            overview(report, said),
-            compared(changes) if changes is not None else None,
-            panels,
-            without_script(report),
-            tag("section", id="cases", hidden=True, aria_labelledby="cases-title"),
-        ),
+        tag("header", tag("h1", heading), began_at(report), tag("div", id="tools"), class_="top"),
+        _main(report, changes, said, charts),
         tag("aside", id="opened", hidden=True, aria_label="The opened case"),
         tag("div", id="print"),
         _foot(report),
@@ -93,6 +77,23 @@ def render_html(
         _asset_tag("script", _script(), type="module"),
     )
     return f'<!doctype html>\n<html lang="en">{_head(heading)}{body}</html>\n'
+
+
+def _main(
+    report: Report,
+    changes: Comparison | None,
+    decision: Decision | None,
+    charts: Sequence[Markup | None],
+) -> Markup:
+    """All that can be read without scripts, and the empty list that the script fills."""
+    return tag(
+        "main",
+        overview(report, decision),
+        compared(changes) if changes is not None else None,
+        tag("div", charts, class_="panels"),
+        without_script(report),
+        tag("section", id="cases", hidden=True, aria_labelledby="cases-title"),
+    )
 
 
 def _head(heading: str) -> Markup:
@@ -109,7 +110,7 @@ def _head(heading: str) -> Markup:
 
 
 def policy() -> str:
-    """What the page may do: run its own script, wear its own style, and nothing else."""
+    """What the page may do: run its own script, use its own style, and nothing else."""
     return (
         f"default-src 'none'; script-src '{_digest(_script())}'; style-src '{_digest(_style())}'; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -139,16 +140,6 @@ def _asset_tag(name: str, text: str, **attributes: str) -> Markup:
     return tag(name, Markup(text), **attributes)
 
 
-def _top(report: Report, heading: str) -> Markup:
-    return tag(
-        "header",
-        tag("h1", heading),
-        played_at(report),
-        tag("div", id="tools"),
-        class_="top",
-    )
-
-
 def _foot(report: Report) -> Markup:
     named = f" · report {report.id}" if report.id else ""
     return tag("footer", f"Greenroom{named} · one file, nothing is loaded from anywhere")
@@ -167,14 +158,15 @@ def _names(report: Report) -> tuple[Names, Names]:
 def _cases(
     report: Report, changes: Comparison | None, metrics: Names, tags: Names
 ) -> tuple[list[Json], list[Markup]]:
-    """The rows of the list, and the packed runs; those that fell short are packed first."""
+    """The rows of the list, and the packed runs; those that did not pass are packed first."""
     earlier = {} if changes is None else changes.baseline.by_case()
     verdicts = {} if changes is None else {case.case_id: case.verdict for case in changes.cases}
     packs = PackedValues(_ROOM)
     places: dict[int, Place | None] = {}
     for result in sorted(report.results, key=lambda result: not result.fell_short):
         before = earlier.get(result.case_id, ())
-        places[id(result)] = packs.add(case_details(result, before))
+        place = packs.add(case_details(result, before)) if packs.has_room else None
+        places[id(result)] = place
     rows: list[Json] = []
     for case_id, results in report.by_case().items():
         row = case_row([(result, places[id(result)]) for result in results], metrics, tags)

@@ -45,61 +45,59 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
-from greenroom.reports.html.trim import Trimmer
+from greenroom.reports.html.packed import Trimmer
 from greenroom.reports.transcript import ENDS
 
 Row = dict[str, Json]
 _FIRST, _LAST = 150, 350
 
 
-def timeline(ledger: Ledger, scissors: Trimmer) -> list[Row]:
+def timeline(ledger: Ledger, trimmer: Trimmer) -> list[Row]:
     """The rows of a run, oldest first; of a very long one its beginning and its end."""
     if not len(ledger):
         return []
-    teller = _EventRenderer(ledger, scissors)
-    told = [event for event in ledger if type(event) in ROWS]
-    left_out = len(told) - _FIRST - _LAST
+    renderer = _EventRenderer(ledger, trimmer)
+    shown = [event for event in ledger if type(event) in ROWS]
+    left_out = len(shown) - _FIRST - _LAST
     if left_out < 2:
-        return [row for event in told for row in teller.rows(event)]
-    scissors.cuts += 1
-    gap: Row = {"kind": "gap", "text": f"{left_out} events are left out here"}
-    parts = (told[:_FIRST], told[-_LAST:])
-    before, after = ([row for event in part for row in teller.rows(event)] for part in parts)
+        return [row for event in shown for row in renderer.rows(event)]
+    trimmer.cuts += 1
+    gap: Row = {"kind": "gap", "text": f"{left_out} events are not shown here"}
+    parts = (shown[:_FIRST], shown[-_LAST:])
+    before, after = ([row for event in part for row in renderer.rows(event)] for part in parts)
     return [*before, gap, *after]
 
 
-def step_rows(steps: Iterable[Step], scissors: Trimmer) -> list[Row]:
+def step_rows(steps: Iterable[Step], trimmer: Trimmer) -> list[Row]:
     """The rows of a run of which only the trajectory was kept."""
     kept = list(steps)
     begin = min((step.at for step in kept), default=0.0)
     shown = kept[: _FIRST + _LAST]
-    rows = [
-        _lasting({**_step(s, scissors), "at": round(s.at - begin, 4)}, s.seconds) for s in shown
-    ]
+    rows = [_lasting({**_step(s, trimmer), "at": round(s.at - begin, 4)}, s.seconds) for s in shown]
     if left_out := len(kept) - len(shown):
-        scissors.cuts += 1
-        rows.append({"kind": "gap", "text": f"{left_out} steps are left out here"})
+        trimmer.cuts += 1
+        rows.append({"kind": "gap", "text": f"{left_out} steps are not shown here"})
     return rows
 
 
-def _step(step: Step, scissors: Trimmer) -> Row:
+def _step(step: Step, trimmer: Trimmer) -> Row:
     match step.type:
         case "message":
             kind = "user" if step.name == "user" else "agent"
-            return {"kind": kind, "text": scissors.text(str(step.args))}
+            return {"kind": kind, "text": trimmer.text(str(step.args))}
         case "conditional":
-            return {"kind": "decision", "who": step.name, "text": scissors.text(str(step.args))}
+            return {"kind": "decision", "who": step.name, "text": trimmer.text(str(step.args))}
         case "tool":
-            return {"kind": "tool", "who": step.name, "value": {"args": scissors.json(step.args)}}
+            return {"kind": "tool", "who": step.name, "value": {"args": trimmer.json(step.args)}}
         case "node":
             return {"kind": "node", "who": step.name}
         case "custom":
-            data = scissors.json(step.args)
+            data = trimmer.json(step.args)
             return {"kind": "note", "who": step.name, "value": {"data": data}}
 
 
 def _clock(ledger: Ledger) -> list[float]:
-    """For each event the seconds the run had worked by then; the time it lay cut does not count."""
+    """For each event the seconds the run had taken by then; time between a cut and its resumption does not count."""
     found = [0.0]
     for before, event in pairwise(ledger):
         worked = 0.0 if isinstance(event, RunResumed) else max(event.at - before.at, 0.0)
@@ -108,10 +106,10 @@ def _clock(ledger: Ledger) -> list[float]:
 
 
 class _EventRenderer:
-    """Tells the events of one ledger, each with what belongs to it elsewhere in there."""
+    """Renders the events of one ledger, each with what belongs to it elsewhere in the ledger."""
 
-    def __init__(self, ledger: Ledger, scissors: Trimmer) -> None:
-        self.scissors = scissors
+    def __init__(self, ledger: Ledger, trimmer: Trimmer) -> None:
+        self.trimmer = trimmer
         self.clock = _clock(ledger)
         self.indexes = {voice: ledger.index_of(voice) for voice in ledger.voices}
         self.leaves: dict[int, list[questions.StateStep]] = {}
@@ -129,13 +127,13 @@ class _EventRenderer:
     # What was said
 
     def user_said(self, event: UserSaid) -> Iterator[Row]:
-        yield {"kind": "user", "text": self.scissors.text(event.text), **self.changed(event)}
+        yield {"kind": "user", "text": self.trimmer.text(event.text), **self.changed(event)}
 
     def agent_said(self, event: AgentSaid) -> Iterator[Row]:
-        yield {"kind": "agent", "text": self.scissors.text(event.text)}
+        yield {"kind": "agent", "text": self.trimmer.text(event.text)}
 
     def corrected(self, event: Corrected) -> Iterator[Row]:
-        text = self.scissors.text(event.text)
+        text = self.trimmer.text(event.text)
         yield {"kind": "error", "who": "output refused", "text": text, "bad": True}
 
     # Tools and models
@@ -144,15 +142,15 @@ class _EventRenderer:
         index = self.indexes[event.voice]
         end, waits = index.end_of(event), index.is_waiting(event)
         row: Row = {"kind": "tool", "who": event.tool}
-        row["value"] = {"args": self.scissors.json(event.args)}
+        row["value"] = {"args": self.trimmer.json(event.args)}
         match end:
             case ToolReturned() if waits:
                 row |= {"text": "asks the user", **self.changed(end)}
             case ToolReturned():
-                row["value"]["result"] = self.scissors.json(end.value)
+                row["value"]["result"] = self.trimmer.json(end.value)
                 row |= {"source": end.source, **self.changed(end)}
             case ToolFailed():
-                row |= {"source": end.source, "text": self.scissors.text(end.error), "bad": True}
+                row |= {"source": end.source, "text": self.trimmer.text(end.error), "bad": True}
             case None if waits:
                 row["text"] = "asks the user"
             case None:
@@ -163,9 +161,9 @@ class _EventRenderer:
         yield {
             "kind": "refused",
             "who": event.tool,
-            "text": self.scissors.text(event.why),
+            "text": self.trimmer.text(event.why),
             "source": "refused",
-            "value": {"args": self.scissors.json(event.args)},
+            "value": {"args": self.trimmer.json(event.args)},
             "bad": True,
         }
 
@@ -177,7 +175,7 @@ class _EventRenderer:
             row["tokens"] = [event.usage.input, event.usage.output]
         if event.cost is not None:
             row["cost"] = event.cost
-        # The event is written down when the reply is there; the bar begins where the asking did.
+        # The event is recorded when the reply arrives; the bar begins with the request.
         row["ago"] = event.seconds
         yield _lasting(row, event.seconds)
 
@@ -188,7 +186,7 @@ class _EventRenderer:
 
     def yield_opened(self, event: YieldOpened) -> Iterator[Row]:
         what = f"{event.tool} waits for the user" if event.tool else "the agent waits for the user"
-        row: Row = {"kind": "pause", "who": what, "text": self.scissors.text(event.prompt)}
+        row: Row = {"kind": "pause", "who": what, "text": self.trimmer.text(event.prompt)}
         yield row if event.prompt else {"kind": "pause", "who": what}
 
     def answered(self, event: Answered) -> Iterator[Row]:
@@ -197,9 +195,9 @@ class _EventRenderer:
             if answer.tool:
                 row = {"kind": "answer", "who": f"answers {answer.tool}", "source": "user"}
             if isinstance(answer.value, str):
-                row["text"] = self.scissors.text(answer.value)
+                row["text"] = self.trimmer.text(answer.value)
             else:
-                row["value"] = {"answer": self.scissors.json(answer.value)}
+                row["value"] = {"answer": self.trimmer.json(answer.value)}
             yield row | (self.changed(event) if number == len(event.answers) - 1 else {})
 
     # Nodes, decisions and state
@@ -219,7 +217,7 @@ class _EventRenderer:
         yield {"kind": "error", "who": event.path, "text": "cancelled: a branch beside it failed"}
 
     def decided(self, event: Decided) -> Iterator[Row]:
-        yield {"kind": "decision", "who": event.path, "text": self.scissors.text(event.choice)}
+        yield {"kind": "decision", "who": event.path, "text": self.trimmer.text(event.choice)}
 
     def state_changed(self, event: StateChanged) -> Iterator[Row]:
         yield {"kind": "state", **self.changed(event)}
@@ -228,27 +226,24 @@ class _EventRenderer:
         yield {
             "kind": "state",
             "who": f"{event.scope}.{event.key}",
-            "text": "several wrote to it at once; the last one won",
-            "value": {"values": self.scissors.json(event.values)},
+            "text": "several branches wrote to it at once; the last one won",
+            "value": {"values": self.trimmer.json(event.values)},
         }
 
     def changed(self, event: Event) -> Row:
         """What an event changed; in a parallel branch what it was before is not known here."""
-        known = self.leaves.get(event.seq)
+        known, cut = self.leaves.get(event.seq), self.trimmer.json
         if known is not None:
-            shown = [[f"{c.scope}.{c.key}", self._value(c.old), self._value(c.new)] for c in known]
+            shown = [[f"{c.scope}.{c.key}", cut(c.old), cut(c.new)] for c in known]
             return {"changes": shown}
         wished: tuple[Change, ...] = getattr(event, "changes", ())
-        new = [[f"{c.scope}.{c.key}", None, self._value(c.value)] for c in wished]
+        new = [[f"{c.scope}.{c.key}", None, cut(c.value)] for c in wished]
         return {"changes": new} if new else {}
-
-    def _value(self, value: Json) -> Json:
-        return self.scissors.json(value)
 
     # The rest
 
     def noted(self, event: Noted) -> Iterator[Row]:
-        yield {"kind": "note", "who": event.name, "value": {"data": self.scissors.json(event.data)}}
+        yield {"kind": "note", "who": event.name, "value": {"data": self.trimmer.json(event.data)}}
 
     def resumed(self, _: RunResumed) -> Iterator[Row]:
         yield {"kind": "pause", "who": "the run was cut here and resumed later"}
@@ -261,7 +256,7 @@ class _EventRenderer:
 
     def failure(self, error: str, kind: str) -> Row:
         words = f"{kind}: {error}" if kind else error
-        return {"text": self.scissors.text(words), "bad": True}
+        return {"text": self.trimmer.text(words), "bad": True}
 
 
 def _lasting(row: Row, seconds: float) -> Row:
