@@ -1,4 +1,4 @@
-// The report's data: the index is read at once, the runs are unpacked when somebody opens them.
+// The report's data: the index is read at once, the runs are unpacked when they are opened.
 
 const INDEX = JSON.parse(document.getElementById("index").textContent);
 const WORST = ["error", "failed", "terminated", "skipped", "passed"];
@@ -54,7 +54,7 @@ async function details(trial) {
   return (await unpack(number))[place];
 }
 
-// What was said and called in every run, gathered pack by pack once somebody searches.
+// What was said and called in every run, gathered pack by pack when the first search begins.
 const hearing = { begun: false, done: 0, packs: 0 };
 
 async function listen(heard) {

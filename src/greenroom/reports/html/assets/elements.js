@@ -1,6 +1,6 @@
 // Elements made so that data can only ever become text: nothing here parses HTML.
 
-// What nobody can see may still deceive; it is written out. Joiners hold emoji and scripts together.
+// Invisible characters can deceive, so they are written out. Joiners hold emoji and scripts together.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
 const LEFT_ALONE = "\n\t\u200c\u200d";
 

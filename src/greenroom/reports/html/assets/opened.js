@@ -79,7 +79,7 @@ function firstOf(one) {
 function missing(trial, trouble) {
   const why = trouble
     ? "This browser could not unpack the run; one from 2023 or later can."
-    : "The runs of this report fill the file, so this one was left out. Its ledger and the JSON report have it.";
+    : "The runs of this report fill the file, so this one is not included. Its ledger and the JSON report have it.";
   return [make("p", { class: "remark" }, why), trial.why && make("p", { class: "reason" }, trial.why)];
 }
 
@@ -92,7 +92,7 @@ function errorBox(run) {
 
 const BLAMED = {
   agent: "the agent", user: "the simulated user", tool_mock: "a mock", expectation: "the expectation",
-  undecided: "nobody can tell",
+  undecided: "undecided",
 };
 
 function story(one, trial, run) {
@@ -107,7 +107,7 @@ function story(one, trial, run) {
     expectations(run),
     scoreCards(run),
     timelineSection(run),
-    run.case && make("details", { class: "asked" }, make("summary", null, "The case as it was asked"), make("pre", { tabindex: 0 }, JSON.stringify(run.case, null, 2))),
+    run.case && make("details", { class: "asked" }, make("summary", null, "The case"), make("pre", { tabindex: 0 }, JSON.stringify(run.case, null, 2))),
     run.cuts && make("p", { class: "remark" }, `${counted(run.cuts, "long value")} of this case ${run.cuts === 1 ? "was" : "were"} cut to keep this file small. The run's ledger has all of it: save it with result.ledger.save("run.jsonl").`),
   ];
 }

@@ -3,7 +3,7 @@
 let query = queryFrom(location.hash);
 const HELP = [
   ["/", "search"], ["j, ↓", "next case"], ["k, ↑", "previous case"], ["Enter", "open the case"],
-  ["[ and ]", "previous and next trial"], ["Esc", "close"], ["t", "light, dark or as the system"], ["?", "this help"],
+  ["[ and ]", "previous and next trial"], ["Esc", "close"], ["t", "light, dark or system theme"], ["?", "this help"],
 ];
 
 function ask(change, { visit = false } = {}) {
@@ -94,7 +94,7 @@ for (const name of document.querySelectorAll(".name[data-n]")) {
   const press = button(name.textContent, () => {
     ask({ [kind]: toggled(query[kind], number) });
     document.getElementById("cases").scrollIntoView();
-  }, { class: "quiet link", title: kind === "tag" ? "Show the cases with this tag" : "Show the cases that missed it" });
+  }, { class: "quiet link", title: kind === "tag" ? "Show the cases with this tag" : "Show the cases that did not pass it" });
   if (kind === "tag" || COUNTS.metric.has(number)) name.replaceWith(press);
 }
 

@@ -56,7 +56,7 @@ const LISTS = ["rubrics", "categories", "claims", "goals", "judges", "turns", "c
 
 function grounds(found) {
   const parts = [
-    evidence(found.evidence), told(found.details, found.reason ?? ""),
+    evidence(found.evidence), detailParts(found.details, found.reason ?? ""),
     found.measured !== undefined && typeof found.measured === "object" &&
       make("div", { class: "fact" }, make("span", { class: "label" }, "measured"), shown(found.measured)),
   ].filter(Boolean);
@@ -75,7 +75,7 @@ function marked(line) {
   return mark ? `mark ${{ "-": "missing", "+": "extra", ">": "misplaced", "~": "wrong" }[mark[1]]}` : null;
 }
 
-function told(details, reason) {
+function detailParts(details, reason) {
   if (details === undefined) return null;
   if (Array.isArray(details)) return itemTable(details) ?? raw(details);
   if (typeof details !== "object") return raw(details);

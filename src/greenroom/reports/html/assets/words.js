@@ -1,4 +1,4 @@
-// How figures are said: the same words as in the console.
+// How figures are written: the same way as in the console.
 
 function duration(seconds) {
   if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
@@ -9,7 +9,7 @@ function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} m`;
 }
 
-// What is not quite all is never rounded up to 100 %.
+// A share below 1 is never rounded up to 100 %.
 function percent(share) {
   const rounded = Math.round(share * 1000) / 10;
   return `${(share < 1 ? Math.min(rounded, 99.9) : rounded).toFixed(1)} %`;
