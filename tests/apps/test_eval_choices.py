@@ -43,7 +43,7 @@ def test_the_format_of_a_file_is_said(shop, greenroom):
     result = greenroom("eval", "run", "shop.py", "cases.json")
     assert result.exit_code == 0, result.output
     assert "cases.json: 2 cases, format: greenroom" in result.stderr
-    assert "taken for" not in result.stdout
+    assert "format: " not in result.stdout
 
 
 def test_a_folder_is_all_eval_sets_in_it_and_says_what_it_passed_by(shop, greenroom):

@@ -169,11 +169,11 @@ USUAL_STOP = Stop()
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A scene to be played: what the user says, what tools answer, how it is judged.
+    """One conversation to rehearse: what the user says, what tools answer, how it is judged.
 
     Give `says` (with `expect`) or `turns`; without either the agent speaks first. `user` goes on
     when the script is used up. `agent` overrides the agent of the evaluation for this case, and
-    `target` plays one node of it alone. What it expects is measured without being asked for, unless
+    `target` runs one node of it alone. What it expects is measured without being asked for, unless
     `implied=False` leaves that to its metrics. `extra` keeps what a file said beyond all this.
     """
 

@@ -7,8 +7,8 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import case_data
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.ids import id_trouble
 from greenroom.cases.matching import near_words
+from greenroom.cases.names import id_trouble
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import Problem
 from greenroom.cases.templates import BLANK
@@ -25,7 +25,7 @@ MetricCheck = Callable[[MetricLike], str | None]
 def check(
     cases: EvalSet | Iterable[Case], *, metric_problem: MetricCheck | None = None
 ) -> list[Problem]:
-    """All problems of these cases: what cannot be played, met or measured as it is written.
+    """All problems of these cases: what cannot be run, met or measured as it is written.
 
     `metric_problem` tells what is wrong with a metric that is asked for by name.
     """
@@ -39,8 +39,8 @@ def check(
     for index, case in enumerate(cases):
         where = f"cases[{index}]"
         if first.setdefault(case.id, index) != index:
-            told = f"the id {case.id!r} is also that of cases[{first[case.id]}]"
-            found.append(Problem(f"{where}.id", told, "Rename one"))
+            message = f"the id {case.id!r} is also that of cases[{first[case.id]}]"
+            found.append(Problem(f"{where}.id", message, "Rename one"))
         found += _case_problems(case, where, shared)
         found += _metric_problems(case.metrics, f"{where}.metrics", metric_problem)
     return found
@@ -64,11 +64,13 @@ def _case_problems(case: Case, where: str, shared: Sequence[MetricLike]) -> Iter
 def _unjudged(case: Case, where: str) -> Iterator[Problem]:
     """A case without metrics of which nothing can be evaluated."""
     if not any(map(_expects, case.script)):
-        told = "the case has neither metrics nor expectations, so nothing can be evaluated"
-        yield Problem(where, told, "Add `expect` or `metrics`, or give the run metrics", hint=True)
+        message = "the case has neither metrics nor expectations, so nothing can be evaluated"
+        yield Problem(
+            where, message, "Add `expect` or `metrics`, or give the run metrics", hint=True
+        )
     elif not case.implied:
-        told = "`implied: false` leaves what the case expects to metrics, but there are none"
-        yield Problem(where, told, "Add `metrics`, or leave `implied` out", hint=True)
+        message = "`implied: false` leaves what the case expects to metrics, but there are none"
+        yield Problem(where, message, "Add `metrics`, or leave `implied` out", hint=True)
 
 
 def _places(case: Case, where: str) -> Iterator[tuple[Turn, str]]:
@@ -116,12 +118,14 @@ def _script_problems(case: Case, where: str) -> Iterator[Problem]:
         yield Problem(where, "the conversation is empty: the user never speaks", fix)
     for turn, place in _places(case, where):
         if turn.says and not turn.says.strip():
-            told = f"the user says {turn.says!r}, which is nothing"
-            yield Problem(f"{place}.says", told, "Write what they say, or drop the turn")
+            message = f"the user says {turn.says!r}, which is nothing"
+            yield Problem(f"{place}.says", message, "Write what they say, or drop the turn")
     messages = sum(bool(turn.says) for turn in case.script)
     if messages > case.stop.max_turns:
-        told = f"the script has {messages} messages, but the run is cut after {case.stop.max_turns}"
-        yield Problem(f"{where}.stop.max_turns", told, f"Set it to {messages} or more")
+        message = (
+            f"the script has {messages} messages, but the run is cut after {case.stop.max_turns}"
+        )
+        yield Problem(f"{where}.stop.max_turns", message, f"Set it to {messages} or more")
 
 
 def _blanks(case: Case, where: str) -> Iterator[Problem]:
@@ -164,8 +168,10 @@ def _contradictions(expect: Expect, where: str) -> Iterator[Problem]:
         return
     for text in [expect.contains] if isinstance(expect.contains, str) else expect.contains:
         if text.casefold() not in expect.response.casefold():
-            told = f"`contains` asks for {text!r}, which the expected `response` does not contain"
-            yield Problem(f"{where}.contains", told, "No answer can meet both: drop one")
+            message = (
+                f"`contains` asks for {text!r}, which the expected `response` does not contain"
+            )
+            yield Problem(f"{where}.contains", message, "No answer can meet both: drop one")
 
 
 def _call_problems(calls: Sequence[ToolCall | str], where: str) -> Iterator[Problem]:
@@ -191,15 +197,17 @@ def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
     barred = bool(case.script) and all(t.expect and t.expect.tools == [] for t in case.script)
     for index, metric in enumerate(case.metrics) if barred and case.user is None else ():
         if (tool := _wanted_tool(metric)) is not None:
-            told = f"the metric wants {tool!r} to be called, but every turn expects no calls at all"
+            message = (
+                f"the metric wants {tool!r} to be called, but every turn expects no calls at all"
+            )
             fix = "No run can meet both: drop one"
-            yield Problem(f"{where}.metrics[{index}]", told, fix)
+            yield Problem(f"{where}.metrics[{index}]", message, fix)
 
 
 def _unmocked(name: str, place: str) -> Problem:
-    told = f"the tool {name!r} is expected, but has no mock and is not allowed to run"
+    message = f"the tool {name!r} is expected, but has no mock and is not allowed to run"
     fix = f"Add it to `mocks`: {name}: {{value: ...}}, or allow it for the run"
-    return Problem(place, told, fix, hint=True)
+    return Problem(place, message, fix, hint=True)
 
 
 def _answered_tools(case: Case) -> set[str] | None:
@@ -231,8 +239,8 @@ def _scope_problems(state: Mapping[str, Any], where: str) -> Iterator[Problem]:
     for scope in state:
         near = near_words([scope], BUILT_IN_SCOPES) if scope not in BUILT_IN_SCOPES else []
         if near:
-            told = f"the scope {scope!r} is none of {', '.join(BUILT_IN_SCOPES)}"
-            yield Problem(f"{where}.{scope}", told, f"Did you mean {near[0]!r}?", hint=True)
+            message = f"the scope {scope!r} is none of {', '.join(BUILT_IN_SCOPES)}"
+            yield Problem(f"{where}.{scope}", message, f"Did you mean {near[0]!r}?", hint=True)
 
 
 def _metric_problems(
@@ -248,10 +256,10 @@ def metric_problems(
     """What is wrong with metrics, each given with its place."""
     for place, metric in metrics:
         if isinstance(metric, Criterion) and not _is_threshold(metric.threshold):
-            told = f"the threshold of {metric.name!r} is {metric.threshold!r}"
-            yield Problem(f"{place}.threshold", told, "Give a number from 0 to 1")
-        elif problem is not None and (told := problem(metric)):
-            yield Problem(place, told)
+            message = f"the threshold of {metric.name!r} is {metric.threshold!r}"
+            yield Problem(f"{place}.threshold", message, "Give a number from 0 to 1")
+        elif problem is not None and (message := problem(metric)):
+            yield Problem(place, message)
 
 
 def _is_threshold(given: object) -> bool:

@@ -1,4 +1,4 @@
-"""How an eval set is judged, kept in a file beside it: criteria, and who plays the users.
+"""How an eval set is judged, kept in a file beside it: criteria, and the model that speaks for the users.
 
 Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as AgentFlow and ADK's
 `test_config.json` write it. Nothing in a config can name code to be run.
@@ -18,14 +18,12 @@ from greenroom.cases.criteria import (
     criterion_from,
     is_adk_judge,
 )
-from greenroom.cases.fields import Fields
-from greenroom.cases.files.adk_state import put_back
+from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.files.documents import Document, parsed, parsed_text
+from greenroom.cases.files.kept import put_back
 from greenroom.cases.files.save import json_or_yaml, save_text
 from greenroom.cases.files.shapes import CASE_LISTS
-from greenroom.cases.places import at, problems_of, shown, wrong
-from greenroom.cases.problem_list import ProblemList
-from greenroom.cases.problems import listed
+from greenroom.cases.problems import at, invalid, problems_of, shown, wrong
 from greenroom.cases.reader import extra_from, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.choices import choice_problem
@@ -61,7 +59,7 @@ _ADK_SIMULATOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSimulator:
-    """Who plays the users of scenarios: a model's name, and how often they may speak.
+    """Which model speaks for the users of scenarios, and how often they may speak.
 
     The first message counts. A case or user with a lower limit of its own keeps that.
     """
@@ -135,8 +133,7 @@ def read_config(path: str | Path) -> EvalConfig:
         return _read(document.data, shape)
     except BadInput as error:
         problems = document.located(problems_of(error, ""))
-        told = listed(problems) if len(problems) > 1 else str(problems[0])
-        raise BadFile(f"{path} (taken for a config, {shape}): {told}", problems) from error
+        raise BadFile(invalid(path, problems, f"config format: {shape}"), problems) from error
 
 
 def _shape_of(document: Document) -> str:
@@ -189,7 +186,7 @@ def _read_own(data: Json) -> EvalConfig:
     fields = Fields(data, "", OWN_FIELDS, camel=False)
     if (version := fields.take("version")) != VERSION:
         raise wrong("version", f"{shown(version)} is not read; this reads {VERSION}")
-    told: dict[str, Any] = {
+    message: dict[str, Any] = {
         "criteria": fields.read("metrics", metrics_from, []),
         "user_simulator": fields.read("user_simulator", _own_simulator, None),
         "fail_fast": _flag(fields, "fail_fast"),
@@ -197,7 +194,7 @@ def _read_own(data: Json) -> EvalConfig:
     }
     _refuse_parallel(fields)
     fields.settle()
-    return EvalConfig(**told)
+    return EvalConfig(**message)
 
 
 def _flag(fields: Fields, name: str) -> bool:
@@ -250,7 +247,7 @@ def _simulator_data(simulator: UserSimulator) -> dict[str, Json]:
 
 def _read_criteria(data: Json, shape: str) -> EvalConfig:
     fields = Fields(data, "", _CRITERIA)
-    criteria = _read_map(fields.mapping("criteria"), fields.gathering)
+    criteria = _read_map(fields.mapping("criteria"), fields.problems)
     simulator = fields.read(
         "user_simulator_config", _adk_simulator if shape == "adk" else _agentflow_simulator, None
     )
@@ -264,15 +261,15 @@ def _read_criteria(data: Json, shape: str) -> EvalConfig:
 
 
 def _read_map(
-    given: Mapping[str, Json], gathering: ProblemList, *, settle: bool = False
+    given: Mapping[str, Json], problems: ProblemList, *, settle: bool = False
 ) -> list[Criterion]:
     """The criteria of a mapping by name; what is wrong with any is remembered."""
     found = [
-        gathering.part(at("criteria", name), partial(_criterion, name, one), None)
+        problems.part(at("criteria", name), partial(_criterion, name, one), None)
         for name, one in given.items()
     ]
     if settle:
-        gathering.settle()
+        problems.settle()
     return [criterion for criterion in found if criterion is not None]
 
 
@@ -312,7 +309,7 @@ def _criterion(name: str, given: Json) -> Criterion:
     where = at(place, "threshold")
     checked = threshold
     if threshold is not None:
-        checked = fields.gathering.part(where, lambda: _threshold(threshold, where), None)
+        checked = fields.problems.part(where, lambda: _threshold(threshold, where), None)
     critical = cast(bool, options.pop("critical", False))  # a criterion looks itself
     fields.settle()
     return Criterion(name, threshold=checked, options=options, critical=critical)
@@ -330,8 +327,8 @@ def _match_type(given: Json, place: str) -> str:
         return _MATCH_TYPES[given]
     if isinstance(given, str):
         return given
-    told = f"{shown(given)} should be a name, such as {', '.join(_MATCH_TYPES)}"
-    raise wrong(at(place, "match_type"), told)
+    message = f"{shown(given)} should be a name, such as {', '.join(_MATCH_TYPES)}"
+    raise wrong(at(place, "match_type"), message)
 
 
 def _agentflow_data(config: EvalConfig) -> Json:
@@ -385,8 +382,8 @@ _WRITERS: dict[str, Callable[[EvalConfig], Json]] = {
 
 def write_config(config: EvalConfig, path: str | Path, *, shape: str = "greenroom") -> None:
     """Write a config in our own shape or in another; what would not come back is refused."""
-    if told := choice_problem(shape, _WRITERS):
-        raise BadFile(f"the shape of a config is wrong: {told}")
+    if message := choice_problem(shape, _WRITERS):
+        raise BadFile(f"the shape of a config is wrong: {message}")
     target = Path(path)
     data = plain(_WRITERS[shape](config), str(target))
     text = json_or_yaml(data, target)

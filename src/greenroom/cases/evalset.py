@@ -17,7 +17,7 @@ from greenroom.ledger.plain import Json
 class EvalSet:
     """Cases that belong together, each with an id of its own.
 
-    `metrics` measure every case, beside its own; `trials` is how often each should be played.
+    `metrics` measure every case, beside its own; `trials` is how often each is run.
     `shape` says what kind of file it was read from, `extra` keeps what that said beyond all this.
     `usual` is what such files are judged by unless a config says otherwise; without it, cases are
     judged by what they expect.

@@ -1,15 +1,114 @@
-"""A mapping of a file, read field by field: what is wrong is remembered, what nobody knows is refused."""
+"""A mapping of a file, read field by field: all that is wrong is raised at once."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from greenroom.cases.names import is_expectation, near_name, unknown_field
-from greenroom.cases.places import at, mapping_at, shown, wrong
-from greenroom.cases.problem_list import ProblemList
-from greenroom.ledger.plain import Json
+from greenroom.cases.problems import Problem, at, listed, mapping_at, problems_of, shown, wrong
+from greenroom.cases.users import never_speaks
+from greenroom.errors import BadFile, BadInput
+from greenroom.ledger.plain import Json, is_array
+
+MAX_CASES = 50_000
+_ENOUGH = 1000
+"""So many problems are listed; a longer list helps no further."""
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+def refuse_silence(case: object, place: str) -> None:
+    """Refuse a case in which the user never speaks: nothing would be asked of the agent."""
+    if never_speaks(case):
+        raise silence(place)
+
+
+def silence(place: str) -> BadFile:
+    """The error for a case in which the user never speaks."""
+    fix = "Give `says`, `turns` or a `user`; a blank first turn lets the agent speak first"
+    return wrong(place, "the conversation is empty: the user never speaks", fix)
+
 
 T = TypeVar("T")
+Named = TypeVar("Named", bound=_Named)
+
+
+class ProblemList:
+    """Reads part by part and remembers all that is wrong, so that it can be raised at once."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+
+    def each(self, items: Json, place: str, read: Callable[[Json, str], T]) -> list[T]:
+        """What `read` makes of each item; those it refuses are remembered and left out."""
+        if not is_array(items):
+            raise wrong(place, f"{shown(items)} should be a list")
+        if len(items) > MAX_CASES:
+            raise wrong(
+                place, f"{len(items)} are too many; {MAX_CASES} are read at once", "Split it"
+            )
+        found: list[T] = []
+        for i, item in enumerate(items):
+            try:
+                found.append(read(item, at(place, i)))
+            except BadInput as error:
+                self.add(error, at(place, i))
+        return found
+
+    def cases(
+        self, items: Json, place: str, read: Callable[[Json, str], Named], *id_field: str
+    ) -> list[Named]:
+        """What `read` makes of each item; an id that an earlier one has is remembered as well.
+
+        `id_field` leads from a case to its id. Cases that cannot be read do not move the others.
+        """
+        named: list[tuple[str, str]] = []
+
+        def noted(item: Json, where: str) -> Named:
+            case = read(item, where)
+            named.append((case.id, at(where, *id_field)))
+            refuse_silence(case, where)
+            return case
+
+        found = self.each(items, place, noted)
+        self.unique(named)
+        return found
+
+    def part(self, place: str, read: Callable[[], T], otherwise: T) -> T:
+        """What `read` gives; what it refuses is remembered."""
+        try:
+            return read()
+        except BadInput as error:
+            self.add(error, place)
+            return otherwise
+
+    def add(self, error: BadInput, place: str) -> None:
+        """Remember what an error says is wrong; it happened at `place` unless it says better."""
+        self.found += problems_of(error, place)
+        if len(self.found) >= _ENOUGH:
+            self.settle()
+
+    def unique(self, named: Iterable[tuple[str, str]]) -> None:
+        """Remember every id that is given twice; `named` pairs ids with their places."""
+        first: dict[str, str] = {}
+        for name, place in named:
+            if first.setdefault(name, place) != place:
+                message = (
+                    f"the id {shown(name)} is also that of {first[name]}: two cases {name[:60]!r}"
+                )
+                self.found.append(Problem(place, message, "Rename one"))
+                if len(self.found) >= _ENOUGH:
+                    return
+
+    def settle(self) -> None:
+        """Raise what was remembered, if anything."""
+        if self.found:
+            raise BadFile(listed(self.found), self.found)
+
+
 _HUMP = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
@@ -27,13 +126,13 @@ class Fields:
         place: str,
         known: Iterable[str],
         means: Mapping[str, str] | None = None,
-        gathering: ProblemList | None = None,
+        problems: ProblemList | None = None,
         *,
         camel: bool = True,
     ) -> None:
         self.place = place
         self.known = tuple(known)
-        self.gathering = ProblemList() if gathering is None else gathering
+        self.problems = ProblemList() if problems is None else problems
         self._means = means
         self._left: dict[str, Json] = {}
         for key, value in mapping_at(place, data, self.known).items():
@@ -71,11 +170,11 @@ class Fields:
 
     def named(self, name: str, check: Callable[[str, str], T], otherwise: T) -> T:
         """What `check` makes of a text and its place; what is no text is not checked any further."""
-        before = len(self.gathering.problems)
+        before = len(self.problems.found)
         text = self.text(name)
-        if len(self.gathering.problems) > before:
+        if len(self.problems.found) > before:
             return otherwise
-        return self.gathering.part(self.at(name), lambda: check(text, self.at(name)), otherwise)
+        return self.problems.part(self.at(name), lambda: check(text, self.at(name)), otherwise)
 
     def items(self, name: str) -> list[Json] | None:
         """A field that is a list, or None."""
@@ -90,7 +189,7 @@ class Fields:
     def each(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
         """What `read` makes of each item of a field that is a list."""
         items = self.items(name)
-        return self.gathering.each(items, self.at(name), read) if items else []
+        return self.problems.each(items, self.at(name), read) if items else []
 
     def turns(self, name: str, read: Callable[[Json, str], T]) -> list[T]:
         """What `read` makes of each turn; a conversation without any is remembered."""
@@ -105,11 +204,11 @@ class Fields:
         if value is None:
             return otherwise
         place = self.at(name)
-        return self.gathering.part(place, lambda: read(value, place), otherwise)
+        return self.problems.part(place, lambda: read(value, place), otherwise)
 
     def part(self, read: Callable[[], T], otherwise: T) -> T:
         """What `read` gives, somewhere in here; what it refuses is remembered."""
-        return self.gathering.part(self.place, read, otherwise)
+        return self.problems.part(self.place, read, otherwise)
 
     def texts(self, name: str) -> list[str] | None:
         """A field that is a list of texts, or None."""
@@ -131,7 +230,7 @@ class Fields:
         self, name: str, known: Iterable[str], means: Mapping[str, str] | None = None
     ) -> "Fields":
         """A field that is a mapping, to be read in the same way."""
-        return Fields(self.mapping(name), self.at(name), known, means, self.gathering)
+        return Fields(self.mapping(name), self.at(name), known, means, self.problems)
 
     def rest(self, prefix: str = "") -> dict[str, Json]:
         """The known fields that were not asked for, under their paths: they are kept as they are."""
@@ -153,15 +252,15 @@ class Fields:
         return {at(prefix, key): self._left.pop(key) for key in own}
 
     def refuse_others(self) -> None:
-        """Remember every field that was not asked for: nobody knows what it means."""
+        """Remember every field that was not asked for: no reader knows what it means."""
         for key in self._left:
-            self.gathering.add(unknown_field(self.place, key, self.known, self._means), self.place)
+            self.problems.add(unknown_field(self.place, key, self.known, self._means), self.place)
         self._left = {}
 
     def settle(self) -> None:
-        """Raise all that is wrong, fields that nobody knows among it."""
+        """Raise all that is wrong, unknown fields among it."""
         self.refuse_others()
-        self.gathering.settle()
+        self.problems.settle()
 
     def _typed(self, name: str, kind: type, words: str, default: Any) -> Any:
         value = self._left.pop(name, None)
@@ -172,9 +271,9 @@ class Fields:
             return default
         return value
 
-    def remember(self, place: str, told: str, fix: str = "") -> None:
+    def remember(self, place: str, message: str, fix: str = "") -> None:
         """Remember what is wrong at a place."""
-        self.gathering.add(wrong(place, told, fix), place)
+        self.problems.add(wrong(place, message, fix), place)
 
 
 def _snake(name: str) -> str:

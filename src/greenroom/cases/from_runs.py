@@ -30,7 +30,7 @@ def harvest(
     expect: bool = True,
     user_agents: Callable[..., Any] | None = None,
 ) -> Case:
-    """The case that plays a recorded session again.
+    """The case that runs a recorded session again.
 
     The user's messages become turns, the recorded answers of tools their mocks. Each turn expects
     the calls that were made in it, with the agent's last words as its reference; `expect=False`
@@ -62,7 +62,9 @@ def harvest(
 def _check(ledger: Ledger, id: str, expect: bool) -> None:
     end, index = ended(ledger), ledger.index_of()
     if not index.rounds and not index.invocations:
-        raise BadCase(f"case {id!r} cannot be harvested: nobody says anything in {ledger!r}.")
+        raise BadCase(
+            f"case {id!r} cannot be harvested: neither user nor agent says anything in {ledger!r}."
+        )
     cut = end.reason in _CUT if end is not None else index.open_invocation is not None
     if expect and cut:
         why = end.reason if end is not None else "no end"
@@ -202,7 +204,7 @@ def _mock(tool: str, answers: list[_Answer], id: str) -> Any:
 
 
 def _numbered(answers: list[_Answer]) -> list[_Answer]:
-    """The answers, counted here if whoever wrote the ledger did not count the calls."""
+    """The answers, counted here if the ledger's writer did not count the calls."""
     numbers = {answer.n for answer in answers}
     if len(numbers) == len(answers) or any(branch_of(answer.path) for answer in answers):
         return answers

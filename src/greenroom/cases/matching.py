@@ -80,12 +80,12 @@ def _matches(word: str, pattern: str) -> bool:
 def _nothing(cases: Sequence[Case], asked: Sequence[str], among: str) -> str:
     ids = [case.id for case in cases]
     tags = sorted({str(tag) for case in cases for tag in case.tags})
-    told = f"{among} has no case that matches {', '.join(map(repr, asked))}"
+    message = f"{among} has no case that matches {', '.join(map(repr, asked))}"
     names = [case.name for case in cases if case.name]
     near = near_words([_bare(pattern) for pattern in asked], [*ids, *names, *tags])
     meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     tagged = f"; tags: {_some(tags)}" if tags else ""
-    return f"{told}.{meant} Ids: {_some(ids)}{tagged}."
+    return f"{message}.{meant} Ids: {_some(ids)}{tagged}."
 
 
 def _bare(pattern: str) -> str:
@@ -94,7 +94,7 @@ def _bare(pattern: str) -> str:
 
 
 def near_words(asked: Iterable[str], known: Iterable[str]) -> list[str]:
-    """What of `known` somebody may have meant, nearest first."""
+    """What of `known` may be meant, nearest first."""
     words = list(dict.fromkeys(known))
     return list(dict.fromkeys(w for a in asked for w in get_close_matches(a, words, n=3)))
 

@@ -22,9 +22,9 @@ def merge(
     both sets and refuses one that differs; "first" or "last" says which of two to keep.
     """
     if not isinstance(deduplicate, bool) and (
-        told := choice_problem(deduplicate, ("first", "last"))
+        message := choice_problem(deduplicate, ("first", "last"))
     ):
-        raise BadCase(f"merge(...): deduplicate={told} Or give True or False.")
+        raise BadCase(f"merge(...): deduplicate={message} Or give True or False.")
     sets = (first, *others)
     same_metrics = all(_judged_by(one) == _judged_by(first) for one in sets)
     kept: dict[str, tuple[Case, EvalSet]] = {}

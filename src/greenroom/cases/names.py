@@ -1,8 +1,9 @@
-"""What files call things: the names of expectations in every shape, and what a strange field may mean."""
+"""What files call things: ids, expectations in every shape, and what an unknown field may mean."""
 
+import re
 from collections.abc import Iterable, Mapping
 
-from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.problems import at, shown, wrong
 from greenroom.errors import BadFile
 
 _NEAR = 0.75
@@ -100,3 +101,37 @@ def _meant(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:
     if meaning in means:
         return means[meaning]
     return near_name(field, known) or means.get(_MEANING.get(near_name(field, _MEANING), ""), "")
+
+
+MAX_ID = 200
+_UNSAFE = re.compile(r"[/\\]|\.\.+")
+
+
+def id_trouble(name: str) -> str | None:
+    """Why a text cannot be an id, or None if it can."""
+    if not name.strip():
+        return "the id is blank"
+    if name != name.strip():
+        return f"the id {shown(name)} has blanks around it"
+    if len(name) > MAX_ID:
+        return f"the id {name[:40]!r}... has {len(name)} letters, more than {MAX_ID}"
+    if not name.isprintable():
+        return f"the id {shown(name)} holds invisible characters"
+    if _UNSAFE.search(name) or name.startswith((".", "~")):
+        return f"the id {shown(name)} reads like a path"
+    return None
+
+
+def checked_id(name: str, place: str) -> str:
+    """The id, if it can be one."""
+    if trouble := id_trouble(name):
+        raise wrong(place, trouble, "Give it a plain name, such as 'refund-twice'")
+    return name
+
+
+def foreign_id(name: str, place: str, field: str = "eval_id") -> tuple[str, dict[str, str]]:
+    """An id for what a foreign file calls by a path, and the field as it was, to be kept."""
+    if "/" not in name and "\\" not in name:
+        return checked_id(name, place), {}
+    flat = _UNSAFE.sub("_", name.strip("/\\~. "))
+    return checked_id(flat, place), {field: name}

@@ -21,7 +21,7 @@ MetricLike = Metric | Callable[..., Any] | str | Any
 
 
 def metric_name(metric: MetricLike) -> str:
-    """What a metric is called, before anybody has made one of it."""
+    """What a metric is called, before one is made of it."""
     if isinstance(metric, str):
         return metric
     return str(getattr(metric, "name", None) or getattr(metric, "__name__", repr(metric)))

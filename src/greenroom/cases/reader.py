@@ -1,7 +1,6 @@
 """Cases read from data: a ledger's first event, or one entry of a file.
 
-Every complaint says its place, and all of a case are raised at once. A field that nobody knows is
-refused; what other tools keep beside a case stands under `extra`.
+Every problem has its place, and all of a case are raised at once. An unknown field is refused; what other tools keep beside a case stands under `extra`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +9,11 @@ from typing import Any, cast, get_args
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion, criterion_from
-from greenroom.cases.fields import Fields
+from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
 from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.names import is_expectation, unknown_field
-from greenroom.cases.places import at, keys_of, mapping_at, shown, wrong
-from greenroom.cases.problem_list import ProblemList
+from greenroom.cases.problems import at, keys_of, mapping_at, shown, wrong
 from greenroom.cases.users import Lines, SimulatedUser, user_from
 from greenroom.cases.wire import RecordReader, list_of, read_text
 from greenroom.errors import BadCase, BadMetric, BadQuery, BadValue
@@ -121,8 +119,8 @@ def _only(data: object, known: Sequence[str], where: str) -> Mapping[str, Any]:
 def _said(data: Json, where: str) -> str:
     text = read_text(data, where)
     if text and not text.strip():
-        told = f"the user says {shown(text)}, which is nothing"
-        raise wrong(where, told, "Write what they say, or leave it out")
+        message = f"the user says {shown(text)}, which is nothing"
+        raise wrong(where, message, "Write what they say, or leave it out")
     return text
 
 
@@ -150,7 +148,7 @@ def _expect_from(data: Json, where: str) -> Expect:
     given = _EXPECT.read(fields)
     found = expect_of(fields, {name: name for name in given if name != "extra"}, **given)
     fields.settle()
-    if not given and not fields.gathering.problems:
+    if not given and not fields.problems.found:
         raise wrong(where, "the expectation is empty", "Say what is expected, or leave it out")
     return found or Expect()
 
@@ -163,14 +161,12 @@ def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect |
     try:
         return Expect(**said)
     except _REFUSALS as error:
-        before = len(fields.gathering.problems)
+        before = len(fields.problems.found)
         for name, field in named.items():
             place = fields.at(field)
-            fields.gathering.part(
-                place, partial(_placed, place, Expect, **{name: said[name]}), None
-            )
-        if len(fields.gathering.problems) == before:  # it is about something else
-            fields.gathering.add(error, fields.place)
+            fields.problems.part(place, partial(_placed, place, Expect, **{name: said[name]}), None)
+        if len(fields.problems.found) == before:  # it is about something else
+            fields.problems.add(error, fields.place)
         return None
 
 
@@ -181,8 +177,8 @@ def _call_from(data: Json, where: str) -> ToolCall | str:
     tool, args = fields.text("tool"), fields.mapping("args")
     fields.settle()
     if not tool.strip():
-        told = f"{shown(data)} names no tool"
-        raise wrong(where, told, "Give `tool`, and `args` if they matter")
+        message = f"{shown(data)} names no tool"
+        raise wrong(where, message, "Give `tool`, and `args` if they matter")
     return ToolCall(tool, args)
 
 
@@ -230,12 +226,12 @@ metrics_from = list_of(_metric_from)
 
 
 def _mocks_from(data: Json, where: str) -> dict[str, Any]:
-    given, gathering = mapping_at(where, data), ProblemList()
+    given, problems = mapping_at(where, data), ProblemList()
     read = {
-        tool: gathering.part(at(where, tool), partial(_mock_from, mock, at(where, tool)), None)
+        tool: problems.part(at(where, tool), partial(_mock_from, mock, at(where, tool)), None)
         for tool, mock in given.items()
     }
-    gathering.settle()
+    problems.settle()
     return read
 
 

@@ -1,4 +1,4 @@
-"""Safe repairs of what an eval-set file says, each of them told."""
+"""Safe repairs of what an eval-set file says, each of them message."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -70,7 +70,7 @@ def _told(old: Json, wanted: str | None) -> str:
 
 
 def _free(wanted: str, taken: set[str], known: set[str]) -> str:
-    """`wanted`, or with the first number behind it that makes it nobody else's."""
+    """`wanted`, or with the first number behind it that makes it free."""
     if wanted not in taken:
         return wanted
     number = 2

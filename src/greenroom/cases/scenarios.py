@@ -52,7 +52,7 @@ def scenario_cases(data: Any, where: str = "scenarios", *, model: Any = None) ->
 def scenario_case(
     data: Any, where: str = "scenario", *, id: str = "scenario", model: Any = None
 ) -> Case:
-    """The case that plays one scenario: its starting prompt, then a user who improvises.
+    """The case of one scenario: its starting prompt, then a user who improvises.
 
     `id` is used where the scenario has none, `model` where it names none.
     """
@@ -96,8 +96,8 @@ def _persona(given: Any, where: str) -> str:
         case str():
             return given
         case {"description": str(description), **rest}:
-            told = [description, *_instructions(rest.get("behaviors"))]
-            return "\n".join(told)
+            message = [description, *_instructions(rest.get("behaviors"))]
+            return "\n".join(message)
         case _:
             raise BadFile(f"{where}.persona is {given!r}; write it as a text.")
 

@@ -1,4 +1,4 @@
-"""Simulated users that are data: scripted lines, and a person for a model to play."""
+"""Simulated users that are data: scripted lines, and a person for whom a model speaks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
@@ -61,7 +61,7 @@ class SimulatedUser:
     `goals` are single things to reach: the user marks each with the agent's words that show it, and
     is done when all are shown. A reply that contains `stop_signal` is the end as well, and is not
     said. `max_turns` limits the conversation beside the case's own stop. `model` is a model or the
-    name of one; who leaves it out must give one before the case is played.
+    name of one; without it, the run must name one.
     """
 
     persona: str = ""

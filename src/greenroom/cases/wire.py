@@ -10,9 +10,8 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from greenroom.cases.fields import Fields
-from greenroom.cases.places import mapping_at, shown, wrong
-from greenroom.cases.problem_list import ProblemList
+from greenroom.cases.fields import Fields, ProblemList
+from greenroom.cases.problems import mapping_at, shown, wrong
 from greenroom.ledger.plain import Json, plain
 
 T = TypeVar("T")

@@ -10,8 +10,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.criteria import counted_as_adk
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import Metric, MetricLike
-from greenroom.cases.places import at
-from greenroom.cases.problems import Problem, listed
+from greenroom.cases.problems import Problem, at, listed
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics import as_metric

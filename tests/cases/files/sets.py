@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from greenroom import Case, EvalSet, Expect, Lines, SimulatedUser, Stop, Turn
 from greenroom.cases import Criterion, by_args, fault, in_turn
 from greenroom.cases.case import USUAL_STOP
-from greenroom.cases.files.ids import id_trouble
 from greenroom.cases.files.own import evalset_data
+from greenroom.cases.names import id_trouble
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from cases.files.fuzz_files import fuzz
 from cases.files.sets import VALUES
 from greenroom.cases import read_config, read_evalset
-from greenroom.cases.files.yaml_output import yaml_text
-from greenroom.cases.files.yaml_text import parsed_yaml
+from greenroom.cases.files.yaml_text import parsed_yaml, yaml_text
 from greenroom.errors import BadFile
 
 MB = 1024 * 1024

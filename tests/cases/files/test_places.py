@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from greenroom.cases.files import problems, read_evalset
-from greenroom.cases.places import at, keys_of, put
+from greenroom.cases.problems import at, keys_of, put
 from greenroom.errors import BadFile
 
 JSON = """\

@@ -522,7 +522,7 @@ def test_a_file_with_the_signs_of_two_shapes_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_error_says_what_the_file_was_taken_for(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"taken for sessions: it has `sessions`"):
+    with pytest.raises(BadFile, match=r"format: sessions, since it has `sessions`"):
         reading(tmp_path, {"sessions": [{"name": "a", "turns": [{"user": 7}]}]})
 
 

@@ -27,8 +27,8 @@ from greenroom.cases import (
     merge,
 )
 from greenroom.cases.files import read_evalset, write_evalset
-from greenroom.cases.files.ids import id_trouble
 from greenroom.cases.files.save import save_text
+from greenroom.cases.names import id_trouble
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
 from greenroom.ledger.messages import ToolCall

@@ -17,8 +17,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import parsed
 from greenroom.cases.files.load import read_evalset
 from greenroom.cases.files.shapes import CASE_LISTS, recognised
-from greenroom.cases.places import at
-from greenroom.cases.problems import Problem
+from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadFile, BadInput, GreenroomError
 from greenroom.ledger.plain import is_array, is_object
 from greenroom.ledger.redaction import without_secrets

@@ -14,26 +14,24 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, without_nulls
-from greenroom.cases.files.adk_state import (
+from greenroom.cases.files.kept import (
+    Calls,
     joined_state,
     prefixed,
     put_back,
+    reference_in,
+    said_in,
     scopes,
     session_data,
     session_extra,
-)
-from greenroom.cases.files.ids import foreign_id
-from greenroom.cases.files.kept import (
-    Calls,
-    reference_in,
-    said_in,
     steps_in,
     with_extra,
 )
 from greenroom.cases.files.own import evalset_data, trials_from
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
-from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.names import foreign_id
+from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import case_from, metrics_from
 from greenroom.cases.scenarios import scenario_case
 from greenroom.cases.users import SimulatedUser
@@ -112,14 +110,14 @@ def turns_of(cases: list[dict[str, Json]]) -> list[dict[str, Json]]:
 
 def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", (*_SET, OURS))
-    cases = fields.gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
+    cases = fields.problems.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
     ours = fields.read(OURS, _on_set, {})
-    told = {name: fields.text(name) for name in ("name", "description")}
+    message = {name: fields.text(name) for name in ("name", "description")}
     extra = {**was, **fields.rest()}
     fields.settle()
-    return EvalSet(set_id, cases, extra=extra or None, **told, **ours)
+    return EvalSet(set_id, cases, extra=extra or None, **message, **ours)
 
 
 def _on_set(data: Json, place: str) -> dict[str, Any]:
@@ -136,7 +134,7 @@ def _on_set(data: Json, place: str) -> dict[str, Any]:
 
 def _case(data: Json, place: str) -> Case:
     fields = Fields(data, place, (*_CASE, OURS), {**_CASE_MEANS, "state": "final_session_state"})
-    gathering = fields.gathering
+    problems = fields.problems
     case_id, was = fields.named("eval_id", foreign_id, ("unnamed", {}))
     is_scripted, is_improvised = fields.has("conversation"), fields.has("conversation_scenario")
     scenario = fields.inner("conversation_scenario", _SCENARIO)
@@ -146,22 +144,22 @@ def _case(data: Json, place: str) -> Case:
     asked = fields.read("final_session_state", _final_state, [])
     extra = {**was, **session_extra(session, state), **session.free("session_input")}
     if is_scripted == is_improvised or (is_improvised and not scenario.has_any()):
-        told = "has both `conversation` and `conversation_scenario`"
-        both = wrong(place, f"it {told}", "Keep one")
+        message = "has both `conversation` and `conversation_scenario`"
+        both = wrong(place, f"it {message}", "Keep one")
         none = wrong(place, "the case has neither `conversation` nor a scenario")
-        gathering.add(both if is_scripted else none, place)
+        problems.add(both if is_scripted else none, place)
     at_ours = at(place, OURS)
-    base = gathering.part(
+    base = problems.part(
         at_ours, lambda: case_from({**ours, "id": case_id, "user": None}, at_ours), Case(case_id)
     )
     if is_scripted:
-        user = gathering.part(
+        user = problems.part(
             at_ours,
             lambda: case_from({"id": case_id, "user": ours.get("user")}, at_ours).user,
             None,
         )
         base = replace(base, turns=turns, user=user)
-    elif not gathering.problems:
+    elif not problems.found:
         base, extra = fields.part(lambda: _improvised(base, scenario, ours, extra), (base, extra))
     extra = {**(base.extra or {}), **extra, **fields.rest(), **fields.free()}
     joined = fields.part(lambda: joined_state(scopes(state), base.state, at(at_ours, "state")), {})
@@ -187,12 +185,12 @@ def _improvised(
     base: Case, scenario: Fields, ours: Mapping[str, Json], extra: dict[str, Json]
 ) -> tuple[Case, dict[str, Json]]:
     """A case whose user follows a scenario."""
-    told = {name: scenario.take(name) for name in _SCENARIO}
-    played = scenario_case({**told, "scenario_id": base.id}, scenario.place)
+    message = {name: scenario.take(name) for name in _SCENARIO}
+    played = scenario_case({**message, "scenario_id": base.id}, scenario.place)
     person = {**_person(played.user), **_mapping(ours.get("user"))}
     user = case_from({"id": base.id, "user": person}, scenario.place).user
-    if told["user_persona"] not in (None, _persona(played.user.persona)):
-        extra["conversation_scenario.user_persona"] = told["user_persona"]
+    if message["user_persona"] not in (None, _persona(played.user.persona)):
+        extra["conversation_scenario.user_persona"] = message["user_persona"]
     return replace(base, says=played.says, user=user), extra
 
 
@@ -220,16 +218,16 @@ def _expect(fields: Fields) -> Expect | None:
     steps = without_nulls(fields.take("intermediate_data"))
     if response is None and steps is None:
         return None
-    gathering = fields.gathering
+    problems = fields.problems
     reference: str | None = None
     tools: Calls | None = None
     said: list[str] = []
     if response is not None:
         where = fields.at("final_response")
-        reference = gathering.part(where, lambda: reference_in(response, where), None)
+        reference = problems.part(where, lambda: reference_in(response, where), None)
     if steps is not None:
         place = fields.at("intermediate_data")
-        tools, said = gathering.part(place, lambda: steps_in(steps, place), (None, said))
+        tools, said = problems.part(place, lambda: steps_in(steps, place), (None, said))
     said = [text for text in said if text.strip()]
     usual = (_content(reference or "", "model"), _content(reference or ""))
     return Expect(

@@ -5,15 +5,21 @@ from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.fields import Fields
+from greenroom.cases.fields import Fields, ProblemList, refuse_silence
 from greenroom.cases.files.adk import USUAL
-from greenroom.cases.files.adk_state import prefixed, put_back, scopes
-from greenroom.cases.files.ids import foreign_id
-from greenroom.cases.files.kept import Calls, calls_in, responses_text, with_extra
+from greenroom.cases.files.kept import (
+    Calls,
+    calls_in,
+    prefixed,
+    put_back,
+    responses_text,
+    scopes,
+    with_extra,
+)
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import unquoted
-from greenroom.cases.places import at, wrong
-from greenroom.cases.problem_list import ProblemList, refuse_silence
+from greenroom.cases.names import foreign_id
+from greenroom.cases.problems import at, wrong
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
@@ -45,9 +51,9 @@ def _is_flat(data: Json) -> str | None:
 
 
 def _read_flat(data: Json, stem: str) -> EvalSet:
-    gathering = ProblemList()
-    turns = gathering.each(data, "", _turn)
-    gathering.settle()
+    problems = ProblemList()
+    turns = problems.each(data, "", _turn)
+    problems.settle()
     case = Case(stem, turns=turns)
     refuse_silence(case, "")
     return EvalSet(stem, [case])
@@ -70,9 +76,9 @@ def _is_named(data: Json) -> str | None:
 
 
 def _read_named(data: Json, stem: str) -> EvalSet:
-    gathering = ProblemList()
-    cases = gathering.cases(data, "", _case, "name")
-    gathering.settle()
+    problems = ProblemList()
+    cases = problems.cases(data, "", _case, "name")
+    problems.settle()
     return EvalSet(stem, cases)
 
 
@@ -93,8 +99,8 @@ def _unread_state(data: Json, place: str) -> dict[str, Json]:
     """A field that some old files have and ADK never reads: kept if it says nothing."""
     if is_object(data) and not any(data.values()):
         return {"initial_state": data}
-    told = "ADK does not read it, so the case would begin without this state"
-    raise wrong(place, told, "Write it as `initial_session: {state: ...}`")
+    message = "ADK does not read it, so the case would begin without this state"
+    raise wrong(place, message, "Write it as `initial_session: {state: ...}`")
 
 
 def _write_named(evalset: EvalSet) -> Json:
@@ -132,10 +138,10 @@ def _expect(fields: Fields) -> Expect | None:
     reference = fields.maybe_text("reference")
     if uses is None and said is None and reference is None:
         return None
-    texts = fields.gathering.part(
+    texts = fields.problems.part(
         fields.at(_SAID), lambda: responses_text(said or [], fields.at(_SAID)), []
     )
-    tools = fields.gathering.part(fields.at(_USES), lambda: _calls(uses, fields.at(_USES)), None)
+    tools = fields.problems.part(fields.at(_USES), lambda: _calls(uses, fields.at(_USES)), None)
     texts = [text for text in texts if text.strip()]
     return Expect(
         tools=tools,

@@ -10,19 +10,21 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, without_nulls
 from greenroom.cases.files.adk import turns_of
-from greenroom.cases.files.adk_state import put_back, session_data, session_extra
-from greenroom.cases.files.ids import foreign_id
 from greenroom.cases.files.kept import (
     Calls,
     calls_in,
+    put_back,
     reference_in,
     responses_text,
     said_in,
+    session_data,
+    session_extra,
     with_extra,
 )
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import unquoted
-from greenroom.cases.places import at, keys_of, shown, wrong
+from greenroom.cases.names import foreign_id
+from greenroom.cases.problems import at, keys_of, shown, wrong
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
 _PATH, _FINAL = "expected_tool_trajectory", "expected_final_response"
@@ -66,16 +68,16 @@ def _recognises(data: Json) -> str | None:
 
 def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", _SET)
-    cases = fields.gathering.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
+    cases = fields.problems.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
-    told: dict[str, Any] = {
+    message: dict[str, Any] = {
         "name": fields.text("name"),
         "description": fields.text("description"),
         "metadata": fields.mapping("metadata"),
     }
     fields.settle()
-    return EvalSet(set_id, cases, extra=was or None, **told)
+    return EvalSet(set_id, cases, extra=was or None, **message)
 
 
 def _case(data: Json, place: str) -> Case:
@@ -85,7 +87,7 @@ def _case(data: Json, place: str) -> Case:
     turns = fields.turns("conversation", _turn)
     session = fields.inner("session_input", _SESSION)
     state = session.mapping("state")
-    told: dict[str, Any] = {
+    message: dict[str, Any] = {
         "name": fields.text("name"),
         "description": fields.text("description"),
         "tags": fields.texts("tags") or (),
@@ -95,7 +97,7 @@ def _case(data: Json, place: str) -> Case:
     session.refuse_others()
     fields.settle()
     scopes = {"session": state} if state else {}
-    return Case(case_id, turns=turns, state=scopes, extra=extra or None, **told)
+    return Case(case_id, turns=turns, state=scopes, extra=extra or None, **message)
 
 
 def _turn(data: Json, place: str) -> Turn:
@@ -121,12 +123,12 @@ def _expect(fields: Fields) -> Expect | None:
     final = without_nulls(fields.take(_FINAL))
     if not path and not said and final is None:
         return None
-    gathering, place = fields.gathering, fields.at(_FINAL)
-    texts = gathering.part(
+    problems, place = fields.problems, fields.at(_FINAL)
+    texts = problems.part(
         fields.at(_SAID), lambda: responses_text(said or [], fields.at(_SAID)), []
     )
-    reference = gathering.part(place, lambda: _reference(final, place), None)
-    tools = gathering.part(fields.at(_PATH), lambda: _calls(path, fields.at(_PATH)), None)
+    reference = problems.part(place, lambda: _reference(final, place), None)
+    tools = problems.part(fields.at(_PATH), lambda: _calls(path, fields.at(_PATH)), None)
     usual = _message(reference or "", "assistant")
     beyond = {
         at(_PATH, i, key): value

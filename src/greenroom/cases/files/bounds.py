@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from greenroom.cases.places import Key, at, wrong
+from greenroom.cases.problems import Key, at, wrong
 from greenroom.ledger.plain import Json
 
 MAX_DEPTH = 60

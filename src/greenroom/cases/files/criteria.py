@@ -7,7 +7,7 @@ from typing import Any
 from greenroom.cases.criteria import Criterion, criterion_from
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.shapes import CASE_LISTS
-from greenroom.cases.places import at, shown
+from greenroom.cases.problems import at, shown
 from greenroom.errors import GreenroomError
 from greenroom.ledger.plain import Json, is_array, is_object
 
@@ -41,7 +41,7 @@ def criteria_in(data: Json) -> Iterator[tuple[str, Criterion]]:
     for place, holder in _holders(data):
         metrics, thresholds = holder.get("metrics"), holder.get("thresholds")
         for i, item in enumerate(metrics if is_array(metrics) else ()):
-            with suppress(GreenroomError):  # what is no criterion is told by who reads the file
+            with suppress(GreenroomError):  # reading the file says what is wrong with it
                 yield at(place, "metrics", i), criterion_from(item, at(place, "metrics", i))
         for name, value in thresholds.items() if is_object(thresholds) else ():
             if isinstance(value, int | float) and name.strip():

@@ -8,10 +8,8 @@ from sys import getsizeof
 
 from greenroom.cases.files.bounds import Unreadable, check_bounds
 from greenroom.cases.files.json_text import MAX_WEIGHT, check_weight, json_lines, parsed_json
-from greenroom.cases.files.lines import Branches, Found, branches_to, line_of
 from greenroom.cases.files.yaml_text import parsed_yaml, yaml_lines
-from greenroom.cases.places import shown
-from greenroom.cases.problems import Problem
+from greenroom.cases.problems import Branches, Found, Problem, branches_to, line_of, shown
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
 from greenroom.ledger.start import text_of
@@ -128,8 +126,10 @@ def _csv(source: Path, text: str) -> Document:
                 rows.columns, rows.line = names, _ = _header(cells, line), line
                 continue
             if len(cells) != len(names):
-                told = f"the row has {len(cells)} cells, but the header names {len(names)} columns"
-                raise Unreadable(told, line)
+                message = (
+                    f"the row has {len(cells)} cells, but the header names {len(names)} columns"
+                )
+                raise Unreadable(message, line)
             rows.append({n: cell for n, cell in zip(names, cells, strict=True) if cell})
             lines.append(line)
             if len(rows) * (_ROW + _CELL * len(names)) > room:

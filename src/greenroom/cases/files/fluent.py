@@ -10,13 +10,13 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
-from greenroom.cases.files.adk_state import prefixed, scopes
 from greenroom.cases.files.criteria import listed_metrics, metric_lists
-from greenroom.cases.files.ids import checked_id
+from greenroom.cases.files.kept import prefixed, scopes
 from greenroom.cases.files.own import trials_from
 from greenroom.cases.files.queries import named, names
 from greenroom.cases.files.shapes import Shape
-from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.names import checked_id
+from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import expect_of
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import JSON_TYPES, Json, is_array, is_object, plain
@@ -71,18 +71,18 @@ def _read(data: Json, stem: str) -> EvalSet:
     user = fields.read("simulation", _user, None)
     metrics = listed_metrics(fields)
     whole = _of_whole(metrics)
-    cases = fields.gathering.cases(
+    cases = fields.problems.cases(
         fields.cases("cases"), "cases", lambda item, place: _case(item, place, user, whole)
     )
-    set_id, name = fields.gathering.part("name", lambda: named(fields, stem), ("", ""))
-    told: dict[str, Any] = {
+    set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
+    message: dict[str, Any] = {
         "name": name,
         "description": fields.text("description"),
         "metadata": fields.mapping("metadata"),
         "trials": fields.read("num_runs", trials_from, 1),
     }
     fields.settle()
-    return EvalSet(set_id, cases, metrics=metrics, **told)
+    return EvalSet(set_id, cases, metrics=metrics, **message)
 
 
 def _of_whole(metrics: Sequence[Any]) -> Criterion:
@@ -94,9 +94,9 @@ def _of_whole(metrics: Sequence[Any]) -> Criterion:
 
 def _user(data: Json, place: str) -> SimulatedUser:
     fields = Fields(data, place, _SIMULATION)
-    told = {name: value for name in _SIMULATION if (value := fields.take(name)) is not None}
+    message = {name: value for name in _SIMULATION if (value := fields.take(name)) is not None}
     fields.settle()
-    return SimulatedUser(goal=told.pop("success_criteria", ""), **told)
+    return SimulatedUser(goal=message.pop("success_criteria", ""), **message)
 
 
 def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) -> Case:
@@ -107,7 +107,7 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
     case_id = fields.part(lambda: _id(given, number, at(place, "metadata", "id")), "")
     turns = fields.part(lambda: _inputs(fields.take("input"), at(place, "input")), [])
     expect = _expect(fields)
-    told: dict[str, Any] = {
+    message: dict[str, Any] = {
         "mocks": fields.mapping("mock_tool_outputs"),
         "tags": fields.texts("tags") or (),
         "target": fields.text("target_node"),
@@ -119,12 +119,12 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
     if scope not in ("last", "all"):
         fields.remember(at(place, "scope"), f"{shown(scope)} should be 'last' or 'all'")
     if scope == "all" and expect is not None and expect.tools is not None:
-        told["metrics"] = [whole]
+        message["metrics"] = [whole]
     fields.settle()
     if isinstance(turns, str):
-        return Case(case_id, turns, expect=expect, **told)
+        return Case(case_id, turns, expect=expect, **message)
     script = [*(Turn(says) for says in turns[:-1]), Turn(turns[-1], expect)]
-    return Case(case_id, turns=script, **told)
+    return Case(case_id, turns=script, **message)
 
 
 def _inputs(asked: Json, place: str) -> str | list[str]:
@@ -182,9 +182,9 @@ def _write(evalset: EvalSet) -> Json:
 
 
 def _simulation_data(user: SimulatedUser) -> Json:
-    told: Mapping[str, Json] = user_data(user) or {}
+    message: Mapping[str, Json] = user_data(user) or {}
     named_so = {"goal": "success_criteria"}
-    return {named_so.get(key, key): value for key, value in told.items() if value != ""}
+    return {named_so.get(key, key): value for key, value in message.items() if value != ""}
 
 
 def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:

@@ -12,8 +12,7 @@ from sys import getsizeof
 from typing import Any, cast
 
 from greenroom.cases.files.bounds import Unreadable
-from greenroom.cases.files.lines import Branches, Found
-from greenroom.cases.places import Key, shown
+from greenroom.cases.problems import Branches, Found, Key, shown
 from greenroom.ledger.plain import Json
 
 MAX_WEIGHT = 150 * 1024 * 1024

@@ -1,22 +1,21 @@
-"""What a foreign file says in more words than a case needs: kept, and written back while it is true.
+"""What foreign files say in more words than a case needs: kept, and written back while it is true.
 
 A message may be blocks of many types; a case needs its text. The original is kept in `extra` under
 its own name. It goes back into a file as long as it still says what the case says.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.fields import Fields
+from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.literals import literal
-from greenroom.cases.places import at, shown, wrong
-from greenroom.cases.problem_list import ProblemList
+from greenroom.cases.problems import at, keys_of, put, shown, wrong
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_array, is_object
+from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 
 Calls = Sequence[ToolCall | str]
 
@@ -65,7 +64,7 @@ def message_text(message: Json, place: str) -> str:
     if not is_array(content):
         raise wrong(at(place, name), f"{shown(content)} should be a text or a list of blocks")
     read = _part_text if name == "parts" else _block_text
-    texts = fields.gathering.each(content, at(place, name), read)
+    texts = fields.problems.each(content, at(place, name), read)
     fields.settle()
     return "\n".join(text for text in texts if text)
 
@@ -108,9 +107,9 @@ def said_in(message: Json, place: str) -> str:
 
 def responses_text(responses: Json, place: str) -> list[str]:
     """The texts of a list of messages."""
-    gathering = ProblemList()
-    found = gathering.each(responses, place, _response_text)
-    gathering.settle()
+    problems = ProblemList()
+    found = problems.each(responses, place, _response_text)
+    problems.settle()
     return found
 
 
@@ -136,9 +135,9 @@ def calls_in(
     """
     if not is_array(uses):
         raise wrong(place, f"{shown(uses)} should be a list of calls")
-    gathering = ProblemList()
-    found = gathering.each(uses, place, partial(_call, tool=tool, args=args, more=more))
-    gathering.settle()
+    problems = ProblemList()
+    found = problems.each(uses, place, partial(_call, tool=tool, args=args, more=more))
+    problems.settle()
     return found
 
 
@@ -180,16 +179,16 @@ def steps_in(data: Json, place: str) -> tuple[Calls, list[str]]:
 
 
 def _steps_in_events(events: Json, place: str) -> tuple[Calls, list[str]]:
-    gathering = ProblemList()
+    problems = ProblemList()
     calls: list[ToolCall | str] = []
     texts: list[str] = []
-    for parts in gathering.each(events, place, _parts_of_event):
+    for parts in problems.each(events, place, _parts_of_event):
         for step in parts:
             if isinstance(step, _Text):
                 texts.append(step)
             else:
                 calls.append(step)
-    gathering.settle()
+    problems.settle()
     return calls, texts
 
 
@@ -283,3 +282,70 @@ def with_extra(extra: dict[str, Json], **originals: Json) -> dict[str, Json] | N
     """Extra fields, with the originals among these that say more than needed; None if empty."""
     extra = {**extra, **{name: kept for name, kept in originals.items() if kept is not None}}
     return extra or None
+
+
+_PREFIXES = {"user:": "user", "app:": "app", "temp:": "temp"}
+_MADE_UP = {"session_input.app_name": "greenroom", "session_input.user_id": "user"}
+
+
+def session_extra(session: Fields, state: Mapping[str, Json]) -> dict[str, Json]:
+    """What a session says beside its state; the names that `session_data` makes up say nothing."""
+    rest = session.rest("session_input")
+    return {key: value for key, value in rest.items() if not state or value != _MADE_UP.get(key)}
+
+
+def scopes(state: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
+    """State by scope, from keys with the prefixes of ADK's scopes."""
+    found: dict[str, dict[str, Json]] = {}
+    for name, value in state.items():
+        prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+        scope = _PREFIXES.get(prefix, "session")
+        found.setdefault(scope, {})[name.removeprefix(prefix)] = value
+    return found
+
+
+def joined_state(
+    session: Mapping[str, Mapping[str, Json]], ours: Mapping[str, Mapping[str, Json]], place: str
+) -> dict[str, dict[str, Json]]:
+    """State from both places where a file can hold it, scope by scope."""
+    found = {scope: dict(content) for scope, content in session.items()}
+    for scope, content in ours.items():
+        held = found.setdefault(scope, {})
+        for key, value in content.items():
+            if key in held and not same(held[key], value):
+                message = (
+                    f"{shown(value)} stands against {shown(held[key])} in `session_input.state`"
+                )
+                raise wrong(at(place, scope, key), message, "Keep one of them")
+            held[key] = value
+    return found
+
+
+def session_data(state: Mapping[str, Json], extra: dict[str, Json]) -> dict[str, Json]:
+    """A session with its state, if the case has any; names ADK insists on are made up if missing."""
+    if not state:
+        return {}
+    data: dict[str, Json] = {"session_input": {"state": plain(state)}}
+    put_back(data, {place: name for place, name in _MADE_UP.items() if place not in extra})
+    return data
+
+
+def prefixed(state: Mapping[str, Any]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """State as ADK's prefixed keys, and the scopes that it does not know."""
+    prefixes = {"session": "", **{scope: prefix for prefix, scope in _PREFIXES.items()}}
+    known = {
+        f"{prefixes[scope]}{key}": value
+        for scope, content in state.items()
+        if scope in prefixes
+        for key, value in content.items()
+    }
+    return known, {scope: content for scope, content in state.items() if scope not in prefixes}
+
+
+def put_back(
+    data: dict[str, Json], extra: Mapping[str, Json] | None, known: Collection[str] | None = None
+) -> None:
+    """Put what a file said beyond a case back where it stood, if such a file may say it."""
+    for place, value in (extra or {}).items():
+        if known is None or (keys_of(place) or [place])[0] in known:
+            put(data, place, value)

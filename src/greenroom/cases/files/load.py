@@ -9,12 +9,9 @@ from greenroom.cases.files.documents import Document, parsed
 from greenroom.cases.files.shapes import Shape, recognised, shape_named
 from greenroom.cases.files.tables import Columns, table_shape
 from greenroom.cases.parts import metric_name
-from greenroom.cases.places import keys_of, problems_of
-from greenroom.cases.problems import Problem, listed
+from greenroom.cases.problems import Problem, invalid, keys_of, problems_of
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.plain import is_array, is_object
-
-_SHOWN = 10
 
 
 def read_evalset(
@@ -31,7 +28,9 @@ def read_evalset(
         found = taken.read(document.data, document.stem)
     except BadInput as error:
         problems = document.located(problems_of(error, ""))
-        raise BadFile(_told(document, taken, why, problems), problems) from error
+        raise BadFile(
+            invalid(document.source, problems, f"format: {taken.name}, since {why}"), problems
+        ) from error
     return replace(_judged(found, taken), shape=taken.name)
 
 
@@ -93,12 +92,3 @@ def _chosen(document: Document, shape: str | None, columns: Columns | None) -> t
     if shape is not None:
         return shape_named(shape), "it was asked for"
     return recognised(document.data, document.source)
-
-
-def _told(document: Document, shape: Shape, why: str, problems: Sequence[Problem]) -> str:
-    taken = f"taken for {shape.name}: {why}"
-    if len(problems) == 1:
-        return f"{document.source}: {problems[0]} ({taken})"
-    shown = listed(problems[:_SHOWN])
-    more = f"\n- and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-    return f"{document.source} has {len(problems)} problems ({taken}):\n{shown}{more}"

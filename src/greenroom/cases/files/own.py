@@ -5,12 +5,11 @@ from typing import Any
 from greenroom.cases.case import Case
 from greenroom.cases.data import metric_data, written_data
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.fields import Fields
-from greenroom.cases.files.ids import checked_id
+from greenroom.cases.fields import Fields, ProblemList, refuse_silence, silence
 from greenroom.cases.files.shapes import OWN, Shape
 from greenroom.cases.liveness import is_code
-from greenroom.cases.places import at, shown, wrong
-from greenroom.cases.problem_list import ProblemList, refuse_silence, silence
+from greenroom.cases.names import checked_id
+from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import case_from, extra_from, metrics_from
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
@@ -51,9 +50,9 @@ def _read(data: Json, stem: str) -> EvalSet:
     listed = fields.take("cases")
     if not is_array(listed):
         raise wrong("cases", f"{shown(listed)} should be a list")
-    cases = fields.gathering.each(listed, "cases", read_case)
-    fields.gathering.unique(_named(listed))
-    told: dict[str, Any] = {
+    cases = fields.problems.each(listed, "cases", read_case)
+    fields.problems.unique(_named(listed))
+    message: dict[str, Any] = {
         "name": fields.text("name"),
         "description": fields.text("description"),
         "metadata": fields.mapping("metadata"),
@@ -62,23 +61,23 @@ def _read(data: Json, stem: str) -> EvalSet:
         "extra": fields.read("extra", extra_from, None),
     }
     set_id = fields.text("id", stem) or stem
-    fields.gathering.part("id", lambda: checked_id(set_id, "id"), "")
+    fields.problems.part("id", lambda: checked_id(set_id, "id"), "")
     fields.settle()
-    return EvalSet(set_id, cases, **told)
+    return EvalSet(set_id, cases, **message)
 
 
 def read_case(data: Json, place: str) -> Case:
     """One case, as `cases` lists them."""
-    gathering = ProblemList()
+    problems = ProblemList()
     given = data.get("id") if is_object(data) else None
     if isinstance(given, str) and given.strip():
-        gathering.part(at(place, "id"), lambda: checked_id(given, at(place, "id")), "")
-    case = gathering.part(place, lambda: case_from(data, place), None)
+        problems.part(at(place, "id"), lambda: checked_id(given, at(place, "id")), "")
+    case = problems.part(place, lambda: case_from(data, place), None)
     if case is not None:
-        gathering.part(place, lambda: refuse_silence(case, place), None)
-    elif _has_no_voice(data) and not any("'says'" in found.fix for found in gathering.problems):
-        gathering.add(silence(place), place)
-    gathering.settle()
+        problems.part(place, lambda: refuse_silence(case, place), None)
+    elif _has_no_voice(data) and not any("'says'" in found.fix for found in problems.found):
+        problems.add(silence(place), place)
+    problems.settle()
     assert case is not None  # else there was something to raise
     return case
 
@@ -94,7 +93,7 @@ def _named(listed: list[Json]) -> list[tuple[str, str]]:
 
 
 def trials_from(value: Json, place: str) -> int:
-    """How often each case is played."""
+    """How often each case is run."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong(place, f"{shown(value)} should be a whole number")
     if value < 1:

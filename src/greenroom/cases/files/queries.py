@@ -13,10 +13,10 @@ from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.criteria import RESEMBLES, listed_metrics, metric_lists
-from greenroom.cases.files.ids import checked_id, id_trouble
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import literal, unquoted
-from greenroom.cases.places import at, shown, wrong
+from greenroom.cases.names import checked_id, id_trouble
+from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import expect_of
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -76,15 +76,15 @@ def _read_sessions(data: Json, stem: str) -> EvalSet:
 
 
 def _read(fields: Fields, stem: str, cases_name: str, read: Any) -> EvalSet:
-    cases = fields.gathering.cases(fields.cases(cases_name), cases_name, read, "name")
+    cases = fields.problems.cases(fields.cases(cases_name), cases_name, read, "name")
     metrics = listed_metrics(fields)
-    set_id, name = fields.gathering.part("name", lambda: named(fields, stem), ("", ""))
-    told: dict[str, Any] = {
+    set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
+    message: dict[str, Any] = {
         "description": fields.text("description"),
         "metadata": fields.mapping("metadata"),
     }
     fields.settle()
-    return EvalSet(set_id, cases, name=name, metrics=_with_recall(metrics, cases), **told)
+    return EvalSet(set_id, cases, name=name, metrics=_with_recall(metrics, cases), **message)
 
 
 def named(fields: Fields, stem: str) -> tuple[str, str]:

@@ -19,10 +19,10 @@ from greenroom.cases.files.kept import settled
 from greenroom.cases.files.own import evalset_data
 from greenroom.cases.files.shapes import OWN, TABLE, Shape, shape_named
 from greenroom.cases.files.tables import as_rows
-from greenroom.cases.files.yaml_output import yaml_text
+from greenroom.cases.files.yaml_text import yaml_text
 from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
-from greenroom.cases.places import Key, at
+from greenroom.cases.problems import Key, at
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
@@ -65,7 +65,7 @@ def _chosen(target: Path, shape: str | None) -> Shape:
 
 
 def save_text(text: str, target: Path) -> None:
-    """Put a text into a file, so that whoever reads it sees the old or the new one."""
+    """Put a text into a file; another process reads the old or the new one, never a part."""
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,11 @@ def _refuse_loss(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Non
     metrics = [metric_data(metric) for metric in evalset.metrics]
     code += [f"metrics.{metric['name']}" for metric in metrics if is_code(metric)]
     more = list(_missing(evalset, shape, text, target))
-    told = [f"what is code: {_some(code)}"] if code else []
-    told += [f"what has no place in the shape {shape.name}: {_some(more)}"] if more else []
-    if told:
+    message = [f"what is code: {_some(code)}"] if code else []
+    message += [f"what has no place in the shape {shape.name}: {_some(more)}"] if more else []
+    if message:
         raise BadFile(
-            f"{target} would lose {', and '.join(told)}. Keep that in Python or in another shape, "
+            f"{target} would lose {', and '.join(message)}. Keep that in Python or in another shape, "
             f"or write with lossy=True."
         )
 

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.fields import Fields
-from greenroom.cases.files.ids import checked_id
+from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.files.shapes import Shape
-from greenroom.cases.places import at
-from greenroom.cases.problem_list import ProblemList
+from greenroom.cases.names import checked_id
+from greenroom.cases.problems import at
 from greenroom.cases.scenarios import SCENARIO_FIELDS, scenario_case
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -29,10 +28,10 @@ def _recognises(data: Json) -> str | None:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    gathering = ProblemList()
+    problems = ProblemList()
     place = "" if is_array(data) else "scenarios"
-    cases = gathering.cases(_listed(data), place, _case, "scenario_id")
-    gathering.settle()
+    cases = problems.cases(_listed(data), place, _case, "scenario_id")
+    problems.settle()
     return EvalSet(stem, cases)
 
 
@@ -55,14 +54,14 @@ def _write(evalset: EvalSet) -> Json:
 
 def _case_data(case: Case) -> dict[str, Json]:
     data: dict[str, Json] = {"scenario_id": case.id}
-    told: dict[str, Json] = {
+    message: dict[str, Json] = {
         "name": case.name,
         "description": case.description,
         "starting_prompt": case.says,
         "tags": list(case.tags),
         "metadata": plain(case.metadata),
     }
-    data |= {name: value for name, value in told.items() if value}
+    data |= {name: value for name, value in message.items() if value}
     if isinstance(case.user, SimulatedUser):
         person: Mapping[str, Json] = user_data(case.user) or {}
         data |= {_PERSON.get(name, name): value for name, value in person.items() if value != ""}

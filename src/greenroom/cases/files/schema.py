@@ -6,8 +6,8 @@ from typing import Any, get_type_hints
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.evalset import EvalSet
-from greenroom.cases.files.ids import MAX_ID
 from greenroom.cases.files.own import VERSION
+from greenroom.cases.names import MAX_ID
 from greenroom.cases.reader import FAULT_FIELDS
 from greenroom.cases.users import SimulatedUser
 from greenroom.ledger.plain import Json

@@ -25,7 +25,7 @@ class Shape:
     `recognises` says what in the data shows that it is of this shape, or None; `looks_for` is what
     it looks for, in words. `read` takes the data and the name of the file without its endings, and
     raises `BadFile`; `write` gives the data to be written. What a shape cannot hold it leaves out:
-    whoever writes reads it back, and refuses to lose anything. `usual` is what the tool behind such
+    `write_evalset` reads it back, and refuses to lose anything. `usual` is what the tool behind such
     files judges them by when no config says otherwise; None leaves it to what the cases expect.
     `lists` are the names of the lists that hold the cases, and the turns of a case.
     """

@@ -1,7 +1,7 @@
 """Tables: a case in each row of a CSV file or each line of a JSONL file.
 
 A column is a path into our own shape: `says`, `expect.reference`, `state.user.name`. The usual names
-of such columns are known; others are mapped by whoever reads the file, or refused.
+of such columns are known; others are mapped by `columns`, or refused.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import cast
 from greenroom.cases.case import Case
 from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.fields import ProblemList
 from greenroom.cases.files.bounds import Unreadable
 from greenroom.cases.files.documents import Rows
 from greenroom.cases.files.json_text import parsed_json
 from greenroom.cases.files.own import read_case
 from greenroom.cases.files.shapes import TABLE, Shape
 from greenroom.cases.names import near_name
-from greenroom.cases.places import at, keys_of, mapping_at, put, shown, wrong
-from greenroom.cases.problem_list import ProblemList
+from greenroom.cases.problems import at, keys_of, mapping_at, put, shown, wrong
 from greenroom.cases.reader import CASE_FIELDS, EXPECT_FIELDS
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json, is_array, is_object
@@ -76,7 +76,7 @@ def _recognises(data: Json) -> str | None:  # noqa: ARG001
 def _read(data: Json, stem: str, columns: Columns) -> EvalSet:
     if not is_array(data):
         raise wrong("", f"{shown(data)} should be a list of rows")
-    gathering = ProblemList()
+    problems = ProblemList()
     header, line = (data.columns, data.line) if isinstance(data, Rows) else ([], 0)
     names = list(
         dict.fromkeys([*header, *(name for row in data if is_object(row) for name in row)])
@@ -85,9 +85,9 @@ def _read(data: Json, stem: str, columns: Columns) -> EvalSet:
     for name in header:
         if name not in paths:
             (problem,) = _unknown(name, paths, "").problems
-            gathering.problems.append(replace(problem, line=line))
-    cases = gathering.cases(data, "", lambda row, place: _case(row, place, paths, header), "id")
-    gathering.settle()
+            problems.found.append(replace(problem, line=line))
+    cases = problems.cases(data, "", lambda row, place: _case(row, place, paths, header), "id")
+    problems.settle()
     return EvalSet(stem, cases)
 
 
@@ -111,7 +111,7 @@ def _paths(names: list[str], columns: Columns) -> dict[str, str]:
 
 def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
     """The error for a column that fills no place of a case."""
-    told = f"the column {shown(name)} is unknown"
+    message = f"the column {shown(name)} is unknown"
     same = next((path for path, usual in USUAL.items() if name in usual), "")
     if same:
         other = next((column for column, path in paths.items() if path == same), same)
@@ -125,28 +125,28 @@ def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
         near = near_name(name, known)
         meant = f"Did you mean {near!r}? " if near else ""
         fix = f"{meant}Name the place it fills with columns=, or call it {f'metadata.{name}'!r}"
-    return wrong(at(place, name), told, fix)
+    return wrong(at(place, name), message, fix)
 
 
 def _case(row: Json, place: str, paths: Mapping[str, str], header: Collection[str]) -> Case:
     data: dict[str, Json] = {}
-    gathering = ProblemList()
+    problems = ProblemList()
     for name, value in mapping_at(place, row).items():
         path = paths.get(name)
         if path is None:
-            if name not in header:  # what a header names is told once
-                gathering.add(_unknown(name, paths, place), place)
+            if name not in header:  # an unknown column of the header is one problem, not one a row
+                problems.add(_unknown(name, paths, place), place)
             continue
-        cell = gathering.part(
+        cell = problems.part(
             at(place, name), lambda p=path, v=value, n=name: _value(p, v, at(place, n)), None
         )
         if not put(data, path, cell):
-            told = f"`{path}` is filled twice, or stands in the way"
-            gathering.add(wrong(at(place, name), told), place)
+            message = f"`{path}` is filled twice, or stands in the way"
+            problems.add(wrong(at(place, name), message), place)
     number = int(place.strip("[]")) + 1
     data.setdefault("id", f"case_{number}")
-    case = gathering.part(place, lambda: read_case(data, place), None)
-    gathering.settle()
+    case = problems.part(place, lambda: read_case(data, place), None)
+    problems.settle()
     assert case is not None  # else there was something to raise
     return case
 

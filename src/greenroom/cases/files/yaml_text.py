@@ -1,4 +1,4 @@
-"""YAML read strictly: as JSON with fewer quotes, and nothing that two readers would read in two ways.
+"""YAML read and written strictly: as JSON with fewer quotes, and nothing that readers disagree about.
 
 The parser's events are read one by one, never a tree of nodes: aliases, tags and merge keys are
 refused where they stand, and a file costs about what it holds.
@@ -6,6 +6,7 @@ refused where they stand, and a file costs about what it holds.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from math import inf, isfinite
 from typing import Any, cast
 
@@ -18,8 +19,7 @@ from greenroom.cases.files.bounds import (
     check_text,
     has_halves,
 )
-from greenroom.cases.files.lines import Branches, Found
-from greenroom.cases.places import Key, at, shown, wrong
+from greenroom.cases.problems import Branches, Found, Key, at, shown, wrong
 from greenroom.ledger.plain import Json
 
 MAX_SLOWLY = 4 * 1024 * 1024
@@ -114,7 +114,7 @@ class _Building:
     def build(self, text: str) -> Json:
         """What all events come to."""
         self.halves = has_halves(text)
-        # Hundreds of thousands of events go through here, so they are told apart by one look-up.
+        # Hundreds of thousands of events go through here, so one look-up has to tell them apart.
         steps = {
             "ScalarEvent": self._scalar,
             "MappingStartEvent": self._open_mapping,
@@ -260,6 +260,44 @@ class _Building:
         key = self.keys[-1] if self.keys else _MISSING
         return at("", *self.way, *([] if key is _MISSING else [key]))
 
-    def _wrong(self, event: Any, told: str, fix: str = "") -> Unreadable:
-        told = str(wrong(self._place(), told, fix)).removeprefix(": ")
-        return Unreadable(told, event.start_mark.line + 1)
+    def _wrong(self, event: Any, message: str, fix: str = "") -> Unreadable:
+        message = str(wrong(self._place(), message, fix)).removeprefix(": ")
+        return Unreadable(message, event.start_mark.line + 1)
+
+
+def yaml_text(data: Json) -> str:
+    """The data as YAML."""
+    import yaml
+
+    return yaml.dump(
+        data,
+        Dumper=_dumper(),
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=100,
+    )
+
+
+@cache
+def _dumper() -> Any:
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    # Values are written out where PyYAML would refer to an equal one before.
+    made: Any = type("Plain", (base,), {"ignore_aliases": _never_refer})
+    made.add_representer(str, _text)
+    return made
+
+
+def _never_refer(*_: object) -> bool:
+    return True
+
+
+def _text(dumper: Any, text: str) -> Any:
+    style = None
+    if "\n" in text and text.isascii() and text.replace("\n", "").isprintable():
+        style = "|"
+    elif not surely_text(text) or not text.isprintable():
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
