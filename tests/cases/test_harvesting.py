@@ -341,7 +341,7 @@ async def test_a_session_that_was_cut_in_the_middle_is_refused() -> None:
 
 
 def test_an_empty_ledger_is_refused() -> None:
-    with pytest.raises(BadCase, match="nobody says anything"):
+    with pytest.raises(BadCase, match="neither user nor agent says anything"):
         harvest(Ledger(), "again")
 
 
