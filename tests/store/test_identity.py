@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, Scripted, SimulatedUser, UserAgents
-from greenroom.metrics import contains
+from greenroom.cases.data import case_data
+from greenroom.metrics import contains, judge
 from greenroom.suite.identity import case_digest
 
 ZOO = Path(__file__).with_name("zoo.py")
@@ -87,3 +88,8 @@ def test_two_models_that_differ_in_their_address_only_are_one() -> None:
     assert case_digest(case(agent=Agent("x", model=Model()))) == case_digest(
         case(agent=Agent("x", model=Model()))
     )
+
+
+def test_where_our_own_functions_stand_does_not_tell_cases_apart() -> None:
+    judged = case(metrics=[judge("kind", "Is it kind?", model=Scripted("yes"))])
+    assert "greenroom." not in json.dumps(case_data(judged)["metrics"])
