@@ -9,10 +9,9 @@ from greenroom.errors import ToolRefused
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.questions import ended, tool_calls
 from greenroom.metrics import called, forbidden_calls
-from greenroom.world.around import Around
 from greenroom.world.live import LiveWorld
 from greenroom.world.records import ToolError
-from greenroom.world.world import Pending, Returned, SealedBody, ToolBody, ToolRequest
+from greenroom.world.world import Around, Pending, Returned, SealedBody, ToolBody, ToolRequest
 
 ACTED: list[str] = []
 

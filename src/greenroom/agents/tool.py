@@ -20,8 +20,7 @@ from greenroom.errors import BadAgent
 from greenroom.ledger.changes import unwrapped
 from greenroom.ledger.plain import Json
 from greenroom.ledger.records import json_fallback
-from greenroom.world.bodies import check_direct_call, guard_here, route_of_calls
-from greenroom.world.presence import Host, tool_host
+from greenroom.world.presence import Host, check_direct_call, guard_here, route_of_calls, tool_host
 from greenroom.world.records import ToolError
 from greenroom.world.threads import Here, call_blocking, in_thread
 from greenroom.world.world import Context, SealedBody, ToolRequest

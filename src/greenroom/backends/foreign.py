@@ -40,7 +40,7 @@ from greenroom.ledger.origin import told
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, plain
 from greenroom.ledger.records import json_fallback
-from greenroom.world.records import described
+from greenroom.world.records import describe_error
 from greenroom.world.world import World
 
 T = TypeVar("T")
@@ -317,11 +317,15 @@ class Invocation:
         if isinstance(error, Refusal):
             raise error
         if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(f"the agent raised {told(error, described(error)['error_type'])}")
+            wrapped = AgentFailed(
+                f"the agent raised {told(error, describe_error(error)['error_type'])}"
+            )
             wrapped.__cause__ = error
             error = wrapped
         self.world.record(
-            InvocationEnded(path=self.root, outcome="failed", phase=error.phase, **described(error))
+            InvocationEnded(
+                path=self.root, outcome="failed", phase=error.phase, **describe_error(error)
+            )
         )
         return Failed(error)
 

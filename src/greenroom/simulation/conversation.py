@@ -1,17 +1,12 @@
 """A case as a conversation: the agent and its user take turns until something ends it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from time import monotonic
 from typing import Any
 
-from greenroom.backends.backend import (
-    Advance,
-    Failed,
-    Finished,
-    TurnOver,
-    Waiting,
-)
+from greenroom.backends.backend import Advance, Failed, Finished, TurnOver, Waiting
 from greenroom.cases.case import Case
 from greenroom.errors import (
     AgentFailed,
@@ -24,25 +19,26 @@ from greenroom.errors import (
     UserAgentFailed,
 )
 from greenroom.ledger.changes import Change, check_appends
-from greenroom.ledger.events import (
-    EndReason,
-    Event,
-    RunEnded,
-    UserSaid,
-)
+from greenroom.ledger.events import EndReason, Event, RunEnded, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, turns
-from greenroom.simulation.checks import check_fence, check_opaque, check_outermost
-from greenroom.simulation.durable_calls import BeforeLive
 from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
+from greenroom.simulation.gate import BeforeLive
 from greenroom.simulation.mock_names import answered_by_user, check_names_after
-from greenroom.simulation.trial_context import TrialContext, begin, set_up
+from greenroom.simulation.trial_context import (
+    TrialContext,
+    begin,
+    check_fence,
+    check_opaque,
+    check_outermost,
+    set_up,
+)
 from greenroom.simulation.user_side import Reply
 from greenroom.simulation.users import turn_limit
 from greenroom.simulation.watchdog import Deadline, finish
-from greenroom.world.bodies import guarded
-from greenroom.world.records import described, record_conflicts
+from greenroom.world.presence import guarded
+from greenroom.world.records import describe_error, record_conflicts
 
 
 async def simulate(
@@ -76,32 +72,49 @@ async def simulate(
             return ledger
         left -= seconds(ledger)
     begin(trial)
-    if left <= 0:
+    if left > 0:
+        await _run_within(left, trial, allow_tools)
+    else:
         trial.world.record(RunEnded(reason="max_seconds"))
-        return trial.ledger
-    deadline = Deadline(left, name=f"case {case.id!r}", on_extended=trial.extend)
-    trial.world.deadline = monotonic() + left
-    # SDKs swallow refusals and try again; a case that was refused something ends at once.
-    trial.refusals.on_set = deadline.cut
-    try:
-        task = await finish(_inside_fence(trial, deadline), deadline, case.id)
-        trial.world.record(_ending(trial, task, deadline.expired, allow_tools))
-    finally:
-        trial.close()
     return trial.ledger
 
 
-async def _inside_fence(trial: TrialContext, deadline: Deadline) -> EndReason:
-    """Let the two converse inside the fence, with tool bodies closed to direct calls."""
-    # The callbacks take these and not `trial`: it holds the scope, and the cycle would outlive it.
+async def _run_within(limit: float, trial: TrialContext, allow_tools: Collection[Any]) -> None:
+    """Run a trial for so many seconds at most, and record how it ended."""
+    deadline = Deadline(limit, name=f"case {trial.case.id!r}", on_extended=trial.extend)
+    trial.world.deadline = monotonic() + limit
+    # SDKs swallow refusals and try again; a case that was refused something ends at once.
+    trial.refusals.on_set = deadline.cut
+    try:
+        task = await finish(_run_fenced(trial, deadline), deadline, trial.case.id)
+        trial.world.record(_ending(trial, task, deadline.expired, allow_tools))
+    finally:
+        trial.close()
+
+
+async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
+    """Hold the conversation inside the fence, with tool bodies closed to direct calls."""
+    # The callbacks use these and not `trial`: it holds the scope, and the cycle would outlive it.
     case, refusals = trial.case, trial.refusals
     instead: str = getattr(trial.backend, "way_out", "")
 
     def on_breach(breach: Breach) -> None:
-        refusals.set(FenceBreach(f"{_breached(case, breach)} {instead}".rstrip()))
+        where = f" at {breach.where}" if breach.where else ""
+        is_network = breach.route.startswith(("socket.", "ssl.", "asyncio."))
+        named = ", or name it: mocks={...: live(tool, hosts=[...])}" if is_network else ""
+        why = (
+            f"code in case {case.id!r} tried to reach the outside by {breach.route} "
+            f"({breach.target}){where}; the fence refused. Mock the tool that does it{named}."
+        )
+        refusals.set(FenceBreach(f"{why} {instead}".rstrip()))
 
     def on_stray(breach: Breach) -> None:
-        refusals.set(FenceBreach(_not_cleared(case, breach)))
+        why = (
+            f"while case {case.id!r} was open, work that belongs to no case tried {breach}; it was "
+            f"refused. It may have come from any case that was open, so none of them is cleared. Start "
+            f"threads and tasks from inside the case, or stop what does not belong to it."
+        )
+        refusals.set(FenceBreach(why))
 
     put_up()
     trial.scope = scope = FencedScope(case.id, on_breach)
@@ -129,8 +142,7 @@ async def _converse(trial: TrialContext) -> EndReason:
     while True:
         if outcome is None:
             outcome = await _advance(trial)
-            if trial.refusals.is_set:
-                trial.refusals.check()
+            trial.refusals.check()
             trial.visitors.check()
         match outcome:
             case TurnOver() | Waiting():
@@ -151,16 +163,10 @@ async def _converse(trial: TrialContext) -> EndReason:
         outcome = None
 
 
-def _advance(trial: TrialContext) -> Awaitable[Advance]:
+async def _advance(trial: TrialContext) -> Advance:
     """The agent's next move; the fence is open to the hosts of an agent that runs elsewhere."""
     hosts: tuple[str, ...] = getattr(trial.backend, "reaches", ())
-    if hosts:
-        return _advance_elsewhere(trial, hosts)
-    return trial.backend.advance(trial.ledger, trial.world)
-
-
-async def _advance_elsewhere(trial: TrialContext, hosts: tuple[str, ...]) -> Advance:
-    with opening_for(hosts=hosts):
+    with opening_for(hosts=hosts) if hosts else nullcontext():
         return await trial.backend.advance(trial.ledger, trial.world)
 
 
@@ -198,7 +204,7 @@ def _limit_reached(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
 
 
 async def _answer(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
-    """Let the user answer; False when they have nothing more to say."""
+    """Have the user answer; False when they have nothing more to say."""
     with guarded(trial.world.check_user_call), trial.visitors.of_the_user():
         if isinstance(outcome, Waiting):
             replies = await trial.user_side.answers(outcome.yields)
@@ -240,26 +246,23 @@ def _ending(
     allow_tools: Collection[Any],
 ) -> RunEnded:
     """Why the trial is over: safety comes first, then the clock, then the conversation itself."""
+    case = trial.case
     if trial.refusals.refusal is not None:
         return _error(trial.refusals.refusal)
     if expired or not task.done():
-        if trial.speaking:
-            limit = trial.case.stop.max_seconds
-            return _error(
-                UserAgentFailed(
-                    f"the user agent for {trial.speaking!r} did not answer within {limit:g} s."
-                )
-            )
-        return RunEnded(reason="max_seconds")
+        if not trial.speaking:
+            return RunEnded(reason="max_seconds")
+        limit = case.stop.max_seconds
+        late = f"the user agent for {trial.speaking!r} did not answer within {limit:g} s."
+        return _error(UserAgentFailed(late))
     if task.cancelled():
         return _error(RunBroke("the run was cancelled from inside; something cancelled its task."))
     error = task.exception()
     if error is not None:
         return _error(error)
-    case = trial.case
+    allowed = (*case.allow_tools, *allow_tools)
     try:
-        if case.mocks or case.allow_tools or allow_tools or answered_by_user(case):
-            allowed = (*case.allow_tools, *allow_tools)
+        if case.mocks or allowed or answered_by_user(case):
             check_names_after(case, trial.backend, allowed, trial.ledger)
     except BadCase as unknown:
         return _error(unknown)
@@ -268,25 +271,4 @@ def _ending(
 
 def _error(error: BaseException) -> RunEnded:
     phase = error.phase if isinstance(error, GreenroomError) else "system"
-    return RunEnded(reason="error", phase=phase, **described(error))
-
-
-def _breached(case: Case, breach: Breach) -> str:
-    where = f" at {breach.where}" if breach.where else ""
-    way = "" if _starts_process(breach) else ", or name it: mocks={...: live(tool, hosts=[...])}"
-    return (
-        f"code in case {case.id!r} tried to reach the outside by {breach.route} "
-        f"({breach.target}){where}; the fence refused. Mock the tool that does it{way}."
-    )
-
-
-def _not_cleared(case: Case, breach: Breach) -> str:
-    return (
-        f"while case {case.id!r} was open, work that belongs to no case tried {breach}; it was "
-        f"refused. It may have come from any case that was open, so none of them is cleared. Start "
-        f"threads and tasks from inside the case, or stop what does not belong to it."
-    )
-
-
-def _starts_process(breach: Breach) -> bool:
-    return not breach.route.startswith(("socket.", "ssl.", "asyncio."))
+    return RunEnded(reason="error", phase=phase, **describe_error(error))

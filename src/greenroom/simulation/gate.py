@@ -1,43 +1,47 @@
 """The gate: in a rehearsal no tool body runs unless its author named it.
 
 A call resolves to a mock, else to a real body that was named for this case or run, else it is a
-violation. A violation latches: every later call is refused, and the case ends as an error whatever
-the framework did with the exception.
+violation. After a violation every later call is refused, and the case ends as an error whatever the
+framework did with the exception.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from concurrent.futures import Future
+from contextlib import nullcontext
 from contextvars import ContextVar
 from inspect import isroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
-from greenroom.errors import BadCase, Refusal, ToolRefused
+from greenroom.errors import BadCase, GreenroomError, Refusal, ToolRefused
 from greenroom.ledger.events import Event, Noted, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.durable_calls import BeforeLive, settled, settled_at_once
 from greenroom.simulation.fence import Opening, opening_for
 from greenroom.simulation.mock_answers import mocked
-from greenroom.world.clock import Clock
 from greenroom.world.live import LiveWorld, cannot_wait
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
-from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+from greenroom.world.world import Clock, Pending, Returned, ToolBody, ToolRequest
 
-if TYPE_CHECKING:
-    from types import CoroutineType
+BeforeLive = Callable[[str, Callable[[GreenroomError | None], None]], None]
+"""Is asked before a real tool acts to keep what was recorded so far, its call included.
+
+Takes the id of the call, and a function to call, in any thread, with None once that is safe, or with
+the reason why it is not. So it is known whatever happens to the process which tools may have acted.
+"""
 
 _ABSENT: Any = object()
 _MOCKING: ContextVar[tuple[str, ...]] = ContextVar("greenroom_mocking", default=())
 """The tools whose mocks are at work here."""
 _ACTING: Final = ContextVar["Ledger | None"]("greenroom_acting", default=None)
-"""Whose call it is, around a body that its author named."""
+"""The ledger that has the call, around a body that its author named."""
 CALLED_DIRECTLY: Final = "called_directly"
 """The note that code of the case called a tool which its author named, past the gate."""
 
@@ -51,7 +55,7 @@ class Refusals(Struct, eq=False):
     _over: str = ""
 
     def set(self, refusal: Refusal) -> Refusal:
-        """Remember the first refusal, tell whoever plays the case, and give it to be raised."""
+        """Remember the first refusal, call `on_set`, and return it to be raised."""
         if not self.is_set:
             self.refusal = refusal
             self.is_set = True
@@ -60,7 +64,7 @@ class Refusals(Struct, eq=False):
         return refusal
 
     def reset(self) -> None:
-        """Begin anew: what was refused is told, and the next to come has no part in it."""
+        """Begin anew: what was refused is reported, and the next work has no part in it."""
         self.is_set, self.refusal = False, None
 
     def close(self, case_id: str) -> None:
@@ -72,7 +76,7 @@ class Refusals(Struct, eq=False):
         """Refuse everything after the first refusal, and after the run."""
         if self.is_set:
             raise self.refusal or ToolRefused(
-                f"the run of case {self._over!r} is over; nothing is called any more."
+                f"the run of case {self._over!r} is over; nothing may be called any more."
             )
 
 
@@ -91,19 +95,15 @@ class FencedWorld(LiveWorld):
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        self._begin(ledger, voice, run_id, clock, on_event)
+        super().__init__(ledger, voice=voice, run_id=run_id, clock=clock, on_event=on_event)
         self.refusals = refusals
 
-    def call_model(
+    async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
-    ) -> "CoroutineType[Any, Any, ModelReply]":
+    ) -> ModelReply:
         """Ask the real model, with the fence open for this call."""
-        return answer_model(self, request, body, on_delta, opening=self._way_out)
-
-    def _way_out(self) -> Opening:
-        if self.refusals.is_set:
-            self.refusals.check()
-        return Opening()
+        self.refusals.check()
+        return await answer_model(self, request, body, on_delta, opening=Opening)
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool inside the fence."""
@@ -131,9 +131,9 @@ class RehearsalWorld(FencedWorld):
         on_event: Callable[[Event], None] | None = None,
         voice: Voice = "agent",
     ) -> None:
-        # Not from class to class: every case makes one, and names and `super` take most of its time.
-        self._begin(ledger, voice, run_id, clock, on_event)
-        self.refusals = refusals
+        super().__init__(
+            ledger, refusals, voice=voice, run_id=run_id, clock=clock, on_event=on_event
+        )
         self.before_live: BeforeLive | None = None
         self._case = case
         self._tools = tools or {}
@@ -158,8 +158,7 @@ class RehearsalWorld(FencedWorld):
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""
-        if self.refusals.is_set:
-            self.refusals.check()
+        self.refusals.check()
         mock = self._case.mocks.get(request.tool, _ABSENT)
         if type(mock) in JSON_TYPES:
             return answer_constant(self, request, mock, "mock")
@@ -188,20 +187,18 @@ class RehearsalWorld(FencedWorld):
     async def _run_named(self, mock: Any, request: ToolRequest, body: ToolBody) -> Returned:
         """Run a body its author named; only `live(...)` opens the fence, and only meanwhile."""
         self._refuse_doubt(request)
-        way_out: AbstractContextManager[None] = nullcontext()
-        if isinstance(mock, Live) and mock.hosts:
-            way_out = opening_for(hosts=mock.hosts)
+        hosts = mock.hosts if isinstance(mock, Live) else None
         acting = _ACTING.set(self.ledger)
         try:
-            with way_out:
-                return await answer_tool(self, request, body, "live", self._settle)
+            with opening_for(hosts=hosts) if hosts else nullcontext():
+                return await answer_tool(self, request, body, "live", self._keep_call)
         finally:
             _ACTING.reset(acting)
 
-    async def _settle(self, request: ToolRequest) -> None:
-        """Let no real tool act before its call is written down for good, where that is promised."""
+    async def _keep_call(self, request: ToolRequest) -> None:
+        """Let no real tool act before its call is on disk, where that is promised."""
         if self.before_live is not None:
-            await settled(request.id, self.before_live)
+            await asyncio.wrap_future(_kept(request.id, self.before_live))
             self.refusals.check()
 
     def _is_allowed(self, name: str, origin: Any) -> bool:
@@ -217,24 +214,23 @@ class RehearsalWorld(FencedWorld):
             # What a named body calls is part of its own call; this stands alone.
             self.record(Noted(name=CALLED_DIRECTLY, data={"tool": name}))
             if self.before_live is not None:
-                settled_at_once(self.before_live)
+                _kept("", self.before_live).result()  # this code cannot await
 
     def check_user_call(self, origin: object, name: str) -> None:
-        """The user's own tools are the user's affair; the agent's stay closed to both sides."""
+        """Let the user's own tools run; the agent's stay closed to both sides."""
         facts = self._tools.get(name)
         if facts is not None and facts.origin is origin:
             self.check_direct_call(origin, name)
 
     def _refused(self, request: ToolRequest) -> ToolRefused:
         why = _explained(request, self._case, self._lacking(request))
-        first = why.splitlines()[0]
         self.record(
             ToolBlocked(
                 path=request.path,
                 call_id=request.id,
                 tool=request.tool,
                 args=request.args,
-                why=first,
+                why=why.splitlines()[0],
             )
         )
         return ToolRefused(why)
@@ -259,6 +255,21 @@ class RehearsalWorld(FencedWorld):
             and not facts.yields
             and not self._is_allowed(name, facts.origin)
         ]
+
+
+def _kept(call_id: str, before_live: BeforeLive) -> "Future[None]":
+    """Done when what was recorded so far is kept; failed if it cannot be."""
+    kept: Future[None] = Future()
+    kept.set_running_or_notify_cancel()  # a waiter that is cancelled must not cancel this
+
+    def tell(error: GreenroomError | None) -> None:
+        if error is None:
+            kept.set_result(None)
+        else:
+            kept.set_exception(error)
+
+    before_live(call_id, tell)
+    return kept
 
 
 def _names(given: Any, name: str, origin: Any) -> bool:
@@ -295,7 +306,11 @@ def _is_origin(mock: Any, request: ToolRequest) -> bool:
 
 
 def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> str:
-    mocks = "\n".join(f"        {facts.name!r}: ...,  # {_signature(facts)}" for facts in lacking)
+    mocks = "\n".join(
+        f"        {facts.name!r}: ...,  # {facts.name}({', '.join(facts.parameters)})"
+        f"{' (read only)' if facts.read_only else ''}"
+        for facts in lacking
+    )
     safe = next((facts.name for facts in lacking if facts.read_only), request.tool)
     return (
         f"tool {request.tool!r} was called in case {case.id!r}, but has no mock, so it was not "
@@ -306,8 +321,3 @@ def _explained(request: ToolRequest, case: Case, lacking: list[ToolFacts]) -> st
         f"  or, if a tool has no side effects, hand it over by name: "
         f"mocks={{{safe!r}: {safe}}} or allow_tools=[{safe!r}]."
     )
-
-
-def _signature(facts: ToolFacts) -> str:
-    kept = " (read only)" if facts.read_only else ""
-    return f"{facts.name}({', '.join(facts.parameters)}){kept}"

@@ -1,6 +1,9 @@
 """The parts of one trial: agent, ledger, world, user and fence, checked and put together."""
 
-from collections.abc import Callable, Collection
+import asyncio
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from msgspec import Struct
@@ -10,17 +13,57 @@ from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
-from greenroom.errors import BadCase, BadLedger, NotFound
+from greenroom.errors import BadAgent, BadCase, BadLedger, FenceNotHeld, NotFound
 from greenroom.ledger.events import Calls, Event, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import started
-from greenroom.simulation.fence import FencedScope
+from greenroom.simulation.fence import FencedScope, answerable, not_held
 from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
-from greenroom.simulation.inner_agents import Visitors
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.user_side import UserSide
 from greenroom.simulation.users import UserAgents, user_of
-from greenroom.world.clock import FixedClock
+from greenroom.world.visits import Visits
+from greenroom.world.world import FixedClock
+
+_SIDE: ContextVar[Voice] = ContextVar("greenroom_side", default="agent")
+
+
+class Visitors:
+    """Hosts for agents of frameworks that run inside functions, steps, tools, mocks or users of one case.
+
+    There is one host for each voice, made when it is first needed.
+    """
+
+    __slots__ = ("_hosts", "_world")
+
+    def __init__(self, world: RehearsalWorld) -> None:
+        self._world = world
+        self._hosts: dict[Voice, Visits] = {}
+
+    def host(self) -> Visits:
+        """The host for the side that is at work here."""
+        side = _SIDE.get()
+        found = self._hosts.get(side)
+        if found is None:
+            world = self._world if side == "agent" else self._world.with_voice(side)
+            found = self._hosts.setdefault(side, Visits(world))
+        return found
+
+    @contextmanager
+    def of_the_user(self) -> Generator[None]:
+        """Agents that run in here belong to the user's side."""
+        token = _SIDE.set("user")
+        try:
+            yield
+        finally:
+            _SIDE.reset(token)
+
+    def check(self) -> None:
+        """Raise what broke for such an agent, though the code around it may have swallowed that."""
+        for visits in self._hosts.values():
+            if visits.broke is not None:
+                raise visits.broke
 
 
 class TrialContext(Struct, eq=False):
@@ -92,7 +135,7 @@ def set_up(
         )
     backend = backend_for(chosen)
     if case.target:
-        backend = _part(backend, case)
+        backend = _target(backend, case)
     tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
     user = user_of(case.user, case.id)
     if case.mocks or allowed or answered_by_user(case):
@@ -108,8 +151,8 @@ def set_up(
     )
 
 
-def _part(backend: Backend, case: Case) -> Backend:
-    """The one node a case is about."""
+def _target(backend: Backend, case: Case) -> Backend:
+    """The one node that a case is about, to be run alone."""
     if not isinstance(backend, NativeBackend):
         raise BadCase(
             f"case {case.id!r} targets the node {case.target!r}, but only nodes of our own graphs "
@@ -153,3 +196,33 @@ def _declared(backend: Backend, what: Interception) -> tuple[Calls, ...]:
         return ()
     declared: dict[Calls, str] = {"models": backend.models, "tools": backend.tool_calls}
     return tuple(calls for calls, seen in declared.items() if seen == what)
+
+
+def check_fence() -> None:
+    """Refuse to run where the fence cannot hold."""
+    reasons = not_held(asyncio.get_running_loop())
+    if reasons:
+        raise FenceNotHeld(
+            f"the fence cannot hold here: {'; '.join(reasons)}. Use asyncio's own event loop, or "
+            f"allow_unfenced=True to go on with the gate alone."
+        )
+
+
+def check_outermost() -> None:
+    """Refuse a rehearsal inside another: its cases would answer to two gates at once."""
+    around = answerable()
+    if around is not None:
+        raise BadCase(
+            f"a rehearsal was begun inside case {around.name!r}. Rehearse from outside, and hand over "
+            f"the agent that the case is about."
+        )
+
+
+def check_opaque(backend: Backend, allowed: bool) -> None:
+    """Refuse an agent whose tools no gate can hold, unless that is allowed."""
+    if backend.tool_calls == "opaque" and not allowed:
+        raise BadAgent(
+            f"the tools of an agent run by {backend.name!r} run where no gate can see or stop "
+            f"them, so mocks do not reach them. Make sure that they act on nothing real, then give "
+            f"allow_opaque=True; every result will say so."
+        )

@@ -48,8 +48,8 @@ from greenroom.metrics import as_metric
 from greenroom.results.breakage import breakage, unscored
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, broken
-from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import opening_for
+from greenroom.simulation.trial_context import check_fence
 from greenroom.suite.adk_sessions import Named, Place, TrialFiles
 from greenroom.suite.adk_stand_ins import (
     CLASH,

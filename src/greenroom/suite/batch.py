@@ -8,10 +8,10 @@ from msgspec import Struct, field
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.case import Case
-from greenroom.simulation.checks import check_fence
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.fence import strays
 from greenroom.simulation.summary import Simulation, simulation_of
+from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases, backend_of

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 
 from greenroom.errors import FenceBreach, ImportRefused, ToolRefused
 from greenroom.simulation.fence import FencedScope, RunScope, put_up
-from greenroom.world.bodies import guarded
+from greenroom.world.presence import guarded
 
 _allowed: list[bool] = []
 

@@ -35,16 +35,14 @@ from greenroom.metrics.scores import (
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, enclose, lent_executor
 from greenroom.simulation.gate import FencedWorld, Refusals
-from greenroom.simulation.limits import await_in_time, call_in_time
+from greenroom.simulation.watchdog import await_in_time, call_in_time
 from greenroom.suite.criteria import all_metrics
 from greenroom.suite.options import METRIC_SECONDS, Values, check
-from greenroom.world.answers import AnswerCache, CachedWorld
-from greenroom.world.around import Around
-from greenroom.world.bodies import answered_by, guarded
+from greenroom.world.answers import AnswerCache, CachedWorld, RememberingWorld
 from greenroom.world.live import LiveWorld
-from greenroom.world.replay import RememberingWorld
+from greenroom.world.presence import answered_by, guarded
 from greenroom.world.threads import Overdue
-from greenroom.world.world import World
+from greenroom.world.world import Around, World
 
 T = TypeVar("T")
 OnEvent = Callable[[Event], None]

@@ -9,7 +9,7 @@ from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
-from greenroom.simulation.checks import check_fence, check_opaque
+from greenroom.simulation.trial_context import check_fence, check_opaque
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.criteria import as_config, check_metrics, equipped

@@ -29,7 +29,7 @@ from greenroom.results.breakage import breakage
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import CaseResult, Status, concluded, label, unmeasured
 from greenroom.results.text import outcome_text
-from greenroom.simulation.checks import check_fence
+from greenroom.simulation.trial_context import check_fence
 from greenroom.store.store import Store, as_store
 from greenroom.suite.criteria import as_config, check_metrics, equipped
 from greenroom.suite.measurement import Measurement, reset_breakers

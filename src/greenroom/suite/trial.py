@@ -18,7 +18,7 @@ from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import ended, started
 from greenroom.results.result import CaseResult, broken, concluded, unmeasured
 from greenroom.simulation.conversation import simulate
-from greenroom.simulation.durable_calls import BeforeLive
+from greenroom.simulation.gate import BeforeLive
 from greenroom.store.failpoints import failpoint
 from greenroom.suite.budget import Budget
 from greenroom.suite.chance import would_fail_again

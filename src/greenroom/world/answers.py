@@ -1,4 +1,4 @@
-"""Answers of models, kept on disk and given again when the very same question is asked.
+"""Answers given again when the very same question is asked: kept on disk, or found in a ledger.
 
     cache = AnswerCache(".greenroom/judges")
     world = CachedWorld(world, cache)
@@ -10,22 +10,25 @@ processes may share a folder. A file that is torn, foreign or altered counts as 
 
 import json
 import os
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
 from typing import Any, cast
 
 from greenroom.errors import BadFile, StoreFailed
+from greenroom.ledger.events import ModelCalled, ModelReplied
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.start import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.world.around import Around
 from greenroom.world.records import answer_model
-from greenroom.world.world import World
+from greenroom.world.world import Around, World
 
 Accepts = Callable[[ModelReply], bool]
 
@@ -42,7 +45,7 @@ class AnswerCache:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path or os.environ.get(PLACE_VARIABLE) or PLACE)
-        # Whoever owns the folder could answer in a judge's place.
+        # The owner of the folder could answer in a judge's place.
         check_ownership(self.path)
 
     @classmethod
@@ -62,7 +65,7 @@ class AnswerCache:
     def put(self, key: str, reply: ModelReply) -> bool:
         """Keep an answer; False if it holds a secret, or the folder cannot be written to.
 
-        That harms nobody: it is asked for again.
+        That does no harm: it is asked for again.
         """
         if without_secrets(reply.text) != reply.text:
             return False  # judges quote what they read
@@ -150,13 +153,64 @@ class CachedWorld(Around):
         return not reply.calls and (self._accepts is None or self._accepts(reply))
 
 
+class RememberingWorld(Around):
+    """A world that goes on after a cut: it answers from its own ledger first, the same question as often as it was answered there.
+
+    It records the digest of each question, by which an answer is found again. `trial` names the
+    trial that is asked about.
+    """
+
+    __slots__ = ("_answers", "trial")
+
+    def __init__(self, inner: World, trial: str = "") -> None:
+        super().__init__(inner)
+        self.trial = trial
+        self._answers = _answers_in(inner.ledger)
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """The answer that was given before the cut; else the world inside is asked."""
+        digest = key_of(request, 0)
+        known = self._answers[digest].popleft() if self._answers.get(digest) else None
+        if known is None:
+            return await self.inner.call_model(replace(request, digest=digest), body, on_delta)
+        if on_delta is not None and known.text:
+            on_delta(known.text)
+        return ModelReply(
+            known.text, known.calls, known.usage, known.cost, known.prices, known.model
+        )
+
+
+def trial_of(world: World) -> str:
+    """The name of the trial that is asked about in a world; "" if it has none."""
+    while isinstance(world, Around):
+        if isinstance(world, RememberingWorld):
+            return world.trial
+        world = world.inner
+    return ""
+
+
+def _answers_in(ledger: Ledger) -> dict[str, deque[ModelReplied]]:
+    asked: dict[tuple[str, str, int], str] = {}
+    found: dict[str, deque[ModelReplied]] = defaultdict(deque)
+    for event in ledger:
+        if isinstance(event, ModelCalled) and event.digest:
+            asked[event.path, event.node, event.n] = event.digest
+        elif isinstance(event, ModelReplied):
+            digest = asked.pop((event.path, event.node, event.n), "")
+            if digest:
+                found[digest].append(event)
+    return found
+
+
 def answers_of(world: World) -> AnswerCache | None:
     """The cache a world answers from, if it has one."""
     return world.answers if isinstance(world, CachedWorld) else None
 
 
 def uncached(world: World) -> World:
-    """The world without its cache, for those who want every answer anew."""
+    """The world without its cache, to get every answer anew."""
     return world.inner if isinstance(world, CachedWorld) else world
 
 
@@ -213,12 +267,12 @@ def _reply(data: Any, key: str) -> ModelReply | None:
     if not isinstance(text, str) or not isinstance(model, str):
         return None
     if kept.get("seal") != _seal(key, text, model):
-        return None  # nobody gave this answer
+        return None  # it was edited by hand
     return ModelReply(text, (), None, None, "", model)
 
 
 def _write(place: Path, text: str) -> None:
-    """Put a file in its place at once: readers see all of it or nothing."""
+    """Write a file at once: readers see all of it or nothing."""
     draft = place.with_name(f"{place.stem}.{os.getpid()}.{get_ident()}.tmp")
     try:
         draft.write_text(text, encoding="utf-8")

@@ -14,9 +14,8 @@ from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.world.clock import Clock, SystemClock
 from greenroom.world.records import answer_model, answer_tool, begin_call
-from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+from greenroom.world.world import Clock, Pending, Returned, SystemClock, ToolBody, ToolRequest
 
 E = TypeVar("E", bound=Event)
 
@@ -26,7 +25,7 @@ _TEXTS_AND_NUMBERS = frozenset((str, int))
 
 
 class LiveWorld:
-    """Does everything for real and writes it down."""
+    """Does everything for real and records it."""
 
     __slots__ = ("_clock", "_on_event", "deadline", "ledger", "run_id", "voice")
 
@@ -38,16 +37,6 @@ class LiveWorld:
         run_id: str = "run",
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
-    ) -> None:
-        self._begin(ledger, voice, run_id, clock, on_event)
-
-    def _begin(
-        self,
-        ledger: Ledger,
-        voice: Voice,
-        run_id: str,
-        clock: Clock | None,
-        on_event: Callable[[Event], None] | None,
     ) -> None:
         self.ledger = ledger
         self.voice: Voice = voice
@@ -74,9 +63,9 @@ class LiveWorld:
         return await answer_tool(self, request, body, "live")
 
     def _refuse_doubt(self, request: ToolRequest) -> None:
-        """A live tool that was cut half-way may have acted; acting twice is worse than stopping.
+        """Refuse a live tool that was cut half-way: it may have acted, and twice is worse than not at all.
 
-        The tools of user agents belong to the play and are fenced: they run again.
+        The tools of user agents are fenced: they run again.
         """
         index = self.ledger.index_of(self.voice)
         before = index.called.get(request.id) if self.voice == "agent" else None
@@ -85,12 +74,12 @@ class LiveWorld:
         if before.seq < max(self.ledger.taken_up_at, index.resumed_at):
             raise InDoubt(
                 f"tool {request.tool!r} was called before the cut with {dict(request.args)!r} and "
-                f"its return is not recorded, so nobody knows whether it acted. Look at the real "
+                f"its return is not recorded, so it is not known whether it acted. Look at the real "
                 f"system, then start the run again."
             )
 
     def record(self, event: E) -> E:
-        """Write an event of this voice down, now."""
+        """Record an event of this voice."""
         if event.voice != self.voice:
             event = structs.replace(event, voice=self.voice)
         # An agent inside a function may work in threads and loops of its own.

@@ -1,17 +1,71 @@
-"""Who answers for the work that runs here.
+"""What is known of the work that runs here: its place in the ledger, and what answers its calls.
 
 A framework's agent may come alive anywhere: inside a plain function, a step, a tool, a mock, a
 callback, a thread. Wherever it does, its calls are answered by the host of the case they belong to.
-Lower rooms only ask; whoever opens rehearsals says how the host is found.
+Lower rooms only ask; the fence says how the host is found.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from greenroom.errors import GreenroomError
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.world.place import is_asked
 from greenroom.world.world import Returned, ToolBody, ToolRequest
+
+T = TypeVar("T")
+
+
+class _Setting(Generic[T]):
+    """Holds a variable of this context at a value."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[T], value: T) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> None:
+        self._token = self._variable.set(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        # A coroutine that was thrown away ends in another context, where there is nothing to undo.
+        with suppress(ValueError):
+            self._variable.reset(self._token)
+
+
+# Where
+
+_PLACE: ContextVar[str] = ContextVar("greenroom_place", default="")
+_ASKED: ContextVar[str | None] = ContextVar("greenroom_asked", default=None)
+"""The place whose model is being asked."""
+
+
+def place_here() -> str:
+    """The path in the ledger of the step, tool or function that runs here; "" if none does."""
+    return _PLACE.get()
+
+
+def placed(path: str) -> "_Setting[str]":
+    """Let what runs in this context stand at `path` in the ledger."""
+    return _Setting(_PLACE, path)
+
+
+def asking() -> "_Setting[str | None]":
+    """Let what runs in this context be a model at work on its answer."""
+    return _Setting(_ASKED, _PLACE.get())
+
+
+def is_asked() -> bool:
+    """Whether a model is at work here, so that whatever it asks in turn is part of its answer.
+
+    A tool that it calls stands at a place of its own, where models are asked anew.
+    """
+    return _ASKED.get() == _PLACE.get()
+
+
+# What answers agents that run inside something else
 
 
 class Host(Protocol):
@@ -31,7 +85,7 @@ class Host(Protocol):
         ...
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the trial, whoever swallows it; given back to be raised."""
+        """Let this error end the trial, even if it is swallowed; returned to be raised."""
         ...
 
     def new_id(self, *parts: object) -> str:
@@ -50,9 +104,9 @@ _finders: list[tuple[FindHost, RefuseStray]] = []
 
 
 def tool_host(origin: object, name: str) -> Host | None:
-    """Who answers this tool call; None: no rehearsal has a say here, and the tool may run.
+    """The host that answers this tool call; None: no rehearsal has a say here, and the tool may run.
 
-    Raises a `Refusal` where nobody may call tools: in metrics and hooks, and in work of no case
+    Raises a `Refusal` where tools must not be called: in metrics and hooks, and in work of no case
     while a rehearsal is open.
     """
     for find, refuse in _finders:
@@ -63,9 +117,9 @@ def tool_host(origin: object, name: str) -> Host | None:
 
 
 def model_host() -> Host | None:
-    """Who answers a model call made here; None: the model is asked as it is, fence or no fence.
+    """The host that answers a model call made here; None: the model is asked as it is.
 
-    Of models that ask each other the outermost is answered for: one question, one answer.
+    Of models that ask each other only the outermost has a host: one question, one answer.
     """
     if is_asked():
         return None
@@ -76,6 +130,54 @@ def model_host() -> Host | None:
 
 
 def find_hosts_by(find: FindHost, refuse: RefuseStray) -> None:
-    """Say how the host of the running work is found, and who refuses tool calls without one."""
+    """Say how the host of the running work is found, and what refuses tool calls without one."""
     if (find, refuse) not in _finders:
         _finders.append((find, refuse))
+
+
+# Tool bodies that are called directly
+
+Guard = Callable[[object, str], None]
+Route = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+"""Takes a tool and the arguments it was called with, and gives what the call returns."""
+
+_route: ContextVar[Route | None] = ContextVar("greenroom_body_route", default=None)
+
+_guard: ContextVar[Guard | None] = ContextVar("greenroom_body_guard", default=None)
+_everywhere: list[Guard] = []
+
+
+def check_direct_call(origin: object, name: str) -> None:
+    """Let the guard of this context, else every guard there is, object to a body called past the World."""
+    guard = _guard.get()
+    if guard is not None:
+        guard(origin, name)
+        return
+    for everywhere in _everywhere:
+        everywhere(origin, name)
+
+
+def guard_here() -> Guard | None:
+    """The guard of tools that are called directly in this context, and in no other."""
+    return _guard.get()
+
+
+def guarded(guard: Guard) -> "_Setting[Guard | None]":
+    """Ask `guard` before any tool body runs that was called directly in this context."""
+    return _Setting(_guard, guard)
+
+
+def route_of_calls() -> Route | None:
+    """What answers tools that are called directly in this context, if anything does."""
+    return _route.get()
+
+
+def answered_by(route: Route | None) -> "_Setting[Route | None]":
+    """Let `route` answer every tool that is called directly in this context; None: they run."""
+    return _Setting(_route, route)
+
+
+def watch_everywhere(guard: Guard) -> None:
+    """Ask `guard` in every context that has none of its own, threads without context included."""
+    if guard not in _everywhere:
+        _everywhere.append(guard)

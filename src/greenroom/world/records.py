@@ -1,12 +1,11 @@
-"""How model and tool calls are written down: the one place for live, mocked and replayed ones."""
+"""How model and tool calls are recorded: the one place for live, mocked and replayed ones."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from time import perf_counter
-from typing import Any
-
-from msgspec import structs
+from typing import TypedDict
 
 from greenroom import errors
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
@@ -21,7 +20,6 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
 )
-from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Voice
 from greenroom.ledger.origin import words_of
@@ -29,7 +27,7 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.pacer import is_paced, persist
-from greenroom.world.place import asking, placed
+from greenroom.world.presence import asking, placed
 from greenroom.world.updates import settle
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
 
@@ -48,7 +46,7 @@ class RecordedFailure(Exception):
 
 def raised_before(error: str, error_type: str) -> Exception:
     """A failure found in the ledger as it was raised: one of ours stays one, and is not retried."""
-    kind: Any = getattr(errors, error_type, None)
+    kind: object = getattr(errors, error_type, None)
     if not isinstance(kind, type) or not issubclass(kind, GreenroomError):
         return RecordedFailure(error, error_type)
     # A refusal stays one too: it ends the case, and no agent gets to see it.
@@ -63,29 +61,32 @@ async def answer_model(
     source: Source = "live",
     opening: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> ModelReply:
-    """Ask `body`, by the way out that is opened for it, and write down the question and its answer."""
+    """Ask `body` inside `opening`, and record the question and its answer."""
+    about: _About = {
+        "path": request.path,
+        "node": request.node,
+        "agent": request.agent,
+        "n": request.n,
+    }
     with opening(), asking():
-        world.record(_question(request))
-        begun = perf_counter()
+        world.record(
+            ModelCalled(
+                **about,
+                model=request.model,
+                messages=len(request.messages),
+                tools=tuple([tool.name for tool in request.tools]),
+                digest=request.digest,
+            )
+        )
         try:
-            # For a model that is not asked over a wire this is one look at its name.
-            if source == "live" and is_paced(request.model):
-                reply, begun = await persist(world, request, body, on_delta)
-            else:
-                try:
-                    reply = await body(request, on_delta)
-                except ModelBroke as broke:
-                    reply, begun = await persist(world, request, body, on_delta, begun, broke)
+            reply, begun = await _ask(world, request, body, on_delta, source)
         except Exception as error:
-            world.record(_no_answer(request, error))
+            world.record(ModelFailed(**about, model=request.model, **describe_error(error)))
             raise
-        reply = _identified(world, request, reply)
+        reply = _with_call_ids(world, request, reply)
         world.record(
             ModelReplied(
-                path=request.path,
-                node=request.node,
-                agent=request.agent,
-                n=request.n,
+                **about,
                 model=reply.model or request.model,
                 text=reply.text or "",
                 calls=reply.calls,
@@ -99,34 +100,29 @@ async def answer_model(
         return reply
 
 
-def _question(request: ModelRequest) -> ModelCalled:
-    tools: list[str] = []  # a comprehension would be a call of its own before Python 3.12
-    for tool in request.tools:
-        tools.append(tool.name)
-    asked = ModelCalled(
-        path=request.path,
-        node=request.node,
-        agent=request.agent,
-        n=request.n,
-        model=request.model,
-        messages=len(request.messages),
-        tools=tuple(tools),
-    )
-    return structs.replace(asked, digest=request.digest) if request.digest else asked
+class _About(TypedDict):
+    """The fields that all events of one question share."""
+
+    path: str
+    node: str
+    agent: str
+    n: int
 
 
-def _no_answer(request: ModelRequest, error: Exception) -> ModelFailed:
-    return ModelFailed(
-        path=request.path,
-        node=request.node,
-        agent=request.agent,
-        n=request.n,
-        model=request.model,
-        **described(error),
-    )
+async def _ask(
+    world: World, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None, source: Source
+) -> tuple[ModelReply, float]:
+    """The reply, and when the question that got it was asked; at the model's pace if it has one."""
+    if source == "live" and is_paced(request.model):
+        return await persist(world, request, body, on_delta)
+    begun = perf_counter()
+    try:
+        return await body(request, on_delta), begun
+    except ModelBroke as broke:
+        return await persist(world, request, body, on_delta, begun, broke)
 
 
-def _identified(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
+def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> ModelReply:
     """The reply with copied arguments and an id on every call.
 
     A provider's own id is kept unless it was given before: some count from zero in every reply, and
@@ -134,30 +130,18 @@ def _identified(world: World, request: ModelRequest, reply: ModelReply) -> Model
     """
     if not reply.calls:
         return reply
-    calls: list[ToolCall] = []
-    for index, wanted in enumerate(reply.calls):
-        args = plain(wanted.args, "arguments")
-        own = wanted.id
-        if own and _is_taken(world, own, calls):
-            own = ""
-        calls.append(
-            ToolCall(wanted.tool, args, own or world.new_id(request.path, request.n, index))
-        )
-    return ModelReply(reply.text, tuple(calls), reply.usage, reply.cost, reply.prices, reply.model)
-
-
-def _is_taken(world: World, call_id: str, calls: list[ToolCall]) -> bool:
-    """Whether an earlier reply has this id, or an earlier call of the same reply."""
     index = world.ledger.index_of(world.voice)
-    return (
-        index.has_wanted(call_id)
-        or call_id in index.called
-        or any(call_id == other.id for other in calls)
-    )
+    calls: dict[str, ToolCall] = {}
+    for position, wanted in enumerate(reply.calls):
+        own = wanted.id
+        if not own or index.has_wanted(own) or own in index.called or own in calls:
+            own = world.new_id(request.path, request.n, position)
+        calls[own] = ToolCall(wanted.tool, plain(wanted.args, "arguments"), own)
+    return replace(reply, calls=tuple(calls.values()))
 
 
 def begin_call(world: World, request: ToolRequest) -> None:
-    """Write down that a tool is called; a call issued again after a cut is written once."""
+    """Record that a tool is called; a call issued again after a cut is recorded once."""
     if not was_called(world.ledger, world.voice, request):
         world.record(
             ToolCalled(
@@ -171,7 +155,7 @@ def begin_call(world: World, request: ToolRequest) -> None:
 
 
 def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
-    """Whether this very call is written down: not merely another one that bears the same id."""
+    """Whether this very call is recorded, not merely another one with the same id."""
     index = ledger.indexes[voice]
     before = index.called.get(request.id)
     if before is None:
@@ -182,7 +166,7 @@ def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
 
 
 def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:
-    """Write down a call and the value it gets, which nobody has to work out."""
+    """Record a call and the constant value that it gets."""
     begin_call(world, request)
     event = world.record(
         ToolReturned(
@@ -197,20 +181,20 @@ async def answer_tool(
     request: ToolRequest,
     body: ToolBody,
     source: Source,
-    settle: Callable[[ToolRequest], Awaitable[None]] | None = None,
+    before: Callable[[ToolRequest], Awaitable[None]] | None = None,
 ) -> Returned:
-    """Run `body` and write down the call and its end, with the state it changed.
+    """Run `body` and record the call and its end, with the state it changed.
 
-    `settle` is waited for in between: what it raises keeps the body from being run.
+    `before` is awaited in between: what it raises keeps the body from being run.
     """
     begin_call(world, request)
     index = world.ledger.indexes[world.voice]
     called = index.called[request.id]
-    context = Context(
-        world, request.path, call_id=request.id, tool=request.tool, begun=_begun(index, called)
-    )
-    if settle is not None:
-        await settle(request)
+    # A call sees the state as it was when it began; one that was approved meanwhile, as it is now.
+    seen_at = None if index.yields and index.is_waiting(called) else called.seq
+    context = Context(world, request.path, call_id=request.id, tool=request.tool, begun=seen_at)
+    if before is not None:
+        await before(request)
     begun = perf_counter()
     try:
         with placed(f"{request.path}/call:{request.id}"):
@@ -224,11 +208,6 @@ async def answer_tool(
     return _returned(world, called, value, source, context, perf_counter() - begun)
 
 
-def _begun(index: VoiceIndex, called: ToolCalled) -> int | None:
-    """Since when a call sees the state; one that was approved meanwhile sees it as it is now."""
-    return None if index.yields and index.is_waiting(called) else called.seq
-
-
 def _returned(
     world: World,
     called: ToolCalled,
@@ -238,7 +217,7 @@ def _returned(
     seconds: float,
 ) -> Returned:
     value, asks = unwrapped(value)
-    # The agent's own side has nobody to ask: its wishes for the state are its doing.
+    # The agent's side asks no other side: the changes it asks for are its own.
     own, asks = (asks, ()) if world.voice == "agent" else ((), asks)
     changes = (*context.changes(), *own)
     if changes:
@@ -264,7 +243,7 @@ def _returned(
 def fail_call(
     world: World, request: ToolRequest, error: Exception, source: Source, seconds: float = 0.0
 ) -> Returned:
-    """Write down that a call failed in a way the agent gets to see."""
+    """Record that a call failed in a way the agent gets to see."""
     text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
     world.record(
         ToolFailed(
@@ -281,7 +260,7 @@ def fail_call(
 
 
 def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]]) -> None:
-    """Write down where several writers disagree about the state; once, however often asked."""
+    """Record where several writers disagree about the state; once, however often asked."""
     index = world.ledger.index_of(world.voice)
     for found in conflicts(writers):
         key = ".".join(found.path)
@@ -291,8 +270,15 @@ def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]
             )
 
 
-def described(error: BaseException) -> dict[str, Any]:
+def describe_error(error: BaseException) -> "ErrorFields":
     """An error's text and type as events carry them."""
     found = isinstance(error, RecordedFailure | FailedBefore)
     name = error.error_type if found else type(error).__name__
     return {"error": words_of(error) or name, "error_type": name}
+
+
+class ErrorFields(TypedDict):
+    """The fields by which events tell of an error."""
+
+    error: str
+    error_type: str

@@ -60,11 +60,11 @@ class Scope(MutableMapping[str, Json]):
         return f"{self.name}{dict(self)!r}"
 
     def renew(self, held: dict[str, Json]) -> None:
-        """Show this from now on, where nobody has looked or written yet."""
+        """Show this from now on, where nothing was read or written yet."""
         self._held = held
 
     def has_read(self, key: str) -> bool:
-        """Whether what stood at `key` was looked at."""
+        """Whether the value at `key` was read."""
         return key in self._read
 
     def changes(self) -> list[Change]:
@@ -86,7 +86,7 @@ class Scopes:
         self._open: dict[str, Scope] = {}
 
     def renew(self, fold: State) -> None:
-        """Let the scopes show this state where nobody has looked or written yet."""
+        """Let the scopes show this state where nothing was read or written yet."""
         self._fold = fold
         for name, scope in self._open.items():
             scope.renew(fold.get(name, {}))
@@ -116,7 +116,7 @@ class Scopes:
         return f"Scopes({', '.join(repr(self[name]) for name in self)})"
 
     def has_read(self, name: str, key: str) -> bool:
-        """Whether what stood in a scope at `key` was looked at."""
+        """Whether the value in a scope at `key` was read."""
         return name in self._open and self._open[name].has_read(key)
 
     def changes(self) -> tuple[Change, ...]:

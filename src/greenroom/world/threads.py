@@ -33,27 +33,23 @@ class Overdue(Exception):
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function in a daemon thread of its own, in a copy of this context.
 
-    When the caller is cancelled, the thread is left behind and, a tenth of a second later, told to
-    stop by `Expired`. It never keeps the interpreter from ending.
+    When the caller is cancelled, the thread is left behind and, a tenth of a second later, stopped
+    by `Expired`. It never keeps the interpreter from ending.
     """
-    errand = _ThreadCall(partial(function, *args, **kwargs))
-    Thread(target=errand.run, name=f"greenroom-{function!r}", daemon=True).start()
+    call = _ThreadCall(partial(function, *args, **kwargs))
+    Thread(target=call.run, name=f"greenroom-{function!r}", daemon=True).start()
     try:
-        return await errand.future
+        return await call.future
     except asyncio.CancelledError:
-        _stop_soon(errand)
+        # A moment to clean up first: `Expired` may break off any line of it.
+        timer = Timer(_GRACE, call.stop)
+        timer.daemon = True
+        timer.start()
         raise
 
 
-def _stop_soon(errand: "_ThreadCall[Any]") -> None:
-    """Leave the thread a moment to put its things away: what is planted breaks any line of it."""
-    timer = Timer(_GRACE, errand.stop)
-    timer.daemon = True
-    timer.start()
-
-
 def call_blocking(make: Callable[["Here"], Coroutine[Any, Any, T]]) -> T:
-    """What a coroutine gives, for a caller who cannot await it.
+    """What a coroutine gives, for a caller that cannot await it.
 
     It is handed a way to run functions in the caller's own thread, where clients and connections
     belong. On a thread whose event loop the caller blocks, the coroutine gets a loop beside it.
@@ -66,7 +62,7 @@ def call_blocking(make: Callable[["Here"], Coroutine[Any, Any, T]]) -> T:
 
 
 Here = Callable[..., Awaitable[Any]]
-"""Runs a function in the thread of whoever waits, and gives what it returns."""
+"""Runs a function in the thread of the code that waits, and gives what it returns."""
 
 
 async def _in_place(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
@@ -74,7 +70,7 @@ async def _in_place(function: Callable[..., T], /, *args: Any, **kwargs: Any) ->
 
 
 class _Beside(Generic[T]):
-    """A coroutine on a loop in a thread of its own, and the caller who serves it meanwhile."""
+    """A coroutine on a loop in a thread of its own, and its caller, which runs functions for it."""
 
     def __init__(self, make: Callable[[Here], Coroutine[Any, Any, T]]) -> None:
         self._make = make
@@ -90,7 +86,7 @@ class _Beside(Generic[T]):
     def _run(self) -> None:
         try:
             self._done.set_result(asyncio.run(self._make(self._here)))
-        except BaseException as error:  # noqa: BLE001 - whoever waits decides
+        except BaseException as error:  # noqa: BLE001 - the waiting code decides
             self._done.set_exception(error)
         finally:
             self._jobs.put(None)
@@ -103,7 +99,7 @@ class _Beside(Generic[T]):
             settle: Callable[[], object]
             try:
                 settle = partial(answer.set_result, context.run(function, *args, **kwargs))
-            except BaseException as error:  # noqa: BLE001 - whoever awaits decides
+            except BaseException as error:  # noqa: BLE001 - the awaiting code decides
                 settle = partial(answer.set_exception, error)
             loop.call_soon_threadsafe(settle)
 
@@ -130,7 +126,7 @@ class _ThreadCall(Generic[T]):
             settle = self._settlement()
             with self._ending:
                 self._thread = None
-            with suppress(RuntimeError):  # the loop has closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop has closed, and nothing waits any more
                 self._loop.call_soon_threadsafe(settle)
 
     def stop(self) -> None:
@@ -142,13 +138,10 @@ class _ThreadCall(Generic[T]):
     def _settlement(self) -> Callable[[], None]:
         try:
             result = self._context.run(self._call)
-        except StopIteration as error:
-            # A future cannot carry it: it would end the coroutine that awaits.
+        except (StopIteration, SystemExit) as error:
+            # A future cannot carry these: they would end the coroutine that awaits, or the loop.
             return partial(self._settle, error=RuntimeError(f"the function raised {error!r}"))
-        except SystemExit as error:
-            # Nobody's function ends the process; a future would carry it to the loop, and end that.
-            return partial(self._settle, error=RuntimeError(f"the function raised {error!r}"))
-        except BaseException as error:  # noqa: BLE001 - whoever awaits decides
+        except BaseException as error:  # noqa: BLE001 - the awaiting code decides
             return partial(self._settle, error=error)
         return partial(self._settle, result)
 
@@ -180,7 +173,7 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
         while not outcome.done():
             if (left := until - time.monotonic()) <= 0:
                 raise Overdue
-            # In steps: between them the caller can be told that its own time is up.
+            # In steps: between them `Expired` can be raised in the caller too.
             wait((outcome,), min(left, _STEP))
     except BaseException:
         if thread.ident is not None and thread.is_alive():
@@ -193,7 +186,7 @@ def _call_into(outcome: "Future[T]", context: Context, function: Callable[[], T]
     with suppress(Expired):  # a stop may come when the call is over
         try:
             outcome.set_result(context.run(function))
-        except BaseException as error:  # noqa: BLE001 - whoever called decides
+        except BaseException as error:  # noqa: BLE001 - the caller decides
             outcome.set_exception(error)
 
 
@@ -201,6 +194,7 @@ def plant(thread: int) -> None:
     """Raise `Expired` in another thread, between two steps of its Python code."""
     import ctypes  # slow to load, and hardly ever needed
 
+    # Private to CPython, and the only way to break off code in another thread.
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Expired))
 
 
@@ -210,6 +204,6 @@ def leak(thing: object) -> None:
     Python closes a coroutine that it forgets, at the latest when the interpreter ends. One that
     swallows that as well, in a loop, would keep the interpreter from ending.
     """
-    import ctypes  # as above
+    import ctypes  # slow to load, and hardly ever needed
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

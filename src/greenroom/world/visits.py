@@ -1,8 +1,8 @@
 """The calls of agents that run inside something else, answered by the World of their case.
 
-Such an agent is no node of any graph: it stands under the place that runs it, a function, a step or
-a tool. Its calls are known again by what they ask, not by when they come, so that work that is begun
-anew after a pause or a cut hears what it was answered before, and no tool acts twice.
+Such an agent is no node of any graph: its place is under what runs it, a function, a step or a tool.
+Its calls are recognised by what they ask, not by when they come. So work that is begun anew after a
+pause or a cut gets the answers it got before, and no tool acts twice.
 """
 
 import json
@@ -18,23 +18,21 @@ from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.answers import key_of
-from greenroom.world.place import place_here
+from greenroom.world.presence import place_here
 from greenroom.world.records import raised_before
 from greenroom.world.world import Returned, ToolBody, ToolRequest, World
 
 # What would read as a step of a path, or as a branch.
-_UNFIT = re.compile(r"[^\w-]+")
+_PATH_SIGNS = re.compile(r"[^\w-]+")
 
 
 class Visits:
     """Hosts every agent of one case that runs inside something else."""
 
-    __slots__ = ("__weakref__", "_asked", "_lock", "_place", "_seen", "_used", "broke", "world")
-
     def __init__(self, world: World) -> None:
         self.world = world
         self.broke: GreenroomError | None = None
-        """The first error of ours; it decides how the trial ends, whoever swallowed it."""
+        """The first error of ours; it decides how the trial ends, even if it was swallowed."""
         self._place = ""
         self._asked: dict[str, list[tuple[str, int]]] = {}
         for event in world.ledger.of(ModelCalled, voice=world.voice):
@@ -46,7 +44,7 @@ class Visits:
     def begin(self, place: str) -> None:
         """Work at this place begins, maybe anew; what it asks again was answered before."""
         with self._lock:
-            # Work that has lost its context, as in some threads, stands here too.
+            # Work that has lost its context, as in some threads, counts as here too.
             self._place = place
             self._seen = Counter({k: n for k, n in self._seen.items() if not within(k[0], place)})
             self._used = {k: path for k, path in self._used.items() if not within(path, place)}
@@ -76,8 +74,13 @@ class Visits:
         with self._lock:
             call_id = self._call_id(path, request, args)
         index = self.world.ledger.index_of(self.world.voice)
-        if (known := index.results.get(call_id)) is not None:
-            return _returned_before(known)
+        match index.results.get(call_id):
+            case ToolReturned() as known:
+                return Returned(plain(known.value), "", known.source)
+            case ToolFailed() as known:
+                return Returned(None, known.error, known.source)
+            case _:
+                pass
         n = index.call_number(request.tool, call_id, path)
         asked = replace(request, id=call_id, args=args, path=path, n=n, visits=True)
         try:
@@ -89,7 +92,7 @@ class Visits:
         return outcome
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
-        """Let this error end the trial, whoever swallows it; given back to be raised."""
+        """Let this error end the trial, even if it is swallowed; returned to be raised."""
         self.broke = self.broke or error
         return error
 
@@ -98,7 +101,7 @@ class Visits:
         return self.world.new_id(*parts)
 
     def _go_on(self) -> None:
-        """After an error of ours nothing is asked any more: it would only go on in vain."""
+        """After an error of ours nothing is asked any more: the trial is over."""
         if self.broke is not None:
             raise self.broke
 
@@ -107,7 +110,7 @@ class Visits:
         if not place:
             begun = self.world.ledger.index_of(self.world.voice).open_invocation
             place = begun.path if begun is not None else ""
-        return f"{place}/{_UNFIT.sub('_', node)}" if node else place
+        return f"{place}/{_PATH_SIGNS.sub('_', node)}" if node else place
 
     def _count(self, *key: str) -> int:
         """How often the same was asked at the same place since work began there."""
@@ -146,14 +149,8 @@ class Visits:
         if known is not None:
             is_free &= known.tool == request.tool and same(dict(known.args), dict(args))
         if not is_free:
-            told = json.dumps(args, sort_keys=True)
-            count = self._count(path, request.tool, told)
-            call_id = self.world.new_id(path, request.tool, told, count)
+            text = json.dumps(args, sort_keys=True)
+            count = self._count(path, request.tool, text)
+            call_id = self.world.new_id(path, request.tool, text, count)
         self._used[call_id] = path
         return call_id
-
-
-def _returned_before(known: ToolReturned | ToolFailed) -> Returned:
-    if isinstance(known, ToolReturned):
-        return Returned(plain(known.value), "", known.source)
-    return Returned(None, known.error, known.source)

@@ -1,8 +1,11 @@
 """The World: the one seam through which an agent touches anything outside itself."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from greenroom.errors import ToolRefused
 from greenroom.ledger.changes import Change, State, apply_changes
@@ -20,7 +23,7 @@ E = TypeVar("E", bound=Event)
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A tool call on its way to whoever answers it."""
+    """A tool call on its way to its answer."""
 
     id: str
     tool: str
@@ -140,8 +143,8 @@ class Context:
 class SealedBody:
     """A tool's real body on its way to the innermost World, which alone may open it.
 
-    Whoever stands around that World, such as middleware, may answer a call or hand it on, but not
-    run the tool past the gate.
+    A World around that one, such as middleware, may answer a call or hand it on, but not run the
+    tool past the gate.
     """
 
     __slots__ = ("_body",)
@@ -168,7 +171,7 @@ ToolBody = OpenBody | SealedBody
 
 
 class World(Protocol):
-    """Who runs an agent hands it one of these; the agent reaches models and tools only here."""
+    """Everything outside an agent: it reaches models and tools only here."""
 
     @property
     def ledger(self) -> Ledger: ...
@@ -188,11 +191,11 @@ class World(Protocol):
         ...
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
-        """The tool's answer, or word that the user must give it; `body` runs the real tool."""
+        """The tool's answer, or `Pending` if the user must give it; `body` runs the real tool."""
         ...
 
     def record(self, event: E) -> E:
-        """Write an event of this voice down."""
+        """Record an event of this voice."""
         ...
 
     def now(self) -> float:
@@ -202,3 +205,78 @@ class World(Protocol):
     def new_id(self, *parts: object) -> str:
         """An id that is the same whenever the same run comes to the same place."""
         ...
+
+
+class Around:
+    """A world around another: what it does not do itself is done by the one inside."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: World) -> None:
+        self.inner = inner
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """Ask in the world inside."""
+        return await self.inner.call_model(request, body, on_delta)
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
+        """Call in the world inside."""
+        return await self.inner.call_tool(request, body)
+
+    def record(self, event: E) -> E:
+        """Record an event in the world inside."""
+        return self.inner.record(event)
+
+    def now(self) -> float:
+        """The time in the world inside."""
+        return self.inner.now()
+
+    def new_id(self, *parts: object) -> str:
+        """An id of the world inside."""
+        return self.inner.new_id(*parts)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the world inside."""
+        return self.inner.ledger
+
+    @property
+    def voice(self) -> Voice:
+        """The voice of the world inside."""
+        return self.inner.voice
+
+    @property
+    def run_id(self) -> str:
+        """The run of the world inside."""
+        return self.inner.run_id
+
+    @property
+    def deadline(self) -> float | None:
+        """The deadline of the world inside."""
+        return self.inner.deadline
+
+
+class Clock(Protocol):
+    """Tells the time that tools, steps and mocks see."""
+
+    def now(self) -> float: ...
+
+
+class SystemClock:
+    """The time of the machine."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+
+class FixedClock(Struct, frozen=True):
+    """A time that stands still, so that a run can be repeated to the letter."""
+
+    at: float
+
+    def now(self) -> float:
+        """The fixed moment, in seconds since the epoch."""
+        return self.at

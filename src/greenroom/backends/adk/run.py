@@ -12,7 +12,7 @@ from greenroom.ledger.events import Decided, NodeStarted, ToolReturned
 from greenroom.ledger.paths import free_path, within
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
-from greenroom.world.place import place_here, placed
+from greenroom.world.presence import place_here, placed
 from greenroom.world.world import Pending, Returned, ToolRequest
 
 # The framework runs what works at the same time in tasks of its own, so each sees its own place.

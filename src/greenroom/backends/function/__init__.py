@@ -41,9 +41,7 @@ from greenroom.errors import AgentFailed
 from greenroom.ledger.events import NodeEnded, NodeStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.world.bodies import answered_by
-from greenroom.world.place import placed
-from greenroom.world.presence import model_host
+from greenroom.world.presence import answered_by, model_host, placed
 from greenroom.world.threads import in_thread
 from greenroom.world.world import World
 

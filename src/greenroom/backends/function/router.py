@@ -25,8 +25,8 @@ from greenroom.backends.function.drift import check_call, check_question, digest
 from greenroom.ledger.events import ModelFailed, ModelReplied, ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
-from greenroom.world.bodies import answered_by
-from greenroom.world.records import RecordedFailure, ToolError, described, raised_before
+from greenroom.world.presence import answered_by
+from greenroom.world.records import RecordedFailure, ToolError, describe_error, raised_before
 from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
 
 T = TypeVar("T")
@@ -165,7 +165,7 @@ class CallRouter:
             raise
         except Exception as error:
             # The same as when the function is begun anew.
-            raise RecordedFailure(**described(error)) from error
+            raise RecordedFailure(**describe_error(error)) from error
 
     def _asked_before(self, number: int) -> ModelReplied | ModelFailed | None:
         """How a question of this turn ended the last time, whichever of them ended first."""

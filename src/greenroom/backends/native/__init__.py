@@ -26,7 +26,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import told
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model
-from greenroom.world.records import described
+from greenroom.world.records import describe_error
 from greenroom.world.world import World
 
 
@@ -133,6 +133,6 @@ class NativeBackend:
             error = wrapped
         phase = error.phase  # pyright: ignore[reportAttributeAccessIssue]
         world.record(
-            InvocationEnded(path=root, outcome="failed", phase=phase, **described(error))  # pyright: ignore[reportUnknownArgumentType]
+            InvocationEnded(path=root, outcome="failed", phase=phase, **describe_error(error))  # pyright: ignore[reportUnknownArgumentType]
         )
         return Failed(error)

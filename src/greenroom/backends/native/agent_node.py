@@ -27,7 +27,7 @@ from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.records import (
     RecordedFailure,
     begin_call,
-    described,
+    describe_error,
     fail_call,
     raised_before,
 )
@@ -75,7 +75,7 @@ class AgentRun(Struct, eq=False):
                 raise
             except Exception as error:
                 # The same as when the run is resumed after it.
-                raise RecordedFailure(**described(error)) from error
+                raise RecordedFailure(**describe_error(error)) from error
 
     def _goes_round(self, asked: int) -> LoopLimit:
         return LoopLimit(

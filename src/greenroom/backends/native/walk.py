@@ -46,8 +46,14 @@ from greenroom.ledger.origin import place_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
-from greenroom.world.place import placed
-from greenroom.world.records import RecordedFailure, described, raised_before, record_conflicts
+from greenroom.world.presence import placed
+from greenroom.world.records import (
+    ErrorFields,
+    RecordedFailure,
+    describe_error,
+    raised_before,
+    record_conflicts,
+)
 from greenroom.world.world import Context, World
 
 
@@ -180,7 +186,9 @@ class GraphWalk(Struct, frozen=True, eq=False):
             raise
         except Exception as error:
             # First why, then whom it stopped: a run cut in between knows the reason.
-            self.world.record(NodeFailed(path=path, node=node.id, attempt=1, **described(error)))
+            self.world.record(
+                NodeFailed(path=path, node=node.id, attempt=1, **describe_error(error))
+            )
             self._cancel_branches(node, path)
             raise
         waiting = tuple(y for item in walked if isinstance(item, Paused) for y in item.yields)
@@ -308,10 +316,10 @@ def _retries(flow: Flow) -> int:
     return flow.retries if isinstance(flow, Agent | Step) else 0
 
 
-def _failure(error: Exception) -> dict[str, Any]:
+def _failure(error: Exception) -> ErrorFields:
     """An error as the ledger has it, with the place in the author's code where it arose."""
-    told, place = described(error), place_of(error)
-    return {**told, "error": f"{told['error']} ({place})"} if place else told
+    fields, place = describe_error(error), place_of(error)
+    return {**fields, "error": f"{fields['error']} ({place})"} if place else fields
 
 
 def _describe(error: Exception) -> str:

@@ -30,7 +30,7 @@ from greenroom.errors import AgentFailed, InDoubt
 from greenroom.ledger.events import Answered, NodeEnded, NodeStarted, Remembered, ToolReturned
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
-from greenroom.world.place import placed
+from greenroom.world.presence import placed
 from greenroom.world.world import Context, Pending, ToolRequest, World
 
 MEMORY = "pydantic-ai.messages"

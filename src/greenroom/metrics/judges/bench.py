@@ -26,8 +26,7 @@ from greenroom.metrics.judges.forms import Form, NotAnAnswer
 from greenroom.metrics.judges.repetition import Shown
 from greenroom.models.model import Model, ModelReply, ModelRequest, model_name
 from greenroom.models.scripted import Scripted
-from greenroom.world.answers import AnswerCache, CachedWorld, answers_of, key_of, uncached
-from greenroom.world.replay import trial_of
+from greenroom.world.answers import AnswerCache, CachedWorld, answers_of, key_of, trial_of, uncached
 from greenroom.world.world import World
 
 FAILURES = 5

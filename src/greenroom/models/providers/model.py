@@ -1,35 +1,42 @@
-"""A provider and its models, as they are before anybody asks them."""
+"""A provider and its models, before the first question: nothing is loaded or connected yet."""
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from greenroom.errors import BadAgent, KeyRefused, MissingExtra
 from greenroom.ledger.given import keep_secret
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.models import Model as Client
+
 TIMEOUT: Final = 120.0
 RETRIES: Final = 4
 
-# The one door to pydantic-ai's model layer.
+# The module that imports pydantic-ai's model layer.
 _LAYER: Final = "greenroom.models.providers.request"
 _loaded: Final[dict[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Whom to ask, with which package, and where its key and its address are told.
+    """A company or server that has models: its package, and the variables for its key and address.
 
-    `home` is where it lives if nobody says otherwise; without one its package knows.
+    `connect` makes a client for a model, with this key and these connections; it may import the
+    package. `home` is the address if none is given; without one the package knows it.
     """
 
     name: str
     package: str
     extra: str
     keys: tuple[str, ...]
+    connect: "Callable[[ProviderModel, str, httpx2.AsyncClient], Client]"
     address: str = ""
     home: str = ""
     takes_seed: bool = True
@@ -43,21 +50,18 @@ class Provider:
                 f"the model {full!r} has the options {unknown}, which it does not know. "
                 f"Known: {', '.join(sorted(_OPTIONS))}."
             )
-        self._check_installed(full)
-        return ProviderModel(self, name, **options)
-
-    def _check_installed(self, full: str) -> None:
         for package in ("pydantic_ai", "genai_prices", self.package):
             if not _is_installed(package):
                 raise MissingExtra(
                     f"the model {full!r} needs the package {package!r}, which is not installed. "
                     f"Install it with pip install 'greenroom[{self.extra}]'."
                 )
+        return ProviderModel(self, name, **options)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProviderModel:
-    """A model at a provider. It is nobody's until asked: no client, no connection, no key read.
+    """A model at a provider. Until it is asked there is no client, no connection, and no key read.
 
     `retries` is how often a question is asked again after a failure that may pass, `structured` how
     a reply in a schema is asked for (by the provider's own means where it has any, else in words),
@@ -99,8 +103,8 @@ class ProviderModel:
     def url(self) -> str:
         """Where it is asked, or nothing when its provider's package knows."""
         variable = self.provider.address
-        told = os.environ.get(variable, "") if variable else ""
-        return self.base_url or told or self.provider.home
+        configured = os.environ.get(variable, "") if variable else ""
+        return self.base_url or configured or self.provider.home
 
     def key(self) -> str:
         """The key it is asked with; KeyRefused if there is none where one is needed."""
@@ -110,7 +114,7 @@ class ProviderModel:
             keep_secret("api_key", found)
             return self.api_key or found
         if self.url():
-            return "none"  # a server of one's own often wants no key, but clients insist on one
+            return "none"  # a local server often wants no key, but clients insist on one
         raise KeyRefused(
             f"the model {self.name!r} needs an API key, but {' and '.join(variables)} "
             f"{'is' if len(variables) == 1 else 'are'} not set. Set {variables[0]}, or give "
@@ -137,8 +141,8 @@ _OPTIONS: Final = frozenset(part.name for part in fields(ProviderModel)) - {"pro
 
 async def _layer() -> Any:
     if _LAYER not in _loaded:
-        # A second's work or two, which must not stop the clocks of other cases. Those that come
-        # meanwhile wait for it too: `sys.modules` would show them a module that is half done.
+        # It takes a second or two, which must not hold up other cases. Calls that come meanwhile wait
+        # for it too: `sys.modules` would show them a module that is half loaded.
         _loaded[_LAYER] = await asyncio.to_thread(import_module, _LAYER)
     return _loaded[_LAYER]
 
@@ -146,5 +150,5 @@ async def _layer() -> Any:
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except (ImportError, ValueError):  # its parent is missing, or it was put away half-way
+    except (ImportError, ValueError):  # its parent is missing, or it is half loaded
         return False

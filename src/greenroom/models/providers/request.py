@@ -1,7 +1,11 @@
-"""One question to a provider's model through pydantic-ai's model layer: one request, one reply."""
+"""One question to a provider's model through pydantic-ai's model layer: one request, one reply, its cost."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Final
 
+import genai_prices
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.messages import (
@@ -11,16 +15,19 @@ from pydantic_ai.messages import (
     TextPart,
     TextPartDelta,
 )
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client
 from pydantic_ai.settings import ModelSettings
 
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
-from greenroom.models.prices import own_prices
-from greenroom.models.providers.clients import client_of
-from greenroom.models.providers.failures import check_whole, named
+from greenroom.models.prices import Price, own_prices
 from greenroom.models.providers.model import ProviderModel
-from greenroom.models.providers.price_list import priced
-from greenroom.models.providers.translation import messages_of, parameters_of, reply_of
+from greenroom.models.providers.translation import (
+    check_whole,
+    failure_of,
+    messages_of,
+    parameters_of,
+    reply_of,
+)
 
 # What clients raise when they are sent JSON of another shape than they know.
 _CHOKED: Final = (AttributeError, KeyError, TypeError)
@@ -30,9 +37,9 @@ async def ask(
     model: ProviderModel, request: ModelRequest, on_delta: OnDelta | None = None
 ) -> ModelReply:
     """The model's reply with what it used and cost; a failure comes as a `ModelBroke`."""
-    own = own_prices()  # a broken price list is told before anything is paid for
+    own = own_prices()  # a broken price list is an error before anything is paid for
     key = model.key()
-    told = _Telling(on_delta)
+    deltas = _Deltas(on_delta)
     try:
         client = await client_of(model, key)
         parameters = parameters_of(model, client, request)
@@ -45,12 +52,12 @@ async def ask(
                 instrument=False,
             )
         else:
-            response = await _streamed(client, request, parameters, _settings(model), told)
+            response = await _streamed(client, request, parameters, _settings(model), deltas)
     except (AgentRunError, UserError, *_CHOKED) as error:
         if isinstance(error, _CHOKED) and on_delta is not None:
-            raise  # it may well be the listener's
-        raise named(error, model, key, again=told.again(model)) from error
-    check_whole(model, response, streamed=on_delta is not None, again=told.again(model))
+            raise  # `on_delta` may have raised it
+        raise failure_of(error, model, key, again=deltas.retries(model)) from error
+    check_whole(model, response, streamed=on_delta is not None, again=deltas.retries(model))
     reply = reply_of(model, response, prompted=parameters.output_mode == "prompted")
     return priced(reply, model, response, own)
 
@@ -60,7 +67,7 @@ async def _streamed(
     request: ModelRequest,
     parameters: ModelRequestParameters,
     settings: ModelSettings,
-    told: "_Telling",
+    deltas: "_Deltas",
 ) -> ModelResponse:
     async with model_request_stream(
         client,
@@ -72,9 +79,9 @@ async def _streamed(
         async for event in stream:
             match event:
                 case PartStartEvent(part=TextPart(content=text)):
-                    told.tell(text)
+                    deltas.send(text)
                 case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                    told.tell(text)
+                    deltas.send(text)
                 case _:
                     pass
     return stream.get()
@@ -92,20 +99,96 @@ def _settings(model: ProviderModel) -> ModelSettings:
     return settings
 
 
-class _Telling:
-    """Whoever listens to a reply as it comes, and whether they have heard anything yet."""
-
-    __slots__ = ("_anything", "_on_delta")
+class _Deltas:
+    """Sends on a reply as it comes, and knows whether anything was sent yet."""
 
     def __init__(self, on_delta: OnDelta | None) -> None:
         self._on_delta = on_delta
         self._anything = False
 
-    def tell(self, text: str) -> None:
+    def send(self, text: str) -> None:
         if text and self._on_delta is not None:
             self._anything = True
             self._on_delta(text)
 
-    def again(self, model: ProviderModel) -> int:
-        """How often to ask again: words that were told cannot be taken back."""
+    def retries(self, model: ProviderModel) -> int:
+        """How often to ask again: words that were sent cannot be taken back."""
         return 0 if self._anything else model.retries
+
+
+def priced(
+    reply: ModelReply, model: ProviderModel, response: ModelResponse, own: Mapping[str, Price]
+) -> ModelReply:
+    """The reply with its cost in USD and the table it comes from; an unknown price stays None."""
+    used = response.usage
+    if reply.usage is None:
+        return reply
+    price = own.get(model.name) or own.get(model.priced_as)
+    if price is not None:
+        cost = price.cost(used.input_tokens, used.output_tokens, used.cache_read_tokens)
+        return replace(reply, cost=cost, prices=price.table)
+    cost = _listed(model, response)
+    if cost is None:
+        return reply
+    return replace(reply, cost=cost, prices=f"genai-prices {genai_prices.__version__}")
+
+
+def _listed(model: ProviderModel, response: ModelResponse) -> float | None:
+    """The listed price; an endpoint of one's own has none, whatever its models are called."""
+    provider, _, name = model.priced_as.partition(":")
+    try:
+        if name:
+            found = genai_prices.calc_price(response.usage, name, provider_id=provider)
+        elif response.provider_url:
+            found = genai_prices.calc_price(
+                response.usage,
+                response.model_name or model.called,
+                provider_api_url=response.provider_url,
+                price_context=response.provider_details,
+            )
+        else:
+            return None
+    except (LookupError, ValueError):
+        return None
+    return float(found.total_price)
+
+
+class _Pool:
+    """The connections of one event loop, and the clients that were made for it."""
+
+    __slots__ = ("clients", "connections", "keeper")
+
+    def __init__(self) -> None:
+        self.connections = create_async_httpx2_client()
+        self.clients: dict[tuple[str, ...], Model] = {}
+        # A loop ends its asynchronous generators, and this one closes the connections; it must be
+        # held until then.
+        self.keeper = self._keep()
+
+    async def _keep(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            await self.connections.aclose()
+
+
+_pools: Final[dict[asyncio.AbstractEventLoop, _Pool]] = {}
+
+
+async def client_of(model: ProviderModel, key: str) -> Model:
+    """A client that asks this model with that key, on the running loop's connections."""
+    pool = await _pool()
+    place = (model.provider.name, model.called, model.url(), key)
+    if place not in pool.clients:
+        pool.clients[place] = model.provider.connect(model, key, pool.connections)
+    return pool.clients[place]
+
+
+async def _pool() -> _Pool:
+    loop = asyncio.get_running_loop()
+    if loop not in _pools:
+        for gone in [known for known in _pools if known.is_closed()]:
+            del _pools[gone]
+        pool = _pools[loop] = _Pool()
+        await anext(pool.keeper)
+    return _pools[loop]

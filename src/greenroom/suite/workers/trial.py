@@ -15,7 +15,7 @@ from greenroom.ledger.questions import ended, seconds, trajectory
 from greenroom.results.data import verdict_from
 from greenroom.results.result import CaseResult, broken, unmeasured
 from greenroom.suite.trial import OnEvent, Settings, TrialState, observer
-from greenroom.world.records import described
+from greenroom.world.records import describe_error
 
 GRACE = 1.0
 """Seconds after its deadline until a trial counts as blocked; its worker's own watchdog needs less."""
@@ -220,7 +220,7 @@ class WorkerTrial:
         if not len(self.ledger):
             return broken(case, error, metrics=names)
         if ended(self.ledger) is None:
-            self.end(RunEnded(reason="error", phase=error.phase, **described(error)))
+            self.end(RunEnded(reason="error", phase=error.phase, **describe_error(error)))
         keeps = self.settings.keep_ledgers
         result = unmeasured(
             case, self.ledger, error, names, judging=self.judging, keep_ledger=keeps

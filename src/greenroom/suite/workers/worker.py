@@ -23,9 +23,9 @@ from greenroom.ledger.given import given_secrets
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
-from greenroom.simulation.checks import check_fence
 from greenroom.simulation.fence import fenced_executor, strays
 from greenroom.simulation.stalls import Stall
+from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.watchdog import keep_watching
 from greenroom.suite.criteria import as_config, equipped
 from greenroom.suite.identity import identity_of
