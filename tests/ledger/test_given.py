@@ -2,8 +2,7 @@
 
 import pytest
 
-from greenroom.ledger.given import given_secrets, keep_secret
-from greenroom.ledger.redaction import redactor
+from greenroom.ledger.redaction import given_secrets, keep_secret, redactor
 
 
 @pytest.mark.parametrize("value", ["pass", "secret", "4711", "no"])

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from greenroom.ledger.redaction import Redactor
-from greenroom.ledger.secrets import telling
-from greenroom.ledger.sieve import Sieve
+from greenroom.ledger.redaction import Redactor, Sieve
+from greenroom.ledger.redaction.kinds import telling
 
 SECRETS = {
     "X-Api-Key: {}": "v4lue-abc",

@@ -30,7 +30,7 @@ from greenroom.ledger.redaction import (
     redactor,
     without_secrets,
 )
-from greenroom.ledger.secrets import well_known
+from greenroom.ledger.redaction.kinds import well_known
 
 # None of these ever opened anything.
 KEY = "sk-ant-api03-0aZ9" + "bY8" * 8

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from greenroom.ledger import Change, Event, Ledger, StateChanged, StateConflicted
-from greenroom.ledger.redaction import Redactor
-from greenroom.ledger.sieve import Sieve
+from greenroom.ledger.redaction import Redactor, Sieve
 
 OWN = (
     "only-we-know",

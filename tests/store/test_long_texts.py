@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from greenroom import Ledger
 from greenroom.ledger.events import AgentSaid, UserSaid
 from greenroom.ledger.redaction import Redactor
-from greenroom.ledger.secrets import unquoted
+from greenroom.ledger.redaction.kinds import unquoted
 from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Row
 

@@ -8,8 +8,7 @@ from greenroom.errors import BadInput
 from greenroom.ledger.codec import encoded_lines, json_of
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
-from greenroom.ledger.redaction import Redactor, clean_id, redactor
-from greenroom.ledger.sieve import Sieve
+from greenroom.ledger.redaction import Redactor, Sieve, clean_id, redactor
 from greenroom.results.gate import Decision
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, LedgerSource

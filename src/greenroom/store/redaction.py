@@ -9,8 +9,7 @@ from msgspec import structs
 from greenroom.errors import BadFile, GreenroomError
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.redaction import Redactor
-from greenroom.ledger.sieve import Sieve
+from greenroom.ledger.redaction import Redactor, Sieve
 from greenroom.store.runs import Row, batches
 
 _LITTLE = 200_000

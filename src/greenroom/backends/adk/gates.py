@@ -25,8 +25,8 @@ from greenroom.backends.adk.translation import (
 from greenroom.backends.adk.versions import signed_like
 from greenroom.backends.callers import Kept
 from greenroom.backends.foreign import held, jsonable
-from greenroom.backends.keys import keep_keys
 from greenroom.errors import ToolRefused
+from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import Pending, ToolRequest
 

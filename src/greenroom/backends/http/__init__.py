@@ -18,9 +18,9 @@ from greenroom.backends.http.request import Endpoint
 from greenroom.backends.http.templates import Template, answer_path, found_at
 from greenroom.errors import AgentFailed
 from greenroom.ledger.events import NodeEnded
-from greenroom.ledger.given import keep_fields
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import keep_fields
 from greenroom.world.world import World
 
 MEMORY = "http.messages"

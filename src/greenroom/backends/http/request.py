@@ -13,8 +13,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from greenroom.errors import AgentFailed, BadAgent, Refusal
-from greenroom.ledger.given import keep_fields, keep_headers, keep_secret
 from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import keep_fields, keep_headers, keep_secret
 from greenroom.world.threads import in_thread
 
 _LARGEST = 10_000_000

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from greenroom.backends.foreign import Origin
-from greenroom.backends.keys import keep_keys
 from greenroom.errors import GreenroomError, MissingExtra, ToolRefused
+from greenroom.ledger.redaction import keep_keys
 from greenroom.world.presence import Host, model_host, tool_host
 
 _BACKEND = "greenroom.backends.langgraph"

@@ -20,7 +20,6 @@ from agents.tool_context import ToolContext
 from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
 from greenroom.backends.callers import Caller, Kept, refuse_to_wait
 from greenroom.backends.foreign import Origin, held, jsonable
-from greenroom.backends.keys import keep_keys
 from greenroom.backends.openai_agents.run import LEVEL, STAGE, FrameworkRun, Level
 from greenroom.backends.openai_agents.translation import (
     args_of,
@@ -33,6 +32,7 @@ from greenroom.backends.openai_agents.translation import (
 )
 from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
+from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import ToolError
 from greenroom.world.world import ToolRequest

@@ -19,10 +19,10 @@ from pydantic_ai.models import (
 
 from greenroom.backends.callers import Caller, Kept
 from greenroom.backends.foreign import held
-from greenroom.backends.keys import keep_keys
 from greenroom.backends.pydantic_ai.facts import native_kinds
 from greenroom.backends.pydantic_ai.run import STAGE, model_caller, refused
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
+from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
 # What else goes to a provider. A version that does not know it has no use for it either.

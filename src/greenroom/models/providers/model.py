@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from greenroom.errors import BadAgent, KeyRefused, MissingExtra
-from greenroom.ledger.given import keep_secret
+from greenroom.ledger.redaction import keep_secret
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 
 if TYPE_CHECKING:

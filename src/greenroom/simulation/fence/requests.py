@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from greenroom.ledger.given import keep_sent
+from greenroom.ledger.redaction import keep_sent
 from greenroom.simulation.fence.scope import fenced
 
 Call = Callable[..., Any]

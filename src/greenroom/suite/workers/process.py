@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from greenroom.errors import BadInput, GreenroomError, WorkerDied
-from greenroom.ledger.given import keep_secret
+from greenroom.ledger.redaction import keep_secret
 from greenroom.simulation.fence import opening_for
 from greenroom.suite.workers.trial import Cut, Died, Done, Ending, WorkerTrial
 from greenroom.suite.workers.wire import (

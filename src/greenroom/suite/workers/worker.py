@@ -19,8 +19,8 @@ from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadLedger, GreenroomError
 from greenroom.ledger.codec import encoded
 from greenroom.ledger.events import Event
-from greenroom.ledger.given import given_secrets
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.redaction import given_secrets
 from greenroom.results.data import verdict_data
 from greenroom.results.result import CaseResult, broken
 from greenroom.simulation.fence import fenced_executor, strays

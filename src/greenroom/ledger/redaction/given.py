@@ -1,4 +1,4 @@
-"""Secrets that this process was given by its authors: headers of agents, keys of models.
+"""Secrets that this process was given: headers of agents, keys of models.
 
 They are redacted by their value, wherever it turns up and whatever it looks like.
 """
@@ -11,32 +11,29 @@ from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from greenroom.ledger.looks import DENSE
-from greenroom.ledger.secrets import SHORTEST, SHORTEST_NAMED, announces
+from greenroom.ledger.redaction.kinds import SHORTEST, SHORTEST_NAMED, announces
+from greenroom.ledger.redaction.looks import DENSE
 
 _given: dict[str, str] = {}
-"""What each such value is called."""
+"""The name of each such value."""
 
 
 def given_secrets() -> list[tuple[str, str]]:
-    """Each of them with what it is called."""
+    """Each of them, with its name before it."""
     return [(name, value) for value, name in tuple(_given.items())]
 
 
 def keep_secret(name: str, value: str) -> None:
     """Redact this value from now on, wherever in this process it turns up: it was given as a secret."""
     value = value.strip()
-    if len(value) >= SHORTEST or (len(value) >= SHORTEST_NAMED and _is_mixed(value)):
+    # A short word or number would be found everywhere.
+    is_mixed = not value.isalpha() and not value.isdecimal()
+    if len(value) >= SHORTEST or (len(value) >= SHORTEST_NAMED and is_mixed):
         _given.setdefault(value, name)
 
 
-def _is_mixed(value: str) -> bool:
-    """Whether a short value is neither a word nor a number, which would be found everywhere."""
-    return not value.isalpha() and not value.isdecimal()
-
-
 def keep_headers(headers: Mapping[str, str]) -> None:
-    """The same of what is sent as headers, but for those that only say what is spoken."""
+    """The same of what is sent as headers, but for those that describe the request."""
     for name, value in headers.items():
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             continue
@@ -48,9 +45,9 @@ def keep_headers(headers: Mapping[str, str]) -> None:
 
 
 def keep_sent(headers: Iterable[tuple[str, str]], url: str = "") -> None:
-    """The same of a request by anybody's client: what it sends under names of secrets.
+    """The same of a request by any client: what it sends under names of secrets.
 
-    A client sends much that is none, so here only the name tells; and what is made anew for each
+    A client sends much that is no secret, so here only the name counts; and what is made anew for each
     request opens nothing.
     """
     for name, value in headers:
@@ -104,6 +101,41 @@ def keep_fields(name: str, value: Any) -> None:
             keep_fields(str(key), item)
     elif isinstance(value, str) and announces(name) and "{{" not in value:
         keep_secret(name, value)
+
+
+_LEADING = ("client", "provider", "wrapped", "bound", "model")
+"""Parts of the names of attributes that lead to a model's key."""
+_DEEP = 4
+
+
+def keep_keys(model: object) -> None:
+    """The same of the keys that a framework's model was given, as its own attributes show them.
+
+    What a request sends is remembered when it is sent; this is for what is said before the first one.
+    It does not fail, whatever the model is made of.
+    """
+    try:
+        _look_into(model, _DEEP)
+    except Exception:  # noqa: BLE001 - objects of others may do anything when they are looked at
+        return
+
+
+def _look_into(thing: object, deep: int) -> None:
+    # What the object holds itself: properties would do work.
+    own: dict[str, Any] = getattr(thing, "__dict__", None) or {}
+    private: dict[str, Any] = getattr(thing, "__pydantic_private__", None) or {}
+    for name, held in (*own.items(), *private.items()):
+        is_wrapped = hasattr(cast("type[Any]", type(held)), "get_secret_value")
+        value = held.get_secret_value() if is_wrapped else held
+        if isinstance(value, str):
+            if announces(name):
+                keep_secret(name, value)
+        elif isinstance(value, Mapping):
+            if "headers" in name:
+                pairs = cast("Mapping[object, object]", value).items()
+                keep_sent([(k, v) for k, v in pairs if isinstance(k, str) and isinstance(v, str)])
+        elif deep and any(word in name for word in _LEADING):
+            _look_into(value, deep - 1)
 
 
 _HARMLESS_HEADERS = re.compile(

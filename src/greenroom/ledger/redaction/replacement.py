@@ -1,4 +1,4 @@
-"""Secrets kept out of what leaves the house: texts, JSON, whole ledgers and log records.
+"""The redactor: replaces secrets in texts, JSON, whole ledgers and log records.
 
 A secret gives way to `[redacted:NAME]`. Texts are redacted before they are encoded, so that no file
 is broken by it, and what holds no secret is handed back as it is.
@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from greenroom.errors import BadFile
-from greenroom.ledger.given import given_secrets
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.looks import DENSE
 from greenroom.ledger.records import changed, field_names, is_record
-from greenroom.ledger.secrets import (
+from greenroom.ledger.redaction.given import given_secrets
+from greenroom.ledger.redaction.kinds import (
     CODED,
     QUOTED,
     SHORTEST_CODED,
@@ -36,6 +35,7 @@ from greenroom.ledger.secrets import (
     unquoted,
     well_known,
 )
+from greenroom.ledger.redaction.looks import DENSE
 
 if TYPE_CHECKING:
     from logging import LogRecord
@@ -54,7 +54,7 @@ class Redactor:
 
     def __init__(self, values: Iterable[tuple[str, str]] = ()) -> None:
         known = {value: name for name, value in values}
-        # The author's own come first: their names say more.
+        # Known values come first: their names say more.
         self.kinds: tuple[Kind, ...] = (
             *(kind_of(known[value], value) for value in sorted(known, key=len, reverse=True)),
             *well_known(),
@@ -76,8 +76,9 @@ class Redactor:
         texts, names = _survey(value)
         different = dict.fromkeys(texts)
         everything = "\n".join([text for text in different if len(text) <= _LONG])
-        going = _Pass(self.kinds, self._suspected(everything))
-        # A long text is looked at but once, and before those that may quote it.
+        suspected = tuple(kind for kind in self.kinds if is_hinted(kind, everything))
+        going = _Pass(self.kinds, suspected)
+        # A long text is looked at once only, and before those that may quote it.
         long = sorted([text for text in different if len(text) > _LONG], key=len)
         is_clean = [going.text(text) for text in long] == long
         # What all texts together do not hold, none of them does.
@@ -90,9 +91,6 @@ class Redactor:
         events = list(ledger)
         clean = self.value(events)
         return ledger if clean is events else Ledger(clean)
-
-    def _suspected(self, text: str) -> tuple[Kind, ...]:
-        return tuple(kind for kind in self.kinds if is_hinted(kind, text))
 
 
 class _Pass:
@@ -109,7 +107,7 @@ class _Pass:
         """Long texts that were seen, by how they end."""
 
     def text(self, text: str) -> str:
-        # Names, kinds and paths come again and again, and an answer stands in several events.
+        # Names, kinds and paths are repeated, and an answer is in several events.
         if (clean := self._seen.get(text)) is None:
             is_long = len(text) > _LONG
             clean = self._long(text) if is_long else self._clean(text, self.suspected)
@@ -130,7 +128,7 @@ class _Pass:
         return self._clean(before, self.kinds) + self.text(known)
 
     def finds(self, text: str) -> bool:
-        """Whether `text` would be another without its secrets; who finds the first one is done."""
+        """Whether `text` holds a secret; the first one that is found will do."""
         if any(is_hinted(kind, text) and kind.look.search(text) for kind in self.suspected):
             return True
         return bool(self._coded_kinds(text) or self._quoted_kinds(text))
@@ -163,7 +161,8 @@ class _Pass:
         if isinstance(value, Mapping):
             return self._mapping(cast("Mapping[Any, Any]", value))
         if isinstance(value, list | tuple):
-            return self._list(cast("Sequence[Any]", value))
+            items = cast("Sequence[Any]", value)
+            return _same_or_new(items, [self.value(item) for item in items])
         if is_record(value):
             return self._record(value)
         return value
@@ -188,9 +187,9 @@ class _Pass:
             return self.value(value)
         if name in _NAMED_BY_AUTHORS and isinstance(value, Mapping):
             return self._mapping(cast("Mapping[Any, Any]", value), True)
-        if is_secret_field(name):
-            return self._secret(f"{MARK}{_LAST_WORD.findall(name)[-1]}]", value)
-        if isinstance(value, str) and may_be_secret_field(name) and DENSE.fullmatch(value):
+        if is_secret_field(name) or (
+            isinstance(value, str) and may_be_secret_field(name) and DENSE.fullmatch(value)
+        ):
             return self._secret(f"{MARK}{_LAST_WORD.findall(name)[-1]}]", value)
         return self.value(value)
 
@@ -203,9 +202,6 @@ class _Pass:
         # A mapping may be a schema; yes, no and nothing are not worth a secret.
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return mark if is_number else self.value(value)
-
-    def _list(self, value: Sequence[Any]) -> Any:
-        return _same_or_new(value, [self.value(item) for item in value])
 
     def _record(self, value: Any) -> Any:
         changes: dict[str, Any] = {}
@@ -225,7 +221,7 @@ _NAMED_BY_AUTHORS = frozenset(
 
 
 def _pair_name(value: Mapping[Any, Any]) -> str:
-    """Whose value stands beside it, as headers and cookies are often told; "" if nobody's."""
+    """The name of a value that stands beside it, as headers and cookies are often written, or ""."""
     name = value.get("name", value.get("key")) if "value" in value else None
     return name if isinstance(name, str) else ""
 
@@ -305,7 +301,7 @@ def redactor() -> Redactor:
 
 
 def without_secrets(text: str) -> str:
-    """A message without secrets, for those who cannot afford an error of their own."""
+    """A message without secrets; a broken pyproject is no error here."""
     try:
         return redactor().text(text)
     except BadFile:
@@ -353,31 +349,27 @@ def _named_in(path: Path, _changed: int) -> tuple[str, ...]:
 
 def redact_log(record: "LogRecord") -> bool:
     """A filter for a log handler or logger: `handler.addFilter(redact_log)`."""
-    clean = without_secrets
-    record.msg = clean(record.getMessage())
+    trace = record.exc_text or ""
+    if record.exc_info and record.exc_info[0] is not None:
+        from traceback import format_exception
+
+        trace = "".join(format_exception(*record.exc_info)).rstrip()
+    record.msg = without_secrets(record.getMessage())
     record.args = ()
-    record.exc_text = clean(_told(record)) or None
+    record.exc_text = without_secrets(trace) or None
     record.exc_info = None
-    record.stack_info = clean(record.stack_info) if record.stack_info else None
+    record.stack_info = without_secrets(record.stack_info) if record.stack_info else None
     return True
 
 
-def _told(record: "LogRecord") -> str:
-    if not record.exc_info or record.exc_info[0] is None:
-        return record.exc_text or ""
-    from traceback import format_exception
-
-    return "".join(format_exception(*record.exc_info)).rstrip()
-
-
-def clean_ids(ids: Iterable[str], hand: Redactor) -> dict[str, str]:
+def clean_ids(ids: Iterable[str], by: Redactor) -> dict[str, str]:
     """Each id without its secrets, and still another than the rest."""
     given = list(ids)
-    return {own: clean_id(own, clean) for own, clean in zip(given, hand.value(given), strict=True)}
+    return {own: clean_id(own, clean) for own, clean in zip(given, by.value(given), strict=True)}
 
 
 def clean_id(own: str, clean: str) -> str:
-    """What an id is called that is `clean` without its secrets."""
+    """The id to show for `own`, which is `clean` without its secrets."""
     if clean == own:
         return own
     return f"{clean} #{sha256(own.encode(errors='surrogatepass')).hexdigest()[:8]}"

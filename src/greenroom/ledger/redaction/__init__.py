@@ -1,0 +1,45 @@
+"""Redaction: what is shown, stored or sent to a log goes through here first, and loses its secrets.
+
+The one way in is this module. Everything that leaves asks `redactor()`, or `without_secrets` for a message;
+everything that learns of a secret keeps it with a `keep_…` function. Inside: `looks` and `kinds` say what
+counts as a secret, `given` holds the values this process was given, `replacement` replaces them, and `sieve`
+finds quickly that there are none.
+"""
+
+from greenroom.ledger.redaction.given import (
+    given_secrets,
+    keep_fields,
+    keep_headers,
+    keep_keys,
+    keep_secret,
+    keep_sent,
+)
+from greenroom.ledger.redaction.replacement import (
+    MARK,
+    Redactor,
+    clean_id,
+    clean_ids,
+    is_redacted,
+    redact_log,
+    redactor,
+    without_secrets,
+)
+from greenroom.ledger.redaction.sieve import Sieve
+
+__all__ = [
+    "MARK",
+    "Redactor",
+    "Sieve",
+    "clean_id",
+    "clean_ids",
+    "given_secrets",
+    "is_redacted",
+    "keep_fields",
+    "keep_headers",
+    "keep_keys",
+    "keep_secret",
+    "keep_sent",
+    "redact_log",
+    "redactor",
+    "without_secrets",
+]
