@@ -15,8 +15,7 @@ from pydantic import BaseModel, SecretStr
 
 from apps.terminals import started
 from greenroom import Case, Report, evaluate
-from greenroom.ledger import given
-from greenroom.ledger.redaction import given_secrets, keep_keys
+from greenroom.ledger.redaction import given, given_secrets, keep_keys
 from greenroom.metrics import contains
 from greenroom.reports.reporters import render_report
 from greenroom.simulation.fence import enclose, opening_for
