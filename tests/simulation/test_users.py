@@ -696,7 +696,7 @@ async def test_a_user_that_fails_or_talks_nonsense_is_the_users_failure(
 async def test_a_user_agent_that_waits_for_somebody_itself_has_failed() -> None:
     end = end_of(await played(chat("Which?", "Done."), user=asker("Who?")))
     assert (end.reason, end.phase) == ("error", "user_agent")
-    assert "waits for somebody itself" in end.error
+    assert "waits for an answer itself" in end.error
 
 
 @pytest.mark.parametrize("agent", [CLERK, chat("Which order?", "Done."), asker("Which?")])

@@ -37,7 +37,7 @@ class ModelRequest:
     node: str = ""
     n: int = 0
     digest: str = ""
-    """Of the question, for whoever wants to find its answer in a ledger again."""
+    """Of the question, by which its answer is found in a ledger again."""
 
     @property
     def last(self) -> str:

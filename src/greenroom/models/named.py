@@ -47,7 +47,7 @@ PROVIDERS = Plugins(
 def as_model(given: Model | str, whose: str = "") -> Model:
     """A model as it was given, or the one whose name was given; `whose` begins an error.
 
-    Nothing is loaded or connected before the model is asked. What can be told at once is: a name
+    Nothing is loaded or connected before the model is asked. These are errors at once: a name
     without a provider, an unknown provider, a package that is not installed.
     """
     if isinstance(given, str):

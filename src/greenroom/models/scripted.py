@@ -101,7 +101,7 @@ class Scripted:
 
     @property
     def identity(self) -> str:
-        """Changes with what it answers, as far as that can be told: functions by their source."""
+        """Changes with what it answers, as far as that can be known: functions by their source."""
         answers = (*self._answers, self._then)
         return repr([code_identity(a) if callable(a) else repr(a) for a in answers])
 

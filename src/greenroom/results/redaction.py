@@ -17,13 +17,13 @@ from greenroom.results.wire import shown_json
 T = TypeVar("T")
 
 _ROOM = 16_000_000
-"""So many bytes of ledgers may lie open at a time; in memory they take some times as much."""
+"""Bytes of ledgers that are kept open at a time; in memory they take a few times as much."""
 _LEAVES = JSON_TYPES - {dict, list}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Redacted(Report):
-    """A report that has lost its secrets, and need not be looked through again."""
+    """A report without secrets, which need not be looked through again."""
 
 
 def redacted(report: Report, by: Redactor | None = None) -> Redacted:
@@ -33,10 +33,10 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
     """
     if isinstance(report, Redacted) and by is None:
         return report
-    hand = by or redactor()
-    clean, desk = hand.value, _OpenLedgers(hand)
+    by = by or redactor()
+    clean, ledgers = by.value, _OpenLedgers(by)
     return Redacted(
-        [_result(result, desk) for result in report.results],
+        [_result(result, ledgers) for result in report.results],
         name=clean(report.name),
         seconds=report.seconds,
         notes=clean(tuple(report.notes)),
@@ -44,7 +44,7 @@ def redacted(report: Report, by: Redactor | None = None) -> Redacted:
         evalset_id=clean(report.evalset_id),
         at=report.at,
         adaptive=report.adaptive,
-        confirmed=tuple([_result(result, desk) for result in report.confirmed]),
+        confirmed=tuple([_result(result, ledgers) for result in report.confirmed]),
         against=report.against,
     )
 
@@ -57,21 +57,21 @@ def redacted_decision(decision: Decision | None) -> Decision | None:
 
 
 class _OpenLedgers:
-    """Where the ledgers of a report lie open: the first ones, as many as there is room for, and the last.
+    """The ledgers of a report that are kept open: the first ones, as many as there is room for, and the last.
 
-    A renderer asks several things of a case before it goes on to the next, and what one renderer has
-    shown of the cases that fell short another shows again.
+    A renderer asks several things of a case before it goes on to the next, and the cases that one
+    renderer shows because they failed another shows again.
     """
 
-    def __init__(self, hand: Redactor) -> None:
-        self.hand = hand
-        self._sieve = Sieve(hand)
+    def __init__(self, by: Redactor) -> None:
+        self._by = by
+        self._sieve = Sieve(by)
         self._room = _ROOM
         self._last: _Opened | None = None
 
     def clean(self, value: T, data: bytes) -> T:
-        """`value` without secrets; `data` is what it holds as JSON. Most hold none: a quick look says so."""
-        return value if self._sieve.is_clean(data) else self.hand.value(value)
+        """`value` without secrets; `data` is the same as JSON. Most hold none: a quick look says so."""
+        return value if self._sieve.is_clean(data) else self._by.value(value)
 
     def clean_ledger(self, ledger: Ledger) -> Ledger:
         """The ledger without secrets; itself if it holds none."""
@@ -79,7 +79,7 @@ class _OpenLedgers:
         clean = self.clean(events, encoded_lines(events))
         return ledger if clean is events else Ledger(clean)
 
-    def lay(self, opened: "_Opened") -> None:
+    def keep(self, opened: "_Opened") -> None:
         """Make room for a ledger that has been opened."""
         if opened.size <= self._room:
             self._room -= opened.size
@@ -92,22 +92,22 @@ class _OpenLedgers:
 class _Opened:
     """A ledger that is kept elsewhere, without secrets; it is read once, while there is room."""
 
-    __slots__ = ("_desk", "_ledger", "_shelf")
+    __slots__ = ("_all", "_ledger", "_source")
 
-    def __init__(self, shelf: LedgerSource, desk: _OpenLedgers) -> None:
-        self._shelf, self._desk = shelf, desk
+    def __init__(self, source: LedgerSource, all_open: _OpenLedgers) -> None:
+        self._source, self._all = source, all_open
         self._ledger: Ledger | None = None
 
     @property
     def size(self) -> int:
         """About how many bytes it takes as a text."""
-        return self._shelf.size
+        return self._source.size
 
     def load(self) -> Ledger:
         """The ledger without secrets."""
         if (ledger := self._ledger) is None:
-            ledger = self._ledger = self._desk.clean_ledger(self._shelf.load())
-            self._desk.lay(self)
+            ledger = self._ledger = self._all.clean_ledger(self._source.load())
+            self._all.keep(self)
         return ledger
 
     def close(self) -> None:
@@ -115,12 +115,12 @@ class _Opened:
         self._ledger = None
 
 
-def _result(result: CaseResult, desk: _OpenLedgers) -> CaseResult:
+def _result(result: CaseResult, ledgers: _OpenLedgers) -> CaseResult:
     kept = result.kept
     bare = replace(
         result,
         tags=tuple(map(str, result.tags)),
-        scores={name: _told(outcome) for name, outcome in result.scores.items()},
+        scores={name: _as_text(outcome) for name, outcome in result.scores.items()},
         blamed=result.blame,
         kept=None,
         asked=None,
@@ -129,9 +129,9 @@ def _result(result: CaseResult, desk: _OpenLedgers) -> CaseResult:
     asked = None if result.asked is None else _asked(result)
     # All at once: most results hold no secret, and are found so in one go.
     whole = (bare, events, asked)
-    clean, clean_events, clean_asked = desk.clean(whole, json_of(whole, default=repr))
+    clean, clean_events, clean_asked = ledgers.clean(whole, json_of(whole, default=repr))
     if kept is not None and not isinstance(kept, Ledger):
-        shown = _Opened(kept, desk)
+        shown = _Opened(kept, ledgers)
     else:
         shown = kept if clean_events is events else Ledger(clean_events or ())
     asked_for = result.asked if asked is not None and clean_asked is asked else clean_asked
@@ -139,8 +139,8 @@ def _result(result: CaseResult, desk: _OpenLedgers) -> CaseResult:
     return replace(clean, case_id=case_id, kept=shown, asked=asked_for)
 
 
-def _told(outcome: Outcome) -> Outcome:
-    """An object says its secrets in its repr, so it is told before it is looked at."""
+def _as_text(outcome: Outcome) -> Outcome:
+    """An object shows its secrets in its repr, so it becomes text before it is looked at."""
     if not isinstance(outcome, Score):
         return outcome
     return replace(

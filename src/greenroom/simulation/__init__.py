@@ -1,4 +1,4 @@
-"""A case played out: gate, fence, users, bridge, and when it ends."""
+"""One trial of a case: gate, fence, users, bridge, and when it ends."""
 
 from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.ledger.changes import with_state_change

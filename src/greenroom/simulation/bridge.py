@@ -37,13 +37,13 @@ class Bridge:
         """What the user agent hears."""
         if self.format_prompt is None:
             return default_prompt(LedgerView(ledger), wait)
-        told = await _settled(self.format_prompt(LedgerView(ledger), wait))
-        if not isinstance(told, str) or not told.strip():
+        prompt = await _settled(self.format_prompt(LedgerView(ledger), wait))
+        if not isinstance(prompt, str) or not prompt.strip():
             raise UserAgentFailed(
-                f"the bridge's format_prompt returned {told!r}; return the text that the user agent "
+                f"the bridge's format_prompt returned {prompt!r}; return the text that the user agent "
                 f"is to hear."
             )
-        return told
+        return prompt
 
     async def response(self, output: Json, ledger: Ledger, wait: Yield) -> Any:
         """What the agent gets for the user agent's output."""

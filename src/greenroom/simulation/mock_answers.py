@@ -2,9 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
-from functools import lru_cache
 from typing import Any
 
 from greenroom.cases.mocks import ByArgs, Fault, InTurn
@@ -38,25 +37,14 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
 
 def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) -> Any:
     args = deepcopy(dict(request.args))
-    for name in _context_names(mock):
-        args[name] = context
-    return mock(**args)
-
-
-def _context_names(mock: Callable[..., Any]) -> tuple[str, ...]:
     try:
-        return _wants_context(mock)
-    except TypeError:  # a mock that cannot be hashed, such as a dataclass
-        return _wants_context.__wrapped__(mock)
-
-
-@lru_cache(maxsize=4096)
-def _wants_context(mock: Callable[..., Any]) -> tuple[str, ...]:
-    try:
-        parameters = inspect.signature(mock).parameters
+        parameters: Collection[str] = inspect.signature(mock).parameters
     except (TypeError, ValueError):
-        return ()
-    return tuple(name for name in _CONTEXT_NAMES if name in parameters)
+        parameters = ()
+    for name in _CONTEXT_NAMES:
+        if name in parameters:
+            args[name] = context
+    return mock(**args)
 
 
 def _run(work: Callable[[], Any], request: ToolRequest) -> Any:

@@ -30,11 +30,11 @@ def check_names(case: Case, backend: Backend, allowed: Collection[Any]) -> None:
     offered = backend.tools
     if offered is None:
         return
-    for name, told in _named(case, allowed):
+    for name, given in _named(case, allowed):
         if name not in offered and (
             _is_all(case, backend, allowed) or _is_misspelt(name, offered, case.mocks)
         ):
-            raise BadCase(_unknown(case, told, "the agent offers", offered))
+            raise BadCase(_unknown(case, given, "the agent offers", offered))
     for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
         if name in offered and not offered[name].yields:
             raise BadCase(
@@ -48,15 +48,15 @@ def check_names_after(
 ) -> None:
     """Refuse a name that turned up nowhere in a trial in which all that brings tools has run."""
     offered = backend.tools
-    names = [given for given in _named(case, allowed) if given[0] not in (offered or ())]
+    names = [named for named in _named(case, allowed) if named[0] not in (offered or ())]
     if not names:
         return
     seen = {*(offered or ()), *_seen(ledger)}
     called = {event.tool for event in ledger.of(ToolCalled, ToolBlocked, voice=None)}
     has_all_run = offered is not None and called.issuperset(_bringing(case, allowed))
-    for name, told in names:
+    for name, given in names:
         if name not in seen and (has_all_run or _is_misspelt(name, seen, case.mocks)):
-            raise BadCase(_unknown(case, told, "the trial showed", seen))
+            raise BadCase(_unknown(case, given, "the trial showed", seen))
 
 
 def _named(case: Case, allowed: Collection[Any]) -> Iterator[tuple[str, str]]:
@@ -94,12 +94,9 @@ def _bringing(case: Case, allowed: Collection[Any]) -> set[str]:
         for name, mock in case.mocks.items()
         if type(mock) not in JSON_TYPES and not isinstance(mock, Fault)
     }
-    return mocked | {name for name in map(_name, allowed) if name}
-
-
-def _name(allowed: Any) -> str:
-    tool = allowed.tool if isinstance(allowed, Live) else allowed
-    return tool if isinstance(tool, str) else getattr(tool, "__name__", "")
+    tools = [one.tool if isinstance(one, Live) else one for one in allowed]
+    names = {tool if isinstance(tool, str) else getattr(tool, "__name__", "") for tool in tools}
+    return mocked | (names - {""})
 
 
 def _is_misspelt(name: str, known: Iterable[str], mocks: Collection[str]) -> bool:
@@ -117,8 +114,8 @@ def _seen(ledger: Ledger) -> Iterator[str]:
         yield wait.tool
 
 
-def _unknown(case: Case, told: str, where: str, tools: Iterable[str]) -> str:
+def _unknown(case: Case, given: str, where: str, tools: Iterable[str]) -> str:
     return (
-        f"{told}, but {where} {sorted(tools)}. Rename it, or add the tool to the agent of case "
+        f"{given}, but {where} {sorted(tools)}. Rename it, or add the tool to the agent of case "
         f"{case.id!r}."
     )

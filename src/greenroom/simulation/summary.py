@@ -42,12 +42,17 @@ class Simulation:
 
 def simulation_of(ledger: Ledger, case: Case | None = None) -> Simulation:
     """The summary of a run; without `case` the one recorded in the ledger is meant."""
-    played = _recorded(ledger) if case is None else case
-    person = person_of(played.user)
+    if case is None:
+        first = questions.started(ledger)
+        recorded = None if first is None else first.case
+        case = Case("unrecorded")
+        if recorded is not None:
+            case = case_from(recorded, "the recorded case", live=True)
+    person = person_of(case.user)
     end = questions.ended(ledger)
     found = claims(ledger, person.goals, person.stop_signal) if person else []
     return Simulation(
-        case_id=played.id,
+        case_id=case.id,
         ended=end.reason if end else None,
         turns=questions.turns(ledger),
         conversation=tuple(questions.messages(ledger)),
@@ -59,15 +64,8 @@ def simulation_of(ledger: Ledger, case: Case | None = None) -> Simulation:
     )
 
 
-def _recorded(ledger: Ledger) -> Case:
-    first = questions.started(ledger)
-    if first is None or first.case is None:
-        return Case("unrecorded")
-    return case_from(first.case, "the recorded case", live=True)
-
-
 def simulation_data(one: Simulation) -> dict[str, Json]:
-    """A simulation as JSON, for whoever keeps it in a file."""
+    """A simulation as JSON, to be written to a file."""
     return {
         "scenario_id": one.case_id,
         "completed": one.completed,

@@ -1,4 +1,4 @@
-"""How a case's user answers: picks who speaks, runs them on their side, checks what they say."""
+"""How a case's user answers: who speaks, run on the user's side, and what they say checked."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -55,10 +55,10 @@ class UserSide:
         self._world = world
         self._cast: dict[int, Agent] = {}
         self.speaking: list[str] = []
-        """Who is being waited for; a deadline that strikes now is theirs."""
+        """The user agents at work; a deadline that passes now is theirs."""
 
     def remember(self, said: str, heard: str, key: str) -> None:
-        """Let those who play the user know what their script made them say."""
+        """Let the agents that play the user know what their script made them say."""
         if not self._has_players:
             return
         root = f"script@{key}"
@@ -71,14 +71,15 @@ class UserSide:
 
     @property
     def _has_players(self) -> bool:
-        return any(_is_run(_last(role)) for role in self._user.roles)
+        roles = (r.last if isinstance(r, Lines) else r for r in self._user.roles)
+        return any(map(_is_run, roles))
 
     def _last_words(self) -> str:
         spoken = list(self._ledger.index_of().spoken.values())
         return spoken[-1].text if spoken else ""
 
     def _place(self, rank: int = 0) -> int:
-        """How far the script is played; a blank first turn is the agent's to open."""
+        """How much of the script was said; with a blank first turn the agent speaks first."""
         opened = bool(self._script) and not self._script[0].says
         return len(user_messages(self._ledger)) + opened + rank
 
@@ -131,7 +132,8 @@ class UserSide:
         """How often the one who answers this wait has been asked before."""
         if wait.type == "message":
             return self._place(rank) - len(self._script)
-        return _answered_before(self._ledger, wait.tool) + rank
+        answers = (a for event in self._ledger.of(Answered) for a in event.answers)
+        return sum(answer.tool == wait.tool for answer in answers) + rank
 
     async def _answer(self, wait: Yield, rank: int) -> Reply | None:
         place = self._place(rank)
@@ -144,7 +146,11 @@ class UserSide:
             raise UserAgentFailed(_missing(self._case, wait))
         speaker = _speaker(role, self._position(wait, rank))
         if speaker is None and isinstance(role, Lines):
-            raise UserAgentFailed(_used_up(self._case, wait, role))
+            what = f"answer to tool {wait.tool!r}" if wait.tool else "next message"
+            raise UserAgentFailed(
+                f"the agent of case {self._case.id!r} waits for the user's {what}, but {role!r} is "
+                f"used up. Add a line, or give Lines(..., then=...)."
+            )
         reply = await self._reply(wait, speaker)
         return structs.replace(reply, value=self._text(reply)) if reply and not wait.tool else reply
 
@@ -156,9 +162,9 @@ class UserSide:
             except _Misfit as misfit:
                 if not _is_run(role):
                     raise UserAgentFailed(misfit.problem) from None
-                told = str(misfit)
+                ask_again = str(misfit)
             try:
-                return await self._fitting(wait, role, told)
+                return await self._fitting(wait, role, ask_again)
             except _Misfit as misfit:
                 raise UserAgentFailed(misfit.problem) from None
 
@@ -185,7 +191,11 @@ class UserSide:
                 reply, value=wait.check(reply.value, self._user.validate == "strict")
             )
         except ValueError as error:
-            raise _does_not_fit(wait, reply.value, error) from error
+            raise _Misfit(
+                f"Your answer {reply.value!r} does not fit: {error}. Answer again.",
+                f"the user's answer {reply.value!r} to tool {wait.tool!r} does not fit what the tool "
+                f"declares: {error}",
+            ) from error
 
     async def _ask(self, wait: Yield, role: Any, who: str, problem: str = "") -> Reply | None:
         if not _is_run(role):
@@ -210,17 +220,19 @@ class UserSide:
         if reply is None:
             return None
         said = read_reply(str(reply.value), person.stop_signal)
-        if said.is_last or self._has_all(person):
+        if said.is_last:
+            return None
+        found = claims(self._ledger, person.goals, person.stop_signal) if person.goals else []
+        if person.goals and len(shown_goals(found)) == len(person.goals):
             return None
         if not said.message:
-            raise _said_nothing(self._case, person, reply.value)
+            raise _Misfit(
+                f"You said nothing to the assistant. Answer with your next message, or with "
+                f"{person.stop_signal}.",
+                f"the user agent of case {self._case.id!r} answered {reply.value!r}, which says "
+                f"nothing to the agent.",
+            )
         return structs.replace(reply, value=said.message)
-
-    def _has_all(self, person: SimulatedUser) -> bool:
-        if not person.goals:
-            return False
-        found = claims(self._ledger, person.goals, person.stop_signal)
-        return len(shown_goals(found)) == len(person.goals)
 
     async def _run(self, wait: Yield, flow: Flow, who: str, problem: str) -> Reply | None:
         """Run a user agent on the user's side, keyed by the wait it answers.
@@ -242,7 +254,7 @@ class UserSide:
                 ) from error
             case _:
                 raise UserAgentFailed(
-                    f"the user agent for {who!r} waits for somebody itself; user agents must answer."
+                    f"the user agent for {who!r} waits for an answer itself; user agents must answer."
                 )
 
     async def _format_prompt(self, wait: Yield) -> str:
@@ -301,27 +313,11 @@ class UserSide:
 
 
 class _Misfit(Exception):
-    """An answer that cannot be used: what its giver is told, and what became of the run."""
+    """An answer that cannot be used: what the user agent is asked again, and the error if it persists."""
 
-    def __init__(self, told: str, problem: str) -> None:
-        super().__init__(told)
+    def __init__(self, ask_again: str, problem: str) -> None:
+        super().__init__(ask_again)
         self.problem = problem
-
-
-def _does_not_fit(wait: Yield, value: Json, error: ValueError) -> _Misfit:
-    return _Misfit(
-        f"Your answer {value!r} does not fit: {error}. Answer again.",
-        f"the user's answer {value!r} to tool {wait.tool!r} does not fit what the tool declares: "
-        f"{error}",
-    )
-
-
-def _said_nothing(case: Case, person: SimulatedUser, value: Json) -> _Misfit:
-    return _Misfit(
-        f"You said nothing to the assistant. Answer with your next message, or with "
-        f"{person.stop_signal}.",
-        f"the user agent of case {case.id!r} answered {value!r}, which says nothing to the agent.",
-    )
 
 
 def _speaker(role: Any, n: int) -> Any:
@@ -329,12 +325,8 @@ def _speaker(role: Any, n: int) -> Any:
     return role.line(n) if isinstance(role, Lines) else role
 
 
-def _last(role: Any) -> Any:
-    return role.last if isinstance(role, Lines) else role
-
-
 def _is_run(role: Any) -> bool:
-    """Whether a role is played by running it, not by reading from it."""
+    """Whether a role answers by running, and not by a line or a constant."""
     return role is not None and (isinstance(role, Flow | SimulatedUser) or callable(role))
 
 
@@ -353,28 +345,16 @@ def user_messages(ledger: Ledger) -> list[str]:
     return found
 
 
-def _answered_before(ledger: Ledger, tool: str) -> int:
-    return sum(a.tool == tool for event in ledger.of(Answered) for a in event.answers)
-
-
 def _rank(yields: Sequence[Yield], index: int) -> int:
     """How many waits of the same tool come before this one in the same round."""
     return sum(wait.tool == yields[index].tool for wait in yields[:index])
-
-
-def _used_up(case: Case, wait: Yield, role: Lines) -> str:
-    what = f"answer to tool {wait.tool!r}" if wait.tool else "next message"
-    return (
-        f"the agent of case {case.id!r} waits for the user's {what}, but {role!r} is used up. "
-        f"Add a line, or give Lines(..., then=...)."
-    )
 
 
 def _missing(case: Case, wait: Yield) -> str:
     if wait.type == "message":
         return (
             f"the agent of case {case.id!r} waits for the user's next message after "
-            f"{wait.prompt[:120]!r}, but nobody plays the user. Add one: user=Lines(...), or "
+            f"{wait.prompt[:120]!r}, but the case has no user. Add one: user=Lines(...), or "
             f"user=UserAgents(loop=Agent(...))."
         )
     return (

@@ -36,22 +36,18 @@ def played_by(user: SimulatedUser) -> Agent:
     parts = [user.persona.strip(), _PART]
     if user.goal:
         parts.append(f"Your goal: {user.goal.strip()}")
-    if user.plan:
-        parts.append(_plan(user.plan))
+    if isinstance(user.plan, str) and user.plan:
+        parts.append(f"Your plan: {user.plan.strip()}")
+    elif user.plan:
+        parts.append(f"Your plan, one step after the other:\n{_numbered(user.plan)}")
     if user.goals:
         parts += [f"Your goals:\n{_numbered(user.goals)}", _MARKS]
     parts.append(
         f"When you have what you want, or see that you will not get it, answer with "
         f"{user.stop_signal} and nothing else."
     )
-    told = "\n\n".join(part for part in parts if part)
-    return Agent(user.name, model=user.model, context=[persona(told), history()])
-
-
-def _plan(plan: str | Sequence[str]) -> str:
-    if isinstance(plan, str):
-        return f"Your plan: {plan.strip()}"
-    return f"Your plan, one step after the other:\n{_numbered(plan)}"
+    role = "\n\n".join(part for part in parts if part)
+    return Agent(user.name, model=user.model, context=[persona(role), history()])
 
 
 def _numbered(texts: Sequence[str]) -> str:
@@ -80,8 +76,8 @@ class UserAgents:
             ("validate", get_args(Validation)),
             ("conflicts", get_args(Conflicts)),
         ):
-            if told := choice_problem(getattr(self, option), choices):
-                raise BadCase(f"UserAgents(...): {option}={told}")
+            if problem := choice_problem(getattr(self, option), choices):
+                raise BadCase(f"UserAgents(...): {option}={problem}")
         if not isinstance(self.tools, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadCase(f"UserAgents(tools={self.tools!r}) wants a mapping of tools by name.")
         known: dict[str, Any] = {}
@@ -98,7 +94,7 @@ class UserAgents:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """Everybody who may be asked something."""
+        """Every role that may be asked something."""
         return (self.loop, *self.tools.values())
 
     @property
@@ -108,35 +104,29 @@ class UserAgents:
         return None if person is None else person.max_turns
 
 
-_NOBODY = UserAgents()
+_NO_USER = UserAgents()
 
 
 def user_of(given: Any, case_id: str) -> UserAgents:
-    """What a case calls its user, as one agent for each wait; a person nobody can play is refused."""
-    if given is None:
-        return _NOBODY
-    user = _user_of(given, case_id)
-    for role in user.roles:
-        if (person := person_of(role)) is not None:
-            played_by(person)
-    return user
-
-
-def _user_of(given: Any, case_id: str) -> UserAgents:
+    """A case's user as one agent for each wait; a simulated user without a model is refused."""
     match given:
+        case None:
+            return _NO_USER
         case UserAgents():
-            return given
-        case Lines() | SimulatedUser():
-            return UserAgents(loop=given)
-        case Flow():
-            return UserAgents(loop=given)
+            user = given
+        case Lines() | SimulatedUser() | Flow():
+            user = UserAgents(loop=given)
         case _ if callable(given):
-            return UserAgents(loop=as_flow(given))
+            user = UserAgents(loop=as_flow(given))
         case _:
             raise BadCase(
                 f"case {case_id!r} has the user {given!r}; use Lines(...), SimulatedUser(...), "
                 f"UserAgents(...), an Agent, a step or a function."
             )
+    for role in user.roles:
+        if (person := person_of(role)) is not None:
+            played_by(person)
+    return user
 
 
 def turn_limit(case: Case, user: UserAgents) -> int:
@@ -163,9 +153,9 @@ def _modelled(user: Any, model: Any, max_turns: int | None) -> Any:
     match user:
         case SimulatedUser():
             limit = min((n for n in (user.max_turns, max_turns) if n is not None), default=None)
-            played = user.model if user.model is not None else model
-            kept = played is user.model and limit == user.max_turns
-            return user if kept else replace(user, model=played, max_turns=limit)
+            plays = user.model if user.model is not None else model
+            kept = plays is user.model and limit == user.max_turns
+            return user if kept else replace(user, model=plays, max_turns=limit)
         case Lines():
             then = _modelled(user.then, model, max_turns)
             return user if then is user.then else Lines(*user.lines, then=then)

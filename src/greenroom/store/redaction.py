@@ -13,9 +13,9 @@ from greenroom.ledger.redaction import Redactor, Sieve
 from greenroom.store.runs import Row, batches
 
 _LITTLE = 200_000
-"""So many bytes are looked at together, which is cheaper than one row after the other."""
+"""Bytes that are looked at together, which is cheaper than one row after the other."""
 _MUCH = 500_000
-"""So many bytes hold too many new words for a quick look to be quick, and those take much room."""
+"""Bytes that hold too many new words for a quick look to be quick."""
 
 
 class Cleaner:
@@ -42,7 +42,7 @@ class Cleaner:
     def _keep_up(self) -> None:
         try:
             now = self._asked()
-        except BadFile:  # somebody is writing on it just now
+        except BadFile:  # pyproject.toml is being written just now
             return
         if now is not self._redactor:
             self._redactor, self._sieve = now, Sieve(now)
@@ -88,7 +88,7 @@ def _written(verdict: Any, case_id: str) -> str:
 
 
 def _events(lines: bytes) -> list[Event] | str:
-    """The events of a ledger, or its text: nobody can read that, and those beside it must not suffer."""
+    """The events of a ledger; its text if it cannot be read, so that other rows are stored all the same."""
     try:
         return list(Ledger.loads(lines.decode()))
     except (GreenroomError, ValueError, RecursionError):

@@ -184,7 +184,7 @@ class _Job(Generic[T]):
             return
         try:
             result = self._context.run(self._call)
-        except BaseException as error:  # noqa: BLE001 - whoever awaits the future decides
+        except BaseException as error:  # noqa: BLE001 - the awaiting code decides
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
