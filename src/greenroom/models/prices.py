@@ -1,4 +1,4 @@
-"""Prices of one's own, from `[tool.greenroom.prices]` in the nearest `pyproject.toml`.
+"""The user's own prices, from `[tool.greenroom.prices]` in the nearest `pyproject.toml`.
 
     [tool.greenroom.prices]
     "openai:our-tuned-one" = { input = 0.30, output = 1.20, per = "million" }
@@ -58,22 +58,16 @@ def _read(path: Path, _changed: int) -> Mapping[str, Price]:
         data: Any = tomllib.loads(text)
     except ValueError as error:
         raise BadFile(f"{path} cannot be read as TOML: {error}") from error
-    given = _table(path, data)
-    name = f"pyproject.toml {blake2b(repr(given).encode(), digest_size=4).hexdigest()}"
-    return {model: _price(path, model, entry, name) for model, entry in given.items()}
-
-
-def _table(path: Path, data: Any) -> dict[str, Any]:
-    """What stands under `[tool.greenroom.prices]`."""
-    inner = cast("dict[str, Any]", data)
+    given = cast("dict[str, Any]", data)
     for step in ("tool", "greenroom", "prices"):
-        found: Any = inner.get(step, {})
+        found: Any = given.get(step, {})
         if not isinstance(found, dict):
             raise BadFile(
                 f"{path}: {step!r} is {found!r}, not [tool.greenroom.prices] or above it."
             )
-        inner = cast("dict[str, Any]", found)
-    return inner
+        given = cast("dict[str, Any]", found)
+    name = f"pyproject.toml {blake2b(repr(given).encode(), digest_size=4).hexdigest()}"
+    return {model: _price(path, model, entry, name) for model, entry in given.items()}
 
 
 def _price(path: Path, model: str, entry: Any, table: str) -> Price:
@@ -90,7 +84,14 @@ def _price(path: Path, model: str, entry: Any, table: str) -> Price:
             f'per = "million" or per = "thousand".'
         )
     amounts = {name: _amount(value, where) for name, value in given.items() if name != "per"}
-    _doubt(where, given["per"], amounts)
+    is_dear = amounts["input"] >= _DEAR_INPUT or amounts["output"] >= _DEAR_OUTPUT
+    if given["per"] == "thousand" and is_dear:
+        million = {name: amount * 1000 for name, amount in amounts.items()}
+        warnings.warn(
+            f"{where} comes to {million} USD per million tokens, which is implausible. If it is "
+            f'meant per million, write per = "million"; if it is right, write it per million too.',
+            stacklevel=2,
+        )
     unit = _UNITS[given["per"]]
     cached = amounts.get("cached_input", amounts["input"])
     return Price(amounts["input"] / unit, amounts["output"] / unit, cached / unit, table)
@@ -101,14 +102,3 @@ def _amount(value: Any, where: str) -> float:
     if not is_number or not isfinite(value) or value < 0:
         raise BadFile(f"{where} holds {value!r}; give USD as a number from 0.")
     return float(value)
-
-
-def _doubt(where: str, per: str, amounts: Mapping[str, float]) -> None:
-    dear = amounts["input"] >= _DEAR_INPUT or amounts["output"] >= _DEAR_OUTPUT
-    if per == "thousand" and dear:
-        million = {name: amount * 1000 for name, amount in amounts.items()}
-        warnings.warn(
-            f"{where} comes to {million} USD per million tokens, which is implausible. If it is "
-            f'meant per million, write per = "million"; if it is right, write it per million too.',
-            stacklevel=2,
-        )

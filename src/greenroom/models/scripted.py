@@ -16,7 +16,6 @@ from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Json] | ModelReply | Exception
 """A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
 Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
-_READY = (str, ToolCall)
 
 SCRIPT = "scripted"
 """Where a price of nothing comes from, if the answer stands in a script."""
@@ -50,13 +49,17 @@ class Scripted:
         if self._latency:
             await asyncio.sleep(self._latency)
         answers, n = self._answers, request.n
-        answer = answers[n] if n < len(answers) else self._after_all(request)
+        answer = answers[n] if n < len(answers) else self._then
+        if answer is None:
+            raise ScriptExhausted(
+                f"the scripted model of {request.agent!r} has {len(answers)} answers, but was asked "
+                f"for number {n + 1} after {request.last[:80]!r}. Add an answer, or give "
+                f"Scripted(..., then=...)."
+            )
         is_made = callable(answer)
         if callable(answer):
-            answer = answer(request)
-            # To ask whether it can be awaited takes longer than to answer.
-            is_ready = isinstance(answer, _READY)
-            answer = answer if is_ready or not inspect.isawaitable(answer) else await answer
+            made: Any = answer(request)
+            answer = await made if inspect.isawaitable(made) else made
         reply = self._reply(answer)
         if is_made and reply.prices == SCRIPT:
             reply = replace(reply, prices=_FUNCTION)
@@ -64,40 +67,26 @@ class Scripted:
             on_delta(reply.text)
         return reply
 
-    def _after_all(self, request: ModelRequest) -> Answer:
-        """The answer when the script has run out."""
-        if self._then is not None:
-            return self._then
-        raise ScriptExhausted(
-            f"the scripted model of {request.agent!r} has {len(self._answers)} answers, but was "
-            f"asked for number {request.n + 1} after {request.last[:80]!r}. "
-            f"Add an answer, or give Scripted(..., then=...)."
-        )
-
     def _reply(self, line: Line) -> ModelReply:
-        # A script costs nothing, and that is a known price.
-        if type(line) is str:
-            return ModelReply(line, (), self._usage, 0.0, SCRIPT, self.name)
-        if type(line) is ToolCall:
-            return ModelReply("", (line,), self._usage, 0.0, SCRIPT, self.name)
         given: Any = _checked(line)
+        text, calls = "", ()
         match given:
+            case str():
+                text = given
+            case ToolCall() as wanted:
+                calls = (wanted,)
             case ModelReply() as reply:
                 return reply
             case Exception() as error:
                 raise error
-            case ToolCall() as wanted:
-                return ModelReply("", (wanted,), self._usage, 0.0, SCRIPT, self.name)
-            case str(text):
-                return ModelReply(text, (), self._usage, 0.0, SCRIPT, self.name)
             case list():
                 said = cast("list[str | ToolCall]", given)
                 text = "".join(part for part in said if isinstance(part, str))
                 calls = tuple(part for part in said if isinstance(part, ToolCall))
-                return ModelReply(text, calls, self._usage, 0.0, SCRIPT, self.name)
             case value:
                 text = json.dumps(plain(value, "a scripted answer"), ensure_ascii=False)
-                return ModelReply(text, (), self._usage, 0.0, SCRIPT, self.name)
+        # A script costs nothing, and that is a known price.
+        return ModelReply(text, calls, self._usage, 0.0, SCRIPT, self.name)
 
     @property
     def identity(self) -> str:

@@ -83,8 +83,6 @@ class Refusals(Struct, eq=False):
 class FencedWorld(LiveWorld):
     """A live world inside the fence: asking a model is the only way out."""
 
-    __slots__ = ("refusals",)
-
     def __init__(
         self,
         ledger: Ledger,
@@ -116,8 +114,6 @@ class FencedWorld(LiveWorld):
 
 class RehearsalWorld(FencedWorld):
     """The agent's world in a rehearsal: mocks answer, the named run, everything else is refused."""
-
-    __slots__ = ("_allowed", "_case", "_tools", "before_live")
 
     def __init__(
         self,

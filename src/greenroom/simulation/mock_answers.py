@@ -24,9 +24,21 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
         case Fault():
             return _fail(mock, request)
         case InTurn():
-            return mocked(_next(mock, request), request, context)
+            if request.n < len(mock.answers):
+                return mocked(mock.answers[request.n], request, context)
+            raise MockBroke(
+                f"the mock of tool {request.tool!r} has {len(mock.answers)} answers, but this is call "
+                f"number {request.n + 1}, with {dict(request.args)!r}. Add an answer to in_turn(...)."
+            )
         case ByArgs():
-            return mocked(_chosen(mock, request), request, context)
+            try:
+                chosen = mock.pick(request.args)
+            except KeyError:
+                raise MockBroke(
+                    f"the mock of tool {request.tool!r} has no answer for {dict(request.args)!r}. "
+                    f"Add a pair for these arguments to by_args(...), or otherwise=."
+                ) from None
+            return mocked(chosen, request, context)
         case _ if hasattr(mock, "execute"):
             return _run(lambda: mock.execute(deepcopy(dict(request.args)), context), request)
         case _ if callable(mock):
@@ -79,35 +91,11 @@ def _sorted(error: Exception, request: ToolRequest) -> Any:
     ) from error
 
 
-def _next(mock: InTurn, request: ToolRequest) -> Any:
-    if request.n < len(mock.answers):
-        return mock.answers[request.n]
-    raise MockBroke(
-        f"the mock of tool {request.tool!r} has {len(mock.answers)} answers, but this is call "
-        f"number {request.n + 1}, with {dict(request.args)!r}. Add an answer to in_turn(...)."
-    )
-
-
-def _chosen(mock: ByArgs, request: ToolRequest) -> Any:
-    try:
-        return mock.pick(request.args)
-    except KeyError:
-        raise MockBroke(
-            f"the mock of tool {request.tool!r} has no answer for {dict(request.args)!r}. "
-            f"Add a pair for these arguments to by_args(...), or otherwise=."
-        ) from None
-
-
 def _fail(fault: Fault, request: ToolRequest) -> Any:
     if fault.slow is not None:
-        return _late(fault.slow, fault.value)
+        return asyncio.sleep(fault.slow, fault.value)
     if fault.malformed is not None:
         return fault.malformed
     if fault.timeout is not None:
         raise ToolError(f"{request.tool} timed out after {fault.timeout:g} s")
     raise ToolError(fault.error)
-
-
-async def _late(seconds: float, value: Any) -> Any:
-    await asyncio.sleep(seconds)
-    return value

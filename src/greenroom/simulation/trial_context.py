@@ -35,8 +35,6 @@ class Visitors:
     There is one host for each voice, made when it is first needed.
     """
 
-    __slots__ = ("_hosts", "_world")
-
     def __init__(self, world: RehearsalWorld) -> None:
         self._world = world
         self._hosts: dict[Voice, Visits] = {}

@@ -23,7 +23,7 @@ from greenroom.ledger.events import ModelCalled, ModelReplied
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.ownership import check_ownership
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.plain import is_object, plain
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.start import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
@@ -40,8 +40,6 @@ _LARGEST = 4_000_000
 
 class AnswerCache:
     """A folder of answers. Without a path: `$GREENROOM_JUDGES`, else `.greenroom/judges`."""
-
-    __slots__ = ("path",)
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path or os.environ.get(PLACE_VARIABLE) or PLACE)
@@ -72,7 +70,9 @@ class AnswerCache:
         place = self._place(key)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            _write(place, json.dumps(_data(reply, key)))
+            seal = _seal(key, reply.text, reply.model)
+            data = {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model}
+            _write(place, json.dumps({**data, "seal": seal}))
         except (OSError, ValueError):
             return False
         return True
@@ -107,8 +107,6 @@ class CachedWorld(Around):
     it too. `key` is for one question that may need several requests; without it each request has a
     key of its own.
     """
-
-    __slots__ = ("_accepts", "_key", "answered", "answers")
 
     def __init__(
         self,
@@ -159,8 +157,6 @@ class RememberingWorld(Around):
     It records the digest of each question, by which an answer is found again. `trial` names the
     trial that is asked about.
     """
-
-    __slots__ = ("_answers", "trial")
 
     def __init__(self, inner: World, trial: str = "") -> None:
         super().__init__(inner)
@@ -246,11 +242,6 @@ def _again(reply: ModelReply) -> ModelBody:
         return ModelReply(reply.text, (), Usage(), 0.0, "cached", reply.model)
 
     return body
-
-
-def _data(reply: ModelReply, key: str) -> Json:
-    seal = _seal(key, reply.text, reply.model)
-    return {"format": _FORMAT, "key": key, "text": reply.text, "model": reply.model, "seal": seal}
 
 
 def _seal(key: str, text: str, model: str) -> str:

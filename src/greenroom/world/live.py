@@ -1,7 +1,6 @@
 """The live world: models are asked and tools run for real."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from hashlib import blake2b
 from threading import RLock
 from time import time
@@ -21,13 +20,10 @@ E = TypeVar("E", bound=Event)
 
 _SYSTEM_CLOCK = SystemClock()
 _RECORDING = RLock()
-_TEXTS_AND_NUMBERS = frozenset((str, int))
 
 
 class LiveWorld:
     """Does everything for real and records it."""
-
-    __slots__ = ("_clock", "_on_event", "deadline", "ledger", "run_id", "voice")
 
     def __init__(
         self,
@@ -95,10 +91,9 @@ class LiveWorld:
 
     def new_id(self, *parts: object) -> str:
         """Twelve hex digits that follow from the voice and the place in the run."""
-        try:
-            return _known_id(self.voice, *parts)
-        except TypeError:
-            return _id_of(self.voice, *parts)
+        # The same from version to version: a framework's calls are found again by their ids.
+        text = "\x1f".join(map(str, (self.voice, *parts)))
+        return blake2b(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()
 
 
 def cannot_wait(request: ToolRequest) -> str:
@@ -107,17 +102,3 @@ def cannot_wait(request: ToolRequest) -> str:
         f"tool {request.tool!r} waits for its user, but its agent runs inside a function, a step or "
         f"a tool, where no user can be asked. Mock it, or hand the agent over itself."
     )
-
-
-def _id_of(*parts: object) -> str:
-    # The same from version to version: a framework's calls are found again by their ids.
-    text = "\x1f".join(map(str, parts))
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _known_id(*parts: object) -> str:
-    """The id of a place that was come to before, as in every case of one agent."""
-    if not _TEXTS_AND_NUMBERS.issuperset(map(type, parts)):
-        raise TypeError("others may be equal to each other and yet read differently")
-    return _id_of(*parts)

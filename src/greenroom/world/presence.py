@@ -20,8 +20,6 @@ T = TypeVar("T")
 class _Setting(Generic[T]):
     """Holds a variable of this context at a value."""
 
-    __slots__ = ("_token", "_value", "_variable")
-
     def __init__(self, variable: ContextVar[T], value: T) -> None:
         self._variable = variable
         self._value = value

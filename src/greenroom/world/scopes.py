@@ -10,8 +10,6 @@ from greenroom.ledger.plain import Json, plain, same
 class Scope(MutableMapping[str, Json]):
     """One scope. Values handed out are copies; what is done to them counts when the call ends."""
 
-    __slots__ = ("_found", "_held", "_lent", "_read", "_written", "name")
-
     def __init__(self, name: str, held: dict[str, Json]) -> None:
         self.name = name
         self._held = held
@@ -78,8 +76,6 @@ class Scope(MutableMapping[str, Json]):
 
 class Scopes:
     """All scopes: `state["session"]` or `state.session`; any name may be a scope."""
-
-    __slots__ = ("_fold", "_open")
 
     def __init__(self, fold: State) -> None:
         self._fold = fold

@@ -30,7 +30,8 @@ class Update(Struct, frozen=True):
 def settle(world: World, called: ToolCalled, context: Context, changes: Changes) -> Changes:
     """What stands where calls of one reply changed one place; nothing if this call is the last."""
     index = world.ledger.index_of(world.voice)
-    reply = _reply_for(index, called)
+    replies = (r for r in reversed(index.replied) if any(c.id == called.call_id for c in r.calls))
+    reply = next(replies, None)  # the one that asked for this call, if any did
     begun = called.seq if reply is None else reply.seq
     if index.changed_at < begun:
         return ()
@@ -41,14 +42,6 @@ def settle(world: World, called: ToolCalled, context: Context, changes: Changes)
             if _is_lost(place, other, mine, context):
                 _record(world, called.path, place, sorted((other, mine), key=_order(reply)), begun)
     return _settled(world, mine, others, reply) if others else ()
-
-
-def _reply_for(index: VoiceIndex, called: ToolCalled) -> ModelReplied | None:
-    """The model's reply that asked for a call, if one did."""
-    for reply in reversed(index.replied):
-        if any(wanted.id == called.call_id for wanted in reply.calls):
-            return reply
-    return None
 
 
 def _others(
@@ -126,15 +119,14 @@ def _settled(
     for update in in_order:
         apply_changes(state, update.changes)
     places = {place for other in others for place in _meeting(other, mine)}
-    return tuple(_standing(state, scope, path) for scope, path in sorted(places))
-
-
-def _standing(state: State, scope: str, path: tuple[str, ...]) -> Change:
-    *parents, last = path
-    holder = value_in(state, scope, parents)
-    if isinstance(holder, dict) and last in holder:
-        return Change(scope, path, "set", holder[last])
-    return Change(scope, path, "delete")
+    settled: list[Change] = []
+    for scope, path in sorted(places):
+        holder = value_in(state, scope, path[:-1])
+        if isinstance(holder, dict) and path[-1] in holder:
+            settled.append(Change(scope, path, "set", holder[path[-1]]))
+        else:
+            settled.append(Change(scope, path, "delete"))
+    return tuple(settled)
 
 
 def state_at(world: World, seq: int, branch: str) -> State:

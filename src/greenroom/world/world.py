@@ -60,18 +60,6 @@ class Pending:
 class Context:
     """What a tool, step or mock may know: call id, tool name, run id, scoped state, `now()`."""
 
-    __slots__ = (
-        "_begun",
-        "_path",
-        "_scopes",
-        "_seen_at",
-        "_world",
-        "call_id",
-        "input",
-        "output",
-        "tool",
-    )
-
     def __init__(
         self,
         world: "World",
@@ -147,8 +135,6 @@ class SealedBody:
     tool past the gate.
     """
 
-    __slots__ = ("_body",)
-
     def __init__(self, body: "OpenBody") -> None:
         self._body = body
 
@@ -209,8 +195,6 @@ class World(Protocol):
 
 class Around:
     """A world around another: what it does not do itself is done by the one inside."""
-
-    __slots__ = ("inner",)
 
     def __init__(self, inner: World) -> None:
         self.inner = inner

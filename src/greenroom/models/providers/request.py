@@ -156,8 +156,6 @@ def _listed(model: ProviderModel, response: ModelResponse) -> float | None:
 class _Pool:
     """The connections of one event loop, and the clients that were made for it."""
 
-    __slots__ = ("clients", "connections", "keeper")
-
     def __init__(self) -> None:
         self.connections = create_async_httpx2_client()
         self.clients: dict[tuple[str, ...], Model] = {}

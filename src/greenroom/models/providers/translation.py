@@ -35,7 +35,7 @@ from greenroom.errors import (
     RequestRefused,
 )
 from greenroom.ledger.messages import Message, ToolCall, Usage
-from greenroom.models.model import ModelReply, ModelRequest, ToolSpec
+from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.models.providers.model import ProviderModel
 
 _FENCED: Final = re.compile(r"\s*```[\w-]*\n(?P<inside>.*?)\n?```\s*", re.DOTALL)
@@ -56,8 +56,10 @@ def messages_of(request: ModelRequest) -> list[theirs.ModelMessage]:
         if asked:
             found.append(theirs.ModelRequest(parts=asked))
             asked = []
-        found.append(_said(message))
-    if not any(message.role in ("user", "tool") for message in _since_reply(request)):
+        text = [theirs.TextPart(message.text)] if message.text else []
+        calls = [theirs.ToolCallPart(c.tool, dict(c.args), c.id) for c in message.calls]
+        found.append(theirs.ModelResponse(parts=[*text, *calls]))
+    if all(isinstance(part, theirs.SystemPromptPart) for part in asked):
         asked.append(theirs.UserPromptPart(_GO_ON if found else _BEGIN))
     last = theirs.ModelRequest(parts=asked, instructions=request.instructions or None)
     return [*found, last]
@@ -68,7 +70,14 @@ def parameters_of(
 ) -> ModelRequestParameters:
     """The tools, the instructions and the schema of a question."""
     given = ModelRequestParameters(
-        function_tools=[_tool(spec) for spec in request.tools],
+        function_tools=[
+            ToolDefinition(
+                name=spec.name,
+                description=spec.description or None,
+                parameters_json_schema=dict(spec.parameters),
+            )
+            for spec in request.tools
+        ],
         instruction_parts=[InstructionPart(content=request.instructions)]
         if request.instructions
         else None,
@@ -77,27 +86,31 @@ def parameters_of(
     if schema is None:
         return given
     given.output_mode = "native" if _is_native(model, client, request, schema) else "prompted"
-    given.output_object = OutputObjectDefinition(dict(schema), name=_title(schema))
+    # A name that every provider takes.
+    title = re.sub(r"\W+", "_", str(schema.get("title") or "answer"), flags=re.ASCII)[:60]
+    given.output_object = OutputObjectDefinition(dict(schema), name=title)
     return given
 
 
 def reply_of(model: ProviderModel, response: theirs.ModelResponse, *, prompted: bool) -> ModelReply:
     """The reply as ours, not yet priced; its model is what the provider says answered."""
     text = response.text or ""
+    if prompted and (fenced := _FENCED.fullmatch(text)):
+        # Models wrap JSON into a Markdown fence when they are asked for it in words.
+        text = fenced["inside"]
     used = response.usage
     known = used.has_values() and not used.unmeasured_requests
     return ModelReply(
-        text=_unfenced(text) if prompted else text,
-        calls=tuple(_call(part) for part in response.tool_calls),
+        text=text,
+        # Arguments that are no JSON stay visible under a name of their own: the agent's tool refuses
+        # them and its model sees that, as in production.
+        calls=tuple(
+            ToolCall(part.tool_name, part.args_as_dict(), part.tool_call_id)
+            for part in response.tool_calls
+        ),
         usage=Usage(used.input_tokens, used.output_tokens) if known else None,
         model=f"{model.provider.name}:{response.model_name or model.called}",
     )
-
-
-def _since_reply(request: ModelRequest) -> list[Message]:
-    """What came after the model's last word, or everything if it has said none."""
-    own = [n for n, message in enumerate(request.messages) if message.role == "assistant"]
-    return list(request.messages[own[-1] + 1 if own else 0 :])
 
 
 def _asked(message: Message) -> theirs.ModelRequestPart:
@@ -108,26 +121,6 @@ def _asked(message: Message) -> theirs.ModelRequestPart:
             return theirs.ToolReturnPart(message.tool, message.text, message.call_id)
         case _:
             return theirs.UserPromptPart(message.text)
-
-
-def _said(message: Message) -> theirs.ModelResponse:
-    text = [theirs.TextPart(message.text)] if message.text else []
-    calls = [theirs.ToolCallPart(c.tool, dict(c.args), c.id) for c in message.calls]
-    return theirs.ModelResponse(parts=[*text, *calls])
-
-
-def _tool(spec: ToolSpec) -> ToolDefinition:
-    return ToolDefinition(
-        name=spec.name,
-        description=spec.description or None,
-        parameters_json_schema=dict(spec.parameters),
-    )
-
-
-def _call(part: theirs.ToolCallPart) -> ToolCall:
-    # Arguments that are no JSON stay visible under a name of their own: the agent's tool refuses
-    # them and its model sees that, as in production.
-    return ToolCall(part.tool_name, part.args_as_dict(), part.tool_call_id)
 
 
 def _is_native(
@@ -144,17 +137,6 @@ def _is_native(
     )
 
 
-def _title(schema: Mapping[str, Any]) -> str:
-    """A name that every provider takes."""
-    return re.sub(r"\W+", "_", str(schema.get("title") or "answer"), flags=re.ASCII)[:60]
-
-
-def _unfenced(text: str) -> str:
-    """The JSON that a model wrapped into a Markdown fence, which it does when asked in words."""
-    found = _FENCED.fullmatch(text)
-    return found["inside"] if found else text
-
-
 # Failures
 
 _SHOWN = 400
@@ -166,7 +148,11 @@ def failure_of(error: Exception, model: ProviderModel, key: str, *, again: int) 
     why = _why(error, key)
     match error:
         case ModelAuthenticationError():
-            return KeyRefused(f"{who} refused the API key{_status(error)}: {_other_key(model)}")
+            keys = " or ".join(model.provider.keys)
+            advice = f"check {keys}, and that it may use this model."
+            if model.api_key:
+                advice = "give another api_key."
+            return KeyRefused(f"{who} refused the API key{_status(error)}: {advice}")
         case ModelQuotaExceededError():
             return RequestRefused(f"{who} has used up its quota or credit{_status(error)}: {why}")
         case ModelRateLimitError():
@@ -216,12 +202,6 @@ def check_whole(
 
 def _who(model: ProviderModel) -> str:
     return f"the model {model.name!r}" + (f" at {model.url()}" if model.url() else "")
-
-
-def _other_key(model: ProviderModel) -> str:
-    if model.api_key:
-        return "give another api_key."
-    return f"check {' or '.join(model.provider.keys)}, and that it may use this model."
 
 
 def _status(error: Exception) -> str:
