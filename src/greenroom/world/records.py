@@ -181,11 +181,11 @@ async def answer_tool(
     request: ToolRequest,
     body: ToolBody,
     source: Source,
-    before: Callable[[ToolRequest], Awaitable[None]] | None = None,
+    settle: Callable[[ToolRequest], Awaitable[None]] | None = None,
 ) -> Returned:
     """Run `body` and record the call and its end, with the state it changed.
 
-    `before` is awaited in between: what it raises keeps the body from being run.
+    `settle` is awaited in between: what it raises keeps the body from being run.
     """
     begin_call(world, request)
     index = world.ledger.indexes[world.voice]
@@ -193,8 +193,8 @@ async def answer_tool(
     # A call sees the state as it was when it began; one that was approved meanwhile, as it is now.
     seen_at = None if index.yields and index.is_waiting(called) else called.seq
     context = Context(world, request.path, call_id=request.id, tool=request.tool, begun=seen_at)
-    if before is not None:
-        await before(request)
+    if settle is not None:
+        await settle(request)
     begun = perf_counter()
     try:
         with placed(f"{request.path}/call:{request.id}"):
