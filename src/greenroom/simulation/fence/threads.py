@@ -155,7 +155,7 @@ class FencedExecutor(ThreadPoolExecutor):
             worker.join(max(0.0, until - time.monotonic()))
 
     def _hire(self) -> None:
-        worker = Thread(target=self._work, name=f"enclosed-{len(self._workers)}", daemon=True)
+        worker = Thread(target=self._work, name=f"fenced-{len(self._workers)}", daemon=True)
         worker.start()
         self._workers.append(worker)
         self._spare += 1
