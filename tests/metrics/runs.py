@@ -20,10 +20,15 @@ from greenroom.ledger import (
     UserSaid,
 )
 from greenroom.ledger.changes import changes_of
+from greenroom.world.live import LiveWorld
 
 TOKENS = Usage(10, 5)
 
 _ids = count()
+
+
+def world() -> LiveWorld:
+    return LiveWorld(Ledger())
 
 
 def user(text: str) -> list[Event]:

@@ -9,7 +9,7 @@ from greenroom.cases import Case, Expect, NotApplicable, Score, Turn, Unmeasured
 from greenroom.ledger import AgentSaid, Event, Ledger, ToolCalled, call
 from greenroom.metrics import metric
 from greenroom.metrics.expectations import ExpectedTools
-from metrics.runs import agent, answered, answered_tool, changed, run, tool, user
+from metrics.runs import agent, answered, answered_tool, changed, run, tool, user, world
 
 LOOK, REFUND = call("look", id=7), call("refund", order=7)
 
@@ -267,7 +267,7 @@ async def test_an_expectation_that_everything_would_meet_is_none(expect):
 
 
 def test_measured_by_hand_without_an_expectation_it_does_not_apply():
-    found = ExpectedTools().measure(Case("c", says="Hi"), run(user("Hi")), None)
+    found = ExpectedTools().measure(Case("c", says="Hi"), run(user("Hi")), world())
     assert isinstance(found, NotApplicable)
 
 

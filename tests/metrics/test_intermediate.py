@@ -11,7 +11,7 @@ from greenroom.cases import Case, Expect, NotApplicable, Turn, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import AgentSaid, Event, Ledger, ModelReplied
 from greenroom.metrics import intermediate_responses
-from metrics.runs import agent, run, tool, user
+from metrics.runs import agent, run, tool, user, world
 
 
 def replied(text: str) -> list[Event]:
@@ -112,7 +112,7 @@ def test_as_many_texts_as_possible_are_found(wanted, said):
         agent("end"),
     )
     case = expecting(*[words[letter] for letter in wanted])
-    found: Any = metric.measure(case, ledger, None)
+    found: Any = metric.measure(case, ledger, world())
     assert found.value * len(wanted) == pytest.approx(longest_common(wanted, said))
 
 
@@ -128,7 +128,10 @@ def longest_common(one: list[str], other: list[str]) -> int:
     "options, words",
     [
         ({"threshold": 2}, "threshold=2; its scale is 0 to 1: give a number above 0, at most 1"),
-        ({"likeness": -1}, "the likeness of intermediate_responses"),
+        (
+            {"likeness": -1},
+            r"intermediate_responses\(\.\.\.\) has likeness=-1; its scale is 0 to 1",
+        ),
         ({"stem": "yes"}, "stem='yes'"),
     ],
 )

@@ -117,5 +117,5 @@ async def test_turns_without_words_have_no_first_answer():
 @pytest.mark.parametrize("make", [turn_within, first_answer_within, model_within])
 @pytest.mark.parametrize("number", [0, -1, math.nan, math.inf, "1", True, None])
 def test_limits_are_numbers(make, number):
-    with pytest.raises(BadMetric, match=r"wants seconds, more than 0"):
+    with pytest.raises(BadMetric, match=r"give seconds, more than 0"):
         make(number)

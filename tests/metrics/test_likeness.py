@@ -31,7 +31,7 @@ async def test_the_value_is_the_f1_of_the_last_response_and_the_reference():
     assert found.details == [{"turn": 1, "value": figures.f1, "reached": True, **figures._asdict()}]
     assert found.evidence == [f"turn 1: {SAID}"]
     assert found.reason == (
-        "turn 1: rouge1 precision 0.60, recall 0.43, f1 0.50; f1 is to reach 0.8"
+        "turn 1: rouge1 precision 0.60, recall 0.43, f1 0.50; f1 must reach 0.8"
     )
 
 
@@ -118,7 +118,7 @@ async def test_a_turn_without_a_response_leaves_the_whole_unmeasured():
 async def test_a_reference_that_rouge_cannot_read_is_unmeasured_and_no_zero(kind, reference):
     found = await outcome(response_match_score(kind=kind), PAID, asked(reference=reference))
     assert isinstance(found, Unmeasured)
-    assert "signs are no words" in found.why
+    assert "signs are not words" in found.why
 
 
 async def test_a_response_without_words_misses_a_readable_reference_and_says_why():

@@ -11,6 +11,7 @@ from greenroom.ledger import Ledger, RunEnded, RunStarted, ToolCall, ToolCalled,
 from greenroom.metrics import MatchType, tool_trajectory_avg_score
 from greenroom.metrics.comparison import in_order, most_pairs, pairs_in_order
 from greenroom.metrics.expectations import ExpectedTools
+from metrics.runs import world
 
 names = st.sampled_from("abc")
 args = st.dictionaries(st.just("n"), st.integers(0, 1), max_size=1)
@@ -30,7 +31,7 @@ def ran(calls: list[ToolCall]) -> Ledger:
 
 def compared(wanted: Any, made: list[ToolCall], mode: MatchType, **options: Any) -> Score:
     case = Case("c", says="Hi", expect=Expect(tools=wanted))
-    found = tool_trajectory_avg_score(mode, **options).measure(case, ran(made), None)
+    found = tool_trajectory_avg_score(mode, **options).measure(case, ran(made), world())
     assert isinstance(found, Score)
     return found
 
@@ -50,7 +51,7 @@ def test_where_order_does_not_count_it_does_not_count(wanted, made, random):
 @given(wanted, made)
 def test_what_a_case_expects_is_told_as_the_metric_for_it_tells_it(wanted, made):
     case = Case("c", says="Hi", expect=Expect(tools=wanted))
-    implied: Any = ExpectedTools().measure(case, ran(made), None)
+    implied: Any = ExpectedTools().measure(case, ran(made), world())
     asked: Any = compared(wanted, made, MatchType.EXACT)
     assert implied.value == asked.value
     if not implied.passed:

@@ -1,6 +1,6 @@
-"""Case and ledger in, score out: metrics of one's own, the built-in ones, and judges.
+"""Case and ledger in, score out: your own metrics, the built-in ones, and judges.
 
-The names below load their files when first used, so that a run pays for the metrics it names.
+The names below load their files when first used, so that a run loads only the metrics it uses.
 """
 
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.parts import Metric
 
-# A file called like the name it holds would stand in its place if it were loaded later.
+# A module with the same name as its function would hide it if it were loaded later.
 from greenroom.metrics.efficiency import efficiency
 from greenroom.metrics.metric import as_metric, metric
 from greenroom.metrics.rouge import Rouge, rouge
@@ -49,18 +49,6 @@ _FILES = {
     "counts": ("event_count", "turns_within"),
     "goals": ("goals_achieved",),
     "intermediate": ("intermediate_responses",),
-    "judges": (
-        "factual_accuracy",
-        "final_response_match_v2",
-        "hallucinations_v1",
-        "judge",
-        "jury",
-        "llm_judge",
-        "response_evaluation_score",
-        "rubric_based_final_response_quality_v1",
-        "rubric_based_tool_use_quality_v1",
-        "safety_v1",
-    ),
     "latency": ("first_answer_within", "model_within", "turn_within"),
     "likeness": ("reference_recall", "response_match_score"),
     "limits": ("completed_within", "cost_within", "tokens_within"),
@@ -124,9 +112,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    file = _FILE_OF.get(name)
-    if file is None:
+    if name not in __all__:
         raise AttributeError(f"module 'greenroom.metrics' has no attribute {name!r}")
+    file = _FILE_OF.get(name, "judges")
     value = getattr(import_module(f"greenroom.metrics.{file}"), name)
     globals()[name] = value
     return value

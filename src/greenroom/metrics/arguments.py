@@ -1,8 +1,8 @@
-"""When the arguments of a call are the expected ones."""
+"""Whether the arguments of a call are the expected ones."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from greenroom.ledger.events import ToolCalled
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 from greenroom.ledger.query import MISSING, has_operators, holds, matches, value_at
-from greenroom.metrics.options import checked_choice, checked_texts
+from greenroom.metrics.builtin import checked_choice, checked_texts
 
 WantedValue = ToolCall | str
 """A call with these arguments, or a tool's name when any arguments will do."""
@@ -19,12 +19,12 @@ WantedValue = ToolCall | str
 ArgsMatch = Literal["exact", "subset", "superset", "ignore"]
 ARGS_MATCHES: tuple[str, ...] = get_args(ArgsMatch)
 
-ArgsRule = ArgsMatch | tuple[str, ...] | Callable[..., Any]
+ArgsRule = ArgsMatch | tuple[str, ...] | Callable[..., object]
 """For one tool: a way to match, the only arguments that count, or a predicate."""
 
 
 class Arguments(Struct, frozen=True, kw_only=True):
-    """How the arguments of calls are compared; what stands for one tool comes before the rest."""
+    """How the arguments of calls are compared; what is said of one tool comes before the rest."""
 
     match: ArgsMatch
     tools: Mapping[str, ArgsRule]
@@ -42,60 +42,45 @@ class Arguments(Struct, frozen=True, kw_only=True):
             return _passes(rule, made, wanted)
         if isinstance(wanted, str) or rule == "ignore":
             return True
-        return self._compared(rule, wanted, made.args)
-
-    def _compared(
-        self, rule: ArgsMatch | tuple[str, ...], wanted: ToolCall, made: Mapping[str, Json]
-    ) -> bool:
-        given = wanted.args
         if isinstance(rule, tuple):
-            places = [(value_at(given, at), value_at(made, at)) for at in rule]
-            return all(_both(want, have, self.tolerance) for want, have in places)
-        ignored = (*self.ignored, *self.ignored_of.get(wanted.tool, ()))
-        if ignored:
-            given, made = without(given, ignored), without(made, ignored)
-        return args_match(given, made, rule, self.tolerance)
+            places = [(value_at(wanted.args, at), value_at(made.args, at)) for at in rule]
+            return all(
+                have is MISSING if want is MISSING else value_fits(want, have, self.tolerance)
+                for want, have in places
+            )
+        given, args = wanted.args, made.args
+        if ignored := (*self.ignored, *self.ignored_of.get(tool, ())):
+            given, args = without(given, ignored), without(args, ignored)
+        return args_match(given, args, rule, self.tolerance)
 
 
-def _both(wanted: Any, made: Json, tolerance: float) -> bool:
-    if wanted is MISSING:
-        return made is MISSING
-    return value_fits(wanted, made, tolerance)
-
-
-def _passes(predicate: Callable[..., Any], made: ToolCalled, wanted: WantedValue) -> bool:
-    """Whether a predicate takes the call's arguments, or takes them for the expected ones."""
+def _passes(predicate: Callable[..., object], made: ToolCalled, wanted: WantedValue) -> bool:
+    """Whether a predicate accepts the call's arguments, alone or beside the expected ones."""
     args = cast("dict[str, Json]", plain(made.args))
-    if not _takes_both(predicate):
+    try:
+        takes_both = len(inspect.signature(predicate).parameters) > 1
+    except ValueError:
+        takes_both = False  # some built-in types have no readable signature
+    if not takes_both:
         return holds(predicate, args)
     given = {} if isinstance(wanted, str) else dict(wanted.args)
     return holds(lambda have: predicate(have, given), args)
 
 
-def _takes_both(predicate: Callable[..., Any]) -> bool:
-    try:
-        return len(inspect.signature(predicate).parameters) > 1
-    except ValueError:
-        # Some built-in types have no signature that could be read.
-        return False
-
-
 def args_match(
-    wanted: Mapping[str, Any],
+    wanted: Mapping[str, Json],
     args: Mapping[str, Json],
     match: ArgsMatch = "exact",
     tolerance: float = 0.0,
 ) -> bool:
-    """Whether a call's arguments are the wanted ones ("exact"), or hold them all and perhaps others
-    ("subset"), or are none but wanted ones ("superset")."""
+    """Whether a call's arguments are the wanted ones ("exact"), include them all and perhaps others
+    ("subset"), or include none but wanted ones ("superset")."""
     if match == "superset":
         return all(
             name in wanted and value_fits(wanted[name], args[name], tolerance) for name in args
         )
-    if match == "exact":
-        for name in args:
-            if name not in wanted:
-                return False
+    if match == "exact" and not args.keys() <= wanted.keys():
+        return False
     for name, value in wanted.items():
         if not value_fits(value, args.get(name, MISSING), tolerance):
             return False
@@ -105,13 +90,13 @@ def args_match(
 _TEXTS = frozenset((str, bool, type(None)))
 
 
-def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
+def value_fits(wanted: Json, made: Json, tolerance: float = 0.0) -> bool:
     """Whether a value is the wanted one.
 
-    Operators (`{"$regex": "^Par"}`) and functions may stand anywhere in what is wanted, `{"$eq":
-    ...}` takes a value by the letter. Numbers may differ by `tolerance`.
+    Operators (`{"$regex": "^Par"}`) and functions may be anywhere in what is wanted; `{"$eq": ...}`
+    takes a value literally. Numbers may differ by `tolerance`.
     """
-    kind = cast("type[Any]", type(wanted))
+    kind = cast("type[object]", type(wanted))
     if kind in _TEXTS:
         return type(made) is kind and wanted == made
     if kind is int or kind is float:
@@ -123,26 +108,23 @@ def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
             and all(value_fits(*pair, tolerance) for pair in zip(wanted, made, strict=True))
         )
     if isinstance(wanted, Mapping):
-        return _object_fits(cast("Mapping[Any, Any]", wanted), made, tolerance)
+        query = cast("Mapping[str, Json]", wanted)
+        if any(type(name) is not str for name in query):
+            query = cast("dict[str, Json]", plain(query))
+        if has_operators(query):
+            return matches(made, query)
+        return is_object(made) and args_match(query, made, "exact", tolerance)
     if callable(wanted):
         return matches(made, wanted)
     # A ledger holds JSON, so what the author wrote is compared as JSON too.
     return same(plain(wanted), made)
 
 
-def _object_fits(wanted: Mapping[Any, Any], made: Json, tolerance: float) -> bool:
-    if any(type(name) is not str for name in wanted):
-        wanted = cast("dict[str, Any]", plain(wanted))
-    if has_operators(wanted):
-        return matches(made, wanted)
-    return is_object(made) and args_match(wanted, made, "exact", tolerance)
-
-
 def _is_number(value: Json) -> bool:
     return type(value) is int or type(value) is float
 
 
-def without(args: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
+def without(args: Mapping[str, Json], ignored: Sequence[str]) -> dict[str, Json]:
     """The arguments without those at the given dotted names."""
     kept = dict(args)
     for dotted in ignored:
@@ -157,33 +139,30 @@ def without(args: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
 def arguments(
     factory: str,
     match: ArgsMatch,
-    tools: Mapping[str, Any] | None,
+    tools: object,
     ignored: Sequence[str] | Mapping[str, Sequence[str]],
     tolerance: float,
 ) -> Arguments:
-    """How to compare arguments, as an author or a file wrote it down; BadMetric if it makes no sense."""
+    """How to compare arguments, from an author's or a file's options; BadMetric if they make no sense."""
     checked_choice(match, ARGS_MATCHES, "args", factory)
-    given = _mapping({} if tools is None else tools, "tool_args", factory)
-    by_tool = isinstance(ignored, Mapping)
-    of_tools: Mapping[str, Sequence[str]] = ignored if by_tool else {}
+    if tools is not None and not isinstance(tools, Mapping):
+        raise BadMetric(f"{factory}(...) has tool_args={tools!r}; give a mapping by tool.")
     if not _is_number(tolerance) or not 0 <= tolerance < float("inf"):
         raise BadMetric(f"{factory}(...) has tolerance={tolerance!r}; give a number from 0.")
+    by_tool = cast("Mapping[str, object]", tools or {})
+    of_tools: Mapping[str, Sequence[str]] = ignored if isinstance(ignored, Mapping) else {}
     return Arguments(
         match=match,
-        tools={tool: _rule(rule, tool, factory) for tool, rule in given.items()},
-        ignored=() if by_tool else checked_texts(ignored, "ignore_args", factory),
+        tools={tool: _rule(rule, tool, factory) for tool, rule in by_tool.items()},
+        ignored=()
+        if isinstance(ignored, Mapping)
+        else checked_texts(ignored, "ignore_args", factory),
         ignored_of={
             tool: checked_texts(names, f"ignore_args[{tool!r}]", factory)
             for tool, names in of_tools.items()
         },
         tolerance=tolerance,
     )
-
-
-def _mapping(given: object, option: str, factory: str) -> Mapping[str, Any]:
-    if isinstance(given, Mapping):
-        return cast("Mapping[str, Any]", given)
-    raise BadMetric(f"{factory}(...) has {option}={given!r}; give a mapping by tool.")
 
 
 def _rule(rule: object, tool: str, factory: str) -> ArgsRule:

@@ -1,18 +1,22 @@
-"""What the built-in metrics share: a name, and a repr that reads like their source."""
+"""What the built-in metrics share: a name, a repr that reads like their source, and checked options.
 
-import re
-from collections.abc import Mapping
-from typing import Any, cast
+Options may come from a file, so each is checked where the metric is made.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import TypeGuard, cast
 
 from msgspec import Struct
 
 from greenroom.errors import BadMetric
+from greenroom.ledger.choices import choice_problem
 
 _LONGEST_NAME = 80
 
 
 class BuiltIn(Struct, frozen=True, kw_only=True):
-    """A metric that shows itself as it was written; without a name of its own, that is its name."""
+    """A metric whose repr is the call that made it; without a name of its own, that is its name."""
 
     name: str
     shown: str
@@ -21,17 +25,31 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
         return self.shown
 
 
-def written(factory: str, *args: Any, name: str | None = None, **options: Any) -> dict[str, str]:
+def written(
+    factory: str, *args: object, name: str | None = None, **options: object
+) -> dict[str, str]:
     """`name` and `shown` of a metric made by `factory(...)`; options that are None are left out."""
-    given = [_text(arg) for arg in args]
-    given += [f"{key}={_text(value)}" for key, value in options.items() if value is not None]
-    unnamed = f"{factory}({', '.join(given)})"
-    if name is None:
-        return {"name": _short(unnamed), "shown": unnamed}
-    return {
-        "name": checked_name(name, factory),
-        "shown": f"{factory}({', '.join([*given, f'name={name!r}'])})",
-    }
+    given = [shown_value(arg) for arg in args]
+    given += [f"{key}={shown_value(value)}" for key, value in options.items() if value is not None]
+    if name is not None:
+        checked_name(name, factory)
+        return {"name": name, "shown": f"{factory}({', '.join([*given, f'name={name!r}'])})"}
+    call = f"{factory}({', '.join(given)})"
+    short = call if len(call) <= _LONGEST_NAME else f"{call[: _LONGEST_NAME - 1]}…"
+    return {"name": short, "shown": call}
+
+
+def shown_value(value: object) -> str:
+    """A value as it was written, with functions in it by name."""
+    if callable(value):
+        # A repr with an address would differ in every process.
+        return str(getattr(value, "__name__", type(value).__name__))
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return f"{{{', '.join([f'{key!r}: {shown_value(inner)}' for key, inner in items])}}}"
+    if type(value) is list:
+        return f"[{', '.join(map(shown_value, cast('list[object]', value)))}]"
+    return repr(value)
 
 
 def checked_name(name: object, factory: str) -> str:
@@ -41,24 +59,41 @@ def checked_name(name: object, factory: str) -> str:
     raise BadMetric(f"{factory}(...) has the name {name!r}; give a text.")
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, re.Pattern):
-        return repr(cast("re.Pattern[str]", value).pattern)
-    return shown_value(value)
+def checked_threshold(threshold: object, where: str, option: str = "threshold") -> float:
+    """The threshold, if some score would miss it and some would reach it."""
+    if is_number(threshold) and 0 < threshold <= 1:
+        return float(threshold)
+    raise BadMetric(
+        f"{where} has {option}={threshold!r}; its scale is 0 to 1: give a number above 0, at most 1."
+    )
 
 
-def shown_value(value: Any) -> str:
-    """A value as it was written, functions inside it by name."""
-    if callable(value):
-        # A repr with an address would be another one in every process.
-        return str(getattr(value, "__name__", type(value).__name__))
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
-        return f"{{{', '.join([f'{key!r}: {shown_value(inner)}' for key, inner in items])}}}"
-    if type(value) is list:
-        return f"[{', '.join(map(shown_value, cast('list[Any]', value)))}]"
-    return repr(value)
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number to compare with."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
+def checked_choice(given: object, choices: Sequence[str], option: str, factory: str) -> None:
+    """Refuse a word that is not one of the choices."""
+    if problem := choice_problem(given, choices):
+        raise BadMetric(f"{factory}(...): {option}={problem}")
+
+
+def checked_switch(given: object, option: str, factory: str) -> None:
+    """Refuse anything but true and false."""
+    if not isinstance(given, bool):
+        raise BadMetric(f"{factory}(...) has {option}={given!r}; give true or false.")
+
+
+def checked_text(given: object, factory: str) -> str:
+    """The text, if there is something in it to look for."""
+    if isinstance(given, str) and given.strip():
+        return given
+    raise BadMetric(f"{factory}(...) looks for {given!r}; give a text that is not empty.")
+
+
+def checked_texts(given: object, option: str, factory: str) -> tuple[str, ...]:
+    """A list of texts, each with something in it."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise BadMetric(f"{factory}(...) has {option}={given!r}; give a list of texts.")
+    return tuple([checked_text(text, factory) for text in cast("Sequence[object]", given)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
@@ -13,9 +13,9 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import Predicate, check_query, holds
 from greenroom.metrics.arguments import args_match
-from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.matching import Bounds, bounds, times
-from greenroom.metrics.options import checked_texts
+from greenroom.metrics.builtin import BuiltIn, checked_texts, written
+from greenroom.metrics.counts import Bounds, bounds, times
+from greenroom.world.world import World
 
 Match = Literal["subset", "exact"]
 
@@ -30,11 +30,11 @@ class Called(BuiltIn, frozen=True, kw_only=True):
     where: Predicate | None
     bounds: Bounds
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if as many calls match as there should be."""
         made = ledger.index_of().asked
         of_tool = [call for call in made if call.tool == self.tool]
-        matching = self._matching(of_tool)
+        matching = [call for call in of_tool if self._matches(call.args)]
         passed = self.bounds.hold(len(matching))
         return Score(
             float(passed),
@@ -45,11 +45,6 @@ class Called(BuiltIn, frozen=True, kw_only=True):
             measured=len(matching),
         )
 
-    def _matching(self, calls: list[ToolCalled]) -> list[ToolCalled]:
-        if self.args is None and self.where is None:
-            return calls
-        return [call for call in calls if self._matches(call.args)]
-
     def _matches(self, args: Mapping[str, Json]) -> bool:
         if self.args is not None and not args_match(self.args, args, self.match):
             return False
@@ -58,28 +53,27 @@ class Called(BuiltIn, frozen=True, kw_only=True):
     def _reason(
         self, passed: bool, count: int, of_tool: Sequence[ToolCalled], made: Iterable[ToolCalled]
     ) -> str:
+        condition = ""
+        if self.args is not None:
+            condition = f" with {'exactly ' if self.match == 'exact' else ''}{dict(self.args)!r}"
+        elif self.where is not None:
+            condition = " with arguments that pass the predicate"
         if not of_tool:
             found = f"{self.tool} was never called"
         elif not count:
-            found = f"{self.tool} was called, but never{self._condition}"
+            found = f"{self.tool} was called, but never{condition}"
         else:
-            found = f"{self.tool} was called {times(count)}{self._condition}"
+            found = f"{self.tool} was called {times(count)}{condition}"
         if passed:
             return found
         others = ", ".join(dict.fromkeys(call.tool for call in made)) or "nothing"
         seen = "" if of_tool else f"; the agent called {others}"
         return f"{found}; expected {self.bounds}{seen}"
 
-    @property
-    def _condition(self) -> str:
-        if self.args is not None:
-            return f" with {'exactly ' if self.match == 'exact' else ''}{dict(self.args)!r}"
-        return " with arguments that pass the predicate" if self.where is not None else ""
-
 
 def called(
     tool: str,
-    args: Mapping[str, Any] | None = None,
+    args: Mapping[str, Json] | None = None,
     *,
     match: Match = "subset",
     where: Predicate | None = None,
@@ -90,19 +84,16 @@ def called(
 ) -> Called:
     """The agent called `tool`, at least once unless a bound says otherwise.
 
-    `args` must be among the call's arguments (`match="exact"`: be all of them); operators such as
-    `{"order": {"$gt": 5}}` may stand in it. `where` must hold for their dict. `at_most` alone allows no call at all; `never=True` demands that.
+    `args` must be among the call's arguments (`match="exact"`: be all of them); it may hold operators
+    such as `{"order": {"$gt": 5}}`. `where` is called with the dict of arguments. `at_most` alone
+    also allows no call at all; `never=True` demands that.
     """
     here = f"called({tool!r}, ...)"
     if not isinstance(tool, str) or not tool:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadMetric(f"{here} wants the tool's name as a text.")
-    if args is not None and not isinstance(args, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadMetric(f"{here} wants arguments as a dict, but got {args!r}; predicates: where=.")
-    if told := choice_problem(match, get_args(Match)):
-        raise BadMetric(f"{here}: match={told} For anything else use where=.")
-    wanted = None if args is None else cast("dict[str, Json]", plain(args, here))
-    for key, value in (wanted or {}).items():
-        check_query(value, f"{here}: {key}")
+        raise BadMetric(f"{here} needs the tool's name as a text.")
+    if problem := choice_problem(match, get_args(Match)):
+        raise BadMetric(f"{here}: match={problem} For anything else use where=.")
+    wanted = _checked_args(args, here)
     return Called(
         tool=tool,
         args=wanted,
@@ -123,6 +114,17 @@ def called(
     )
 
 
+def _checked_args(args: object, here: str) -> dict[str, Json] | None:
+    if args is None:
+        return None
+    if not isinstance(args, Mapping):
+        raise BadMetric(f"{here} needs arguments as a dict, but got {args!r}; predicates: where=.")
+    wanted = cast("dict[str, Json]", plain(cast("Mapping[str, Json]", args), here))
+    for key, value in wanted.items():
+        check_query(value, f"{here}: {key}")
+    return wanted
+
+
 def _limits(here: str, at_least: int | None, at_most: int | None, never: bool) -> Bounds:
     if not never:
         unbounded = at_least is None and at_most is None
@@ -138,23 +140,22 @@ class ForbiddenCalls(BuiltIn, frozen=True, kw_only=True):
     counts_calls: ClassVar[bool] = True
     tools: tuple[str, ...]
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if there are none; `measured` is how many there are."""
         made = ledger.index_of().asked
-        found = [call_text(c.tool, c.args) for c in made if self._forbids(c.tool)]
-        reason = f"forbidden: {', '.join(found)}" if found else "no forbidden call"
-        passed = not found
+        found = [
+            call_text(call.tool, call.args)
+            for call in made
+            if any(fnmatchcase(call.tool, pattern) for pattern in self.tools)
+        ]
         return Score(
-            float(passed),
-            passed,
+            float(not found),
+            not found,
             name=self.name,
-            reason=reason,
+            reason=f"forbidden: {', '.join(found)}" if found else "no forbidden call",
             evidence=found,
             measured=len(found),
         )
-
-    def _forbids(self, tool: str) -> bool:
-        return any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
 
 def forbidden_calls(
@@ -174,8 +175,5 @@ def forbidden_calls(
 
 
 def call_text(tool: str, args: Mapping[str, Json]) -> str:
-    """A call as one would type it."""
-    given = ""
-    for name, value in args.items():
-        given = f"{given}, {name}={value!r}" if given else f"{name}={value!r}"
-    return f"{tool}({given})"
+    """A call as it would be typed."""
+    return f"{tool}({', '.join([f'{name}={value!r}' for name, value in args.items()])})"

@@ -1,11 +1,11 @@
-"""What was expected held against what was done: who is missing, extra, misplaced, or different."""
+"""What was expected compared with what was done: what is missing, extra, misplaced, or different."""
 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -14,15 +14,15 @@ from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json
 
 Fitting = Sequence[Sequence[int]]
-"""For each wanted thing the places of the made things that fit it, ascending."""
+"""For each wanted item the positions of the made items that fit it, ascending."""
 
 Pairs = dict[int, int]
-"""The place of a wanted thing and the place of the made thing that stands for it."""
+"""The position of a wanted item, and that of the made item it is paired with."""
 
 
 def pairs_in_order(fitting: Fitting, made: int) -> Pairs:
     """As many pairs as possible that do not cross: a longest common subsequence."""
-    # best[i][j]: how many pairs the wanted things from i and the made things from j can form.
+    # best[i][j]: how many pairs the wanted items from i and the made items from j can form.
     best = [[0] * (made + 1) for _ in range(len(fitting) + 1)]
     for i in range(len(fitting) - 1, -1, -1):
         fits, row, below = set(fitting[i]), best[i], best[i + 1]
@@ -41,20 +41,20 @@ def pairs_in_order(fitting: Fitting, made: int) -> Pairs:
 
 
 def most_pairs(fitting: Fitting, begin: Pairs | None = None) -> Pairs:
-    """As many pairs as possible in any order, each thing in one pair only.
+    """As many pairs as possible in any order, each item in one pair only.
 
-    Things that are paired in `begin` stay paired, though perhaps with another.
+    Items that are paired in `begin` stay paired, though perhaps with another.
     """
     pairs = dict(begin or {})
     taken = {j: i for i, j in pairs.items()}
     for start in range(len(fitting)):
         if start not in pairs:
-            _make_room(start, fitting, pairs, taken)
+            _pair(start, fitting, pairs, taken)
     return pairs
 
 
-def _make_room(start: int, fitting: Fitting, pairs: Pairs, taken: dict[int, int]) -> None:
-    """Pair `start`, moving others to another partner where that helps (an augmenting path)."""
+def _pair(start: int, fitting: Fitting, pairs: Pairs, taken: dict[int, int]) -> None:
+    """Pair `start`, giving others another partner where that helps (an augmenting path)."""
     came_from: dict[int, int] = {}
     waiting = deque([start])
     while waiting:
@@ -63,24 +63,20 @@ def _make_room(start: int, fitting: Fitting, pairs: Pairs, taken: dict[int, int]
             if j in came_from:
                 continue
             came_from[j] = i
-            if j not in taken:
-                return _move_along(j, came_from, pairs, taken)
-            waiting.append(taken[j])
-    return None
-
-
-def _move_along(j: int, came_from: Pairs, pairs: Pairs, taken: dict[int, int]) -> None:
-    while True:
-        i = came_from[j]
-        before = pairs.get(i)
-        pairs[i], taken[j] = j, i
-        if before is None:
+            if j in taken:
+                waiting.append(taken[j])
+                continue
+            free: int | None = j
+            while free is not None:
+                owner = came_from[free]
+                before = pairs.get(owner)
+                pairs[owner], taken[free] = free, owner
+                free = before
             return
-        j = before
 
 
 def in_order(pairs: Pairs) -> set[int]:
-    """The wanted things of the most pairs that do not cross (a longest rising row)."""
+    """The wanted items of the most pairs that do not cross (a longest increasing sequence)."""
     ends: list[int] = []
     tails: list[int] = []
     previous: dict[int, int | None] = {}
@@ -98,11 +94,11 @@ def in_order(pairs: Pairs) -> set[int]:
 
 
 Want = TypeVar("Want")
-OwnedJson = TypeVar("OwnedJson")
+Made = TypeVar("Made")
 
 
 class MatchType(Enum):
-    """When a row of calls is the expected one, and what share of it is."""
+    """When a sequence of calls is the expected one, and what share of it is."""
 
     EXACT = "the same calls in the same places; the share of places, 0 if there are more or fewer"
     STRICT = "as EXACT, but calls that one model reply asked for may stand in any order"
@@ -126,27 +122,29 @@ def checked_match(given: object, factory: str) -> MatchType:
     raise BadMetric(f"{factory}(...): match_type={choice_problem(given, MatchType.__members__)}")
 
 
-class Sides(Struct, Generic[Want, OwnedJson], frozen=True):
-    """The two rows, and how their things are compared and shown."""
+class Sides(Struct, Generic[Want, Made], frozen=True):
+    """The two sequences, and how their items are compared and shown."""
 
     wanted: Sequence[Want]
-    made: Sequence[OwnedJson]
-    fits: Callable[[Want, OwnedJson], bool]
-    alike: Callable[[Want, OwnedJson], bool]
-    """Whether a made thing is a failed try at a wanted one, rather than something else."""
+    made: Sequence[Made]
+    fits: Callable[[Want, Made], bool]
+    alike: Callable[[Want, Made], bool]
+    """Whether a made item is a failed attempt at a wanted one, rather than something else."""
     show_wanted: Callable[[Want], str]
-    show_made: Callable[[OwnedJson], str]
-    groups: Sequence[Any] = ()
-    """For each made thing what it was made together with; empty if each stands alone."""
+    show_made: Callable[[Made], str]
+    groups: Sequence[int] = ()
+    """The group of each made item, for those that were made together; empty if there are none."""
 
     def share(self, match: MatchType) -> float:
-        """How far the made row is the wanted one, from 0 to 1. Wanting nothing allows nothing."""
+        """How far the made sequence is the wanted one, from 0 to 1. Wanting nothing allows nothing."""
         wanted, made = len(self.wanted), len(self.made)
         if not wanted or not made:
             return float(wanted == made or (wanted > 0 and match is MatchType.SUBSET))
         match match:
             case MatchType.EXACT | MatchType.ADK:
-                share = self._in_place() / wanted if wanted == made else 0.0
+                if wanted != made:
+                    return 0.0
+                share = sum(map(self.fits, self.wanted, self.made)) / wanted
                 return share if match is MatchType.EXACT else float(share == 1)
             case MatchType.STRICT:
                 return self._in_groups() / wanted if wanted == made else 0.0
@@ -160,24 +158,19 @@ class Sides(Struct, Generic[Want, OwnedJson], frozen=True):
                 return len(most_pairs(self.fitting())) / max(wanted, made)
 
     def fitting(self) -> Fitting:
-        """For each wanted thing the places of the made things that fit it."""
+        """For each wanted item the positions of the made items that fit it."""
         return [
             [j for j, made in enumerate(self.made) if self.fits(wanted, made)]
             for wanted in self.wanted
         ]
 
-    def _in_place(self) -> int:
-        return sum(map(self.fits, self.wanted, self.made))
-
     def _in_groups(self) -> int:
         """How many fit when those that were made together may change places."""
         fitting, count, begin = self.fitting(), 0, 0
-        alone = range(len(self.made))
-        for _, group in groupby(self.groups or alone):
+        for _, group in groupby(self.groups or range(len(self.made))):
             end = begin + len(list(group))
-            count += len(
-                most_pairs([[j for j in row if begin <= j < end] for row in fitting[begin:end]])
-            )
+            here = [[j for j in row if begin <= j < end] for row in fitting[begin:end]]
+            count += len(most_pairs(here))
             begin = end
         return count
 
@@ -188,41 +181,32 @@ class Sides(Struct, Generic[Want, OwnedJson], frozen=True):
         pairs = most_pairs(fitting, pairs_in_order(fitting, len(self.made))) if any(fitting) else {}
         unmet = [i for i in range(len(self.wanted)) if i not in pairs]
         left = sorted(set(range(len(self.made))) - set(pairs.values()))
-        tried = self._tries(unmet, left)
+        alike = [[j for j in left if self.alike(self.wanted[i], self.made[j])] for i in unmet]
         ordered = in_order(pairs) if pairs else ()
         return Difference(
             wanted=[self.show_wanted(want) for want in self.wanted],
             made=[self.show_made(made) for made in self.made],
             ordered={pairs[i]: i for i in ordered},
             moved={j: i for i, j in pairs.items() if i not in ordered},
-            tried={j: i for i, j in tried.items()},
+            tried={j: unmet[row] for row, j in most_pairs(alike).items()},
         )
-
-    def _tries(self, unmet: list[int], left: list[int]) -> Pairs:
-        """Failed tries at what is unmet, by what they tried."""
-        rows = [[j for j in left if self.alike(self.wanted[i], self.made[j])] for i in unmet]
-        return {unmet[row]: j for row, j in most_pairs(rows).items()}
-
-
-def _none() -> dict[int, int]:
-    return {}
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """The two rows in words, and for places of the made row the wanted place they belong to."""
+    """Both sequences in words, and for positions of the made one the wanted position they belong to."""
 
     wanted: list[str]
     made: list[str]
-    ordered: dict[int, int] = field(default_factory=_none)
+    ordered: dict[int, int] = field(default_factory=dict[int, int])
     """In the right order."""
-    moved: dict[int, int] = field(default_factory=_none)
+    moved: dict[int, int] = field(default_factory=dict[int, int])
     """Expected, but elsewhere."""
-    tried: dict[int, int] = field(default_factory=_none)
+    tried: dict[int, int] = field(default_factory=dict[int, int])
     """Expected with other arguments."""
 
     @property
     def missing(self) -> list[str]:
-        """What was expected and not even tried."""
+        """What was expected and not even attempted."""
         return [self.wanted[i] for i in self._missing()]
 
     def _missing(self) -> list[int]:
@@ -231,7 +215,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     @property
     def extra(self) -> list[str]:
-        """What nobody expected."""
+        """What was not expected."""
         known = {*self.ordered, *self.moved, *self.tried}
         return [text for j, text in enumerate(self.made) if j not in known]
 
@@ -265,7 +249,7 @@ class Difference(Struct, frozen=True, kw_only=True):
         return problems_of(self.details, forgiven)
 
     def lines(self) -> list[str]:
-        """The made row as a diff: `-` missing, `+` extra, `>` misplaced, `~` other arguments."""
+        """The made sequence as a diff: `-` missing, `+` extra, `>` misplaced, `~` other arguments."""
         found: list[str] = []
         missing, last = self._missing(), -1
         for j, text in enumerate(self.made):
@@ -277,8 +261,8 @@ class Difference(Struct, frozen=True, kw_only=True):
         return found + [f"- {self.wanted[i]}" for i in missing if i > last]
 
 
-def problems_of(kinds: Mapping[str, Any], forgiven: Collection[str] = ()) -> list[str]:
-    """What is wrong in words, kind by kind, of a difference's details."""
+def problems_of(kinds: Mapping[str, Json], forgiven: Collection[str] = ()) -> list[str]:
+    """What is wrong, in words, by the kinds of a difference's details."""
     return [
         f"{kind.replace('_', ' ')} {', '.join(found)}"
         for kind, found in kinds.items()

@@ -1,8 +1,10 @@
-"""How often did something happen?"""
+"""How often did something happen, and is that often enough?"""
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, cast, get_args
+from typing import cast, get_args
+
+from msgspec import Struct
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
@@ -24,8 +26,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import Predicate, holds
 from greenroom.ledger.questions import turns
 from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.matching import Bounds, bounds
 from greenroom.metrics.turns import messages_in
+from greenroom.world.world import World
 
 Kinds = tuple[type[Event], ...]
 
@@ -45,6 +47,52 @@ _BY_KIND: dict[str, Kinds] = {
 }
 
 
+class Bounds(Struct, frozen=True):
+    """How many there should be."""
+
+    at_least: int | None = None
+    at_most: int | None = None
+    check: Predicate | None = None
+
+    def hold(self, count: int) -> bool:
+        """Whether `count` is neither too few nor too many."""
+        if self.at_least is not None and count < self.at_least:
+            return False
+        if self.at_most is not None and count > self.at_most:
+            return False
+        return self.check is None or holds(self.check, count)
+
+    def __str__(self) -> str:
+        if self.check is not None:
+            return f"a count that passes {getattr(self.check, '__name__', 'the check')}"
+        if self.at_most == 0:
+            return "none"
+        if self.at_least == self.at_most:
+            return f"exactly {self.at_least}"
+        least = f"at least {self.at_least}" if self.at_least else ""
+        most = "" if self.at_most is None else f"at most {self.at_most}"
+        return " and ".join(part for part in (least, most) if part)
+
+
+def bounds(where: str, at_least: int | None, at_most: int | None) -> Bounds:
+    """Bounds that some count meets and some count misses, or BadMetric."""
+    for number in (at_least, at_most):
+        if number is not None and (type(number) is not int or number < 0):
+            raise BadMetric(f"{where} counts with {number!r}; give a whole number from 0.")
+    if at_most is None and not at_least:
+        raise BadMetric(f"{where} could never fail; give at_least=1 or more, or at_most=.")
+    if at_most is not None and (at_least or 0) > at_most:
+        raise BadMetric(
+            f"{where} asks for at least {at_least} and at most {at_most}: no count is both."
+        )
+    return Bounds(at_least, at_most)
+
+
+def times(count: int) -> str:
+    """A count as people say it."""
+    return "once" if count == 1 else "twice" if count == 2 else f"{count} times"
+
+
 class EventCount(BuiltIn, frozen=True, kw_only=True):
     """Counts the events of some kinds on the agent's side."""
 
@@ -58,7 +106,7 @@ class EventCount(BuiltIn, frozen=True, kw_only=True):
         """Whether tool calls or their results are among what is counted."""
         return not {ToolCalled, ToolReturned}.isdisjoint(self.kinds)
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if there are as many events as there should be; `measured` is the count."""
         count = sum(self._counts(event) for event in ledger.of(*self.kinds))
         passed = self.bounds.hold(count)
@@ -72,7 +120,7 @@ class EventCount(BuiltIn, frozen=True, kw_only=True):
         )
 
     def _counts(self, event: Event) -> bool:
-        # Rounds that only answer tools are no messages.
+        # An event that only answers tools is no message.
         if self.what in _ALIASES and isinstance(event, Answered) and not messages_in(event):
             return False
         return self.where is None or holds(self.where, event)
@@ -80,12 +128,12 @@ class EventCount(BuiltIn, frozen=True, kw_only=True):
 
 def event_count(
     kind: str | type[Event],
-    where: Callable[[Any], Any] | None = None,
+    where: Predicate | None = None,
     *,
     at_least: int | None = None,
     at_most: int | None = None,
     exactly: int | None = None,
-    check: Callable[[int], Any] | None = None,
+    check: Callable[[int], object] | None = None,
     name: str | None = None,
 ) -> EventCount:
     """How often events of a kind happened, bounded or checked by a predicate on the count.
@@ -113,11 +161,11 @@ def event_count(
 
 
 class TurnsWithin(BuiltIn, frozen=True, kw_only=True):
-    """Counts the rounds of the user."""
+    """Counts the user's turns."""
 
     bounds: Bounds
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if the conversation had as many turns as it should; `measured` is their number."""
         count = turns(ledger)
         passed = self.bounds.hold(count)
@@ -144,7 +192,7 @@ def _limits(
 ) -> Bounds:
     ranged = at_least is not None or at_most is not None
     if sum((ranged, exactly is not None, check is not None)) != 1:
-        raise BadMetric(f"{here} wants one of: at_least and/or at_most, exactly, check.")
+        raise BadMetric(f"{here} needs one of: at_least and/or at_most, exactly, check.")
     if check is not None:
         return Bounds(check=check)
     if exactly is not None:

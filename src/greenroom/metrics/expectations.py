@@ -1,14 +1,14 @@
-"""What a case expects of its turns, as metrics: no one has to ask for them.
+"""What a case expects of its turns, as metrics that need not be asked for.
 
-Each looks at the scripted turns that say something about it and takes the mean over them; it passes
-only if every one of them is met. A turn that the run never came to is not met.
+Each looks at the scripted turns that say something about it. Its value is the mean over them, and it
+passes only if each of them is met. A turn that the run never reached is not met.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
-from greenroom.cases.case import Case, Expect
+from greenroom.cases.case import Case
 from greenroom.cases.parts import Metric
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
@@ -20,13 +20,11 @@ from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import problems_of
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
 from greenroom.metrics.trajectory import difference_of, share_in_place
-from greenroom.metrics.turns import PlayedTurn, played_turns
+from greenroom.metrics.turns import ScriptedTurn, scripted_turns
+from greenroom.world.world import World
 
 Met = tuple[float, Sequence[str], Sequence[str], Mapping[str, Json]]
-"""How far one turn met what was expected of it, what it fell short of, what was seen, and details.
-
-A bare tuple, because every expectation of every run makes one.
-"""
+"""How far one turn met what was expected of it, what is wrong, what was seen, and further details."""
 
 _NOTHING: Mapping[str, Json] = {}
 _PLAIN = frozenset((str, int, float, bool, type(None)))
@@ -43,15 +41,15 @@ class Expectation:
     field: str
     covers: tuple[str, ...]
     heeds_empty: ClassVar[bool] = False
-    """Whether an empty wish says something, too; as a rule it would be met by everything."""
+    """Whether an empty value is an expectation, too; usually anything would meet it."""
 
     def __init_subclass__(cls) -> None:
         cls.covers = (cls.field,)
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The mean over the turns that expect something here."""
         found: list[Score] = []
-        for turn in played_turns(case, ledger):
+        for turn in scripted_turns(case, ledger):
             one = self._of(turn)
             if isinstance(one, Score):
                 found.append(one)
@@ -63,12 +61,12 @@ class Expectation:
             return NotApplicable(f"no turn of the case has Expect({self.field}=...)")
         return self._mean(found)
 
-    def needs_guard(self, case: Case) -> bool:  # noqa: ARG002
-        """Whether more than texts are compared: a query may be slow, and a function is code."""
+    def needs_guard(self, case: Case) -> bool:
+        """Whether more than texts is compared: a query may be slow, and a function is the author's code."""
         return False
 
-    def _of(self, turn: PlayedTurn) -> Score | Unmeasured | None:
-        """What one turn comes to; None if it expects nothing here."""
+    def _of(self, turn: ScriptedTurn) -> Score | Unmeasured | None:
+        """The score of one turn; None if it expects nothing here."""
         wanted = getattr(turn.expect, self.field)
         if not wanted and (wanted is None or not self.heeds_empty):
             return None
@@ -77,20 +75,14 @@ class Expectation:
         if met is None:
             return Unmeasured(f"the agent's response is empty in turn {number}")
         value, wrong, seen, more = met
-        evidence: list[str] = []
-        for line in seen:
-            evidence.append(f"turn {number}: {line}")
-        details: dict[str, Json] = {"turn": number, "value": value}
-        if more:
-            details.update(more)
         return Score(
             value,
             not wrong,
             threshold=1.0,
             name=self.name,
             reason=f"turn {number}: {'; '.join(wrong)}" if wrong else _AS_EXPECTED,
-            evidence=evidence,
-            details=[details],
+            evidence=[f"turn {number}: {line}" for line in seen],
+            details=[{"turn": number, "value": value, **more}],
         )
 
     def _mean(self, turns: Sequence[Score]) -> Score:
@@ -105,8 +97,8 @@ class Expectation:
             details=[part for one in turns for part in cast("list[Json]", one.details)],
         )
 
-    def met(self, turn: PlayedTurn) -> Met | None:
-        """How far a turn that was reached met the expectation; None if it said nothing at all."""
+    def met(self, turn: ScriptedTurn) -> Met | None:
+        """How far a turn that was reached met the expectation; None if the agent said nothing in it."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -135,12 +127,10 @@ class ExpectedTools(Expectation):
             for wanted in (turn.expect and turn.expect.tools) or ()
         )
 
-    def met(self, turn: PlayedTurn) -> Met:
+    def met(self, turn: ScriptedTurn) -> Met:
         """How far the calls of this turn are the expected ones."""
         wanted, made = turn.expect.tools or (), turn.calls
-        seen: list[str] = []
-        for call in made:
-            seen.append(call_text(call.tool, call.args))
+        seen = [call_text(call.tool, call.args) for call in made]
         value = share_in_place(wanted, made)
         if value == 1:
             return 1.0, (), seen or _NO_CALLS, _NOTHING
@@ -155,7 +145,7 @@ class ExpectedResponse(Expectation):
     name = "expected_response"
     field = "response"
 
-    def met(self, turn: PlayedTurn) -> Met | None:
+    def met(self, turn: ScriptedTurn) -> Met | None:
         """1 if the texts are equal; None without a response to compare."""
         wanted, said = turn.expect.response or "", turn.response
         if not said.strip():
@@ -173,12 +163,12 @@ class ExpectedContains(Expectation):
     name = "expected_contains"
     field = "contains"
 
-    def met(self, turn: PlayedTurn) -> Met | None:
+    def met(self, turn: ScriptedTurn) -> Met | None:
         """The share found; None without a response to look in."""
         expected, said = turn.expect.contains or (), turn.response
         if not said.strip():
             return None
-        if type(expected) is str and expected in said:  # as it mostly is
+        if type(expected) is str and expected in said:  # the usual case, without Unicode's forms
             return 1.0, (), (said,), _NOTHING
         wanted = texts_of(expected)
         missing = missing_texts(said, wanted)
@@ -195,11 +185,11 @@ class ExpectedState(Expectation):
     name = "expected_state"
     field = "state"
 
-    def needs_guard(self, case: Case) -> bool:  # noqa: ARG002
+    def needs_guard(self, case: Case) -> bool:
         """The expected state is a query."""
         return True
 
-    def met(self, turn: PlayedTurn) -> Met:
+    def met(self, turn: ScriptedTurn) -> Met:
         """1 if every scope matches."""
         wanted = turn.expect.state or {}
         ledger, last = turn.ledger, turn.end - 1
@@ -230,22 +220,16 @@ def expectations(case: Case) -> dict[str, Metric]:
             found[_CONTAINS.name] = _CONTAINS
         if expect.state:
             found[_STATE.name] = _STATE
-        if expect.reference or expect.intermediate:
-            _add_likeness(expect, found)
+        if expect.reference:
+            found["expected_reference"] = _likeness()[0]
+        if expect.intermediate:
+            found["intermediate_responses"] = _likeness()[1]
     return found
-
-
-def _add_likeness(expect: Expect, found: dict[str, Metric]) -> None:
-    resembling, on_the_way = _likeness()
-    if expect.reference:
-        found[resembling.name] = resembling
-    if expect.intermediate:
-        found[on_the_way.name] = on_the_way
 
 
 @cache
 def _likeness() -> tuple[Metric, Metric]:
-    # Loaded for those who want them: most cases are measured without a word of ROUGE.
+    # Loaded when needed: most cases have nothing to do with ROUGE.
     from greenroom.metrics.intermediate import intermediate_responses
     from greenroom.metrics.likeness import expected_reference
 

@@ -1,7 +1,7 @@
 """Facts of a case or run that may be missing.
 
-Each question answers with the fact, or with the outcome that says why there is none: what the case
-does not say makes a metric not applicable, what the run does not show leaves it unmeasured.
+Each function returns the fact, or the outcome that says why there is none: what the case does not
+say makes a metric not applicable, what the run does not show leaves it unmeasured.
 """
 
 from operator import attrgetter
@@ -20,17 +20,14 @@ Missing = NotApplicable | Unmeasured
 
 def spoken(ledger: Ledger) -> str | Unmeasured:
     """The agent's last words."""
-    # The last words of each path, of which there are few; events there may be many.
+    # There are few paths, each with its last words, but there may be many events.
     said = ledger.index_of().spoken.values()
     if not said:
         return Unmeasured("the agent never spoke, so there is no response to measure")
-    last = max(said, key=_place).text
+    last = max(said, key=attrgetter("seq")).text
     if not last.strip():
         return Unmeasured("the agent's last response is empty, so there is nothing to measure")
     return last
-
-
-_place = attrgetter("seq")
 
 
 def known_cost(ledger: Ledger) -> float | Unmeasured:
@@ -52,10 +49,10 @@ def known_usage(ledger: Ledger) -> Usage | Unmeasured:
 
 
 def unseen_calls(ledger: Ledger) -> Unmeasured | None:
-    """Why the tool calls of a run cannot be judged: there may be some that nobody saw."""
+    """Why the tool calls of a run cannot be judged: there may be some that were not seen."""
     if "tools" not in questions.unseen(ledger):
         return None
-    return Unmeasured("the agent's tools run where nobody sees them, so its calls are unknown")
+    return Unmeasured("the agent's tools run where they cannot be seen, so its calls are unknown")
 
 
 def seen_calls(ledger: Ledger) -> list[questions.CallRecord] | Unmeasured:
@@ -79,7 +76,7 @@ def reference_of(expect: Expect) -> str | None:
 
 
 def expected_calls(case: Case) -> list[ToolCall | str] | NotApplicable:
-    """The calls the case expects, turn after turn, as the case wrote them; [] allows none."""
+    """The calls the case expects, turn by turn, as it wrote them; [] allows none."""
     expected = [turn.expect.tools for turn in case.script if turn.expect is not None]
     given = [tools for tools in expected if tools is not None]
     if not given:

@@ -28,11 +28,10 @@ from greenroom.metrics.judges.forms import (
     text_at,
     with_keys,
 )
-from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled
+from greenroom.metrics.judges.judged import Judged, common, concluded, item_details
 from greenroom.metrics.judges.options import (
     Options,
     bench_from,
-    checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches, share
@@ -50,7 +49,7 @@ _SEVERAL = "\n\nThe goals, by their ids:\n{goals}"
 
 
 class Proof(VerdictForm, Struct, frozen=True):
-    """True or false, where true needs a quote that stands in one of the texts."""
+    """True or false, where true needs a quote from one of the texts."""
 
     texts: tuple[str, ...]
 
@@ -135,13 +134,8 @@ def goals_achieved(
     *, threshold: float | None = None, name: str | None = None, **options: Unpack[Options]
 ) -> GoalsAchieved:
     """Which share of the simulated user's goals was reached, each shown by a quote? All must be."""
-    where = "goals_achieved(...)"
-    bench = bench_from(options, where)
-    return GoalsAchieved(
-        bench=bench,
-        threshold=checked_threshold(threshold, _ALL, where),
-        **titled("goals_achieved", name, bench, threshold=threshold),
-    )
+    bench = bench_from(options, "goals_achieved(...)")
+    return GoalsAchieved(**common("goals_achieved", name, bench, threshold, _ALL))
 
 
 def goals_of(case: Case) -> list[str]:

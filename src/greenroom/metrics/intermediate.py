@@ -1,30 +1,29 @@
-"""What the agent said on the way to its last words of a turn."""
+"""What the agent said in a turn before its last response."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.ledger.events import AgentSaid, ModelReplied
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.builtin import BuiltIn, checked_switch, checked_threshold, written
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
-from greenroom.metrics.options import checked_switch
-from greenroom.metrics.outcomes import checked_threshold
 from greenroom.metrics.response import folded, quoted
 from greenroom.metrics.rouge import rouge
 from greenroom.metrics.turns import (
     MeasuredTurn,
-    PlayedTurn,
+    ScriptedTurn,
     mean_score,
     never_reached,
-    played_turns,
+    scripted_turns,
 )
+from greenroom.world.world import World
 
 
 class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
-    """Looks for the expected texts, in order, among what was said before the last words."""
+    """Looks for the expected texts, in order, in what was said before the last response."""
 
     covers: ClassVar[tuple[str, ...]] = ("intermediate",)
 
@@ -32,9 +31,9 @@ class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
     stem: bool
     threshold: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
-        """The mean share found, over the turns that expect something on the way."""
-        turns = [turn for turn in played_turns(case, ledger) if turn.expect.intermediate]
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
+        """The mean share found, over the turns that expect intermediate responses."""
+        turns = [turn for turn in scripted_turns(case, ledger) if turn.expect.intermediate]
         if not turns:
             return NotApplicable("no turn of the case has Expect(intermediate=...)")
         said = spoken(ledger)
@@ -43,7 +42,7 @@ class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
         found = [self._measured(turn) if turn.reached else never_reached(turn) for turn in turns]
         return mean_score(found, self.name, self.threshold)
 
-    def _measured(self, turn: PlayedTurn) -> MeasuredTurn:
+    def _measured(self, turn: ScriptedTurn) -> MeasuredTurn:
         wanted, said = turn.expect.intermediate or (), said_on_the_way(turn)
         met = self._met_in_order(wanted, said)
         missing = [text for index, text in enumerate(wanted) if index not in met]
@@ -55,8 +54,8 @@ class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
         return MeasuredTurn(turn.number, len(met) / len(wanted), reason, seen, details)
 
     def _met_in_order(self, wanted: Sequence[str], said: Sequence[str]) -> frozenset[int]:
-        """Which of the wanted texts are met, when as many as possible are, each by a later message."""
-        # best[j]: the wanted texts so far that the first j messages can meet.
+        """Which of the wanted texts are matched, as many as possible, each by a later message."""
+        # best[j]: the wanted texts so far that the first j messages can match.
         best: list[frozenset[int]] = [frozenset()] * (len(said) + 1)
         for index, text in enumerate(wanted):
             row = [best[0]]
@@ -81,13 +80,13 @@ def intermediate_responses(
     stem: bool = True,
     name: str = "intermediate_responses",
 ) -> IntermediateResponses:
-    """Before its last words of a turn the agent said what `Expect(intermediate=[...])` lists.
+    """Before the last response of a turn the agent said what `Expect(intermediate=[...])` lists.
 
-    Other messages may stand between. A text counts as said when a message contains it, whatever
+    Other messages may come between. A text counts as said when a message contains it, whatever
     its case and spacing, or when the ROUGE-1 F1 of both reaches `likeness`.
     """
     checked_threshold(threshold, "intermediate_responses(...)")
-    checked_threshold(likeness, "the likeness of intermediate_responses(...)")
+    checked_threshold(likeness, "intermediate_responses(...)", "likeness")
     checked_switch(stem, "stem", "intermediate_responses")
     shown = written(
         "intermediate_responses", threshold=threshold, likeness=likeness, stem=stem, name=name
@@ -95,13 +94,13 @@ def intermediate_responses(
     return IntermediateResponses(likeness=likeness, stem=stem, threshold=threshold, **shown)
 
 
-def said_on_the_way(turn: PlayedTurn) -> list[str]:
-    """The texts of models and messages in this turn, in order, without the last words."""
+def said_on_the_way(turn: ScriptedTurn) -> list[str]:
+    """The texts of models and messages in this turn, in order, without the last response."""
     texts: list[str] = []
     for event in turn.ledger[turn.begin : turn.end]:
         if not isinstance(event, AgentSaid | ModelReplied) or event.voice != "agent":
             continue
-        # What a model said is often said on to the user as it is: one message, two events.
+        # What a model said often goes to the user unchanged: one message, two events.
         if event.text.strip() and texts[-1:] != [event.text]:
             texts.append(event.text)
     return texts[:-1] if texts[-1:] == [turn.response] else texts

@@ -1,8 +1,8 @@
-"""Was the agent quick enough, turn by turn and model by model?"""
+"""Was the agent fast enough, turn by turn and model by model?"""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -11,8 +11,8 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import AgentSaid, Event, ModelReplied, RunEnded, RunResumed
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, written
-from greenroom.metrics.limits import is_number
+from greenroom.metrics.builtin import BuiltIn, is_number, written
+from greenroom.world.world import World
 
 What = Literal["turn", "first answer", "model reply"]
 
@@ -30,11 +30,11 @@ class Within(BuiltIn, frozen=True, kw_only=True):
     what: What
     seconds: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if none took longer; `measured` is the longest."""
         waits = _WAITS[self.what](ledger)
         if not waits:
-            return Unmeasured(f"the run has no {self.what} whose time could be taken")
+            return Unmeasured(f"the run has no {self.what} that could be timed")
         longest = max(waits, key=lambda wait: wait.seconds)
         passed = longest.seconds <= self.seconds
         limit = f"the limit is {self.seconds:g} s"
@@ -49,14 +49,14 @@ class Within(BuiltIn, frozen=True, kw_only=True):
 
 
 def turn_within(seconds: float, *, name: str | None = None) -> Within:
-    """Each time the user had spoken or answered, the agent was done within `seconds`."""
+    """After each message or answer of the user, the agent was done within `seconds`."""
     return _within("turn_within", "turn", seconds, name)
 
 
 def first_answer_within(seconds: float, *, name: str | None = None) -> Within:
-    """Each time the user had spoken or answered, the agent's first words came within `seconds`.
+    """After each message or answer of the user, the agent's first words came within `seconds`.
 
-    Turns in which it said nothing have no first words, and do not count.
+    Turns in which it said nothing do not count.
     """
     return _within("first_answer_within", "first answer", seconds, name)
 
@@ -68,7 +68,7 @@ def model_within(seconds: float, *, name: str | None = None) -> Within:
 
 def _within(factory: str, what: What, seconds: float, name: str | None) -> Within:
     if not is_number(seconds) or seconds <= 0:
-        raise BadMetric(f"{factory}({seconds!r}) wants seconds, more than 0.")
+        raise BadMetric(f"{factory}({seconds!r}): give seconds, more than 0.")
     return Within(what=what, seconds=seconds, **written(factory, seconds, name=name))
 
 

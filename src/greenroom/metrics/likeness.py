@@ -1,25 +1,30 @@
-"""How near the agent's words come to a reference: ROUGE, turn by turn."""
+"""How closely the agent's words resemble a reference: ROUGE, turn by turn."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.builtin import (
+    BuiltIn,
+    checked_choice,
+    checked_switch,
+    checked_threshold,
+    written,
+)
 from greenroom.metrics.facts import reference_of, spoken
-from greenroom.metrics.options import checked_choice, checked_switch
-from greenroom.metrics.outcomes import checked_threshold
 from greenroom.metrics.response import quoted
 from greenroom.metrics.rouge import KINDS, RougeKind, rouge, words_in
 from greenroom.metrics.turns import (
     MeasuredTurn,
-    PlayedTurn,
+    ScriptedTurn,
     lowest_score,
     mean_score,
     never_reached,
-    played_turns,
+    scripted_turns,
 )
+from greenroom.world.world import World
 
 RougeMode = Literal["f1", "recall", "precision"]
 MODES: tuple[str, ...] = get_args(RougeMode)
@@ -37,15 +42,15 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
     stem: bool
     threshold: float
 
-    def needs_guard(self, case: Case) -> bool:  # noqa: ARG002
+    def needs_guard(self, case: Case) -> bool:
         """Whether it may take longer than reading both texts."""
         return self.kind == "rougeL"
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
-        """What the turns that have a reference come to."""
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
+        """The mean over the turns that have a reference."""
         turns = [
             (turn, wanted)
-            for turn in played_turns(case, ledger)
+            for turn in scripted_turns(case, ledger)
             if (wanted := self._reference(turn.expect))
         ]
         if not turns:
@@ -67,19 +72,19 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
     def _concluded(self, turns: Sequence[MeasuredTurn]) -> Score:
         return mean_score(turns, self.name, self.threshold)
 
-    def _measured(self, turn: PlayedTurn, wanted: str) -> MeasuredTurn | Unmeasured:
+    def _measured(self, turn: ScriptedTurn, wanted: str) -> MeasuredTurn | Unmeasured:
         said = turn.response
         if not said.strip():
             return Unmeasured(f"the agent's response is empty in turn {turn.number}")
         figures = rouge(wanted, said, self.kind, self.stem)
         if not figures.f1 and (blind := unreadable(wanted, self.kind)):
             return Unmeasured(f"the reference of turn {turn.number} {blind}")
-        value: float = getattr(figures, self.mode)
         precision, recall, f1 = figures
-        details = {"reached": True, "precision": precision, "recall": recall, "f1": f1}
+        value: float = getattr(figures, self.mode)
+        details = {"reached": True, **figures._asdict()}
         reason = (
             f"{self.kind} precision {precision:.2f}, recall {recall:.2f}, f1 {f1:.2f}; "
-            f"{self.mode} is to reach {self.threshold:g}"
+            f"{self.mode} must reach {self.threshold:g}"
         )
         if not figures.f1 and not words_in(said, stem=False):
             reason += f"; the response {quoted(said)} has no words"
@@ -87,7 +92,7 @@ class ResponseMatch(BuiltIn, frozen=True, kw_only=True):
 
 
 class ExpectedReference(ResponseMatch, frozen=True, kw_only=True):
-    """What a case that has references expects: every turn with one resembles it."""
+    """What a case with references expects: every turn that has one resembles it."""
 
     def _reference(self, expect: Expect) -> str | None:
         return expect.reference
@@ -97,7 +102,7 @@ class ExpectedReference(ResponseMatch, frozen=True, kw_only=True):
 
 
 def expected_reference() -> ExpectedReference:
-    """The usual likeness, of every turn by itself: a good one does not make up for another."""
+    """The default likeness, for every turn by itself: a good turn does not make up for a bad one."""
     return ExpectedReference(
         kind="rouge1",
         mode="f1",
@@ -154,5 +159,5 @@ def unreadable(reference: str, kind: RougeKind) -> str:
         return ""
     return (
         f"is {quoted(reference)}, in which ROUGE sees {words} of the {least} words it needs: signs "
-        f"are no words. Use contains(...), exact(...) or a judge."
+        f"are not words. Use contains(...), exact(...) or a judge."
     )

@@ -1,16 +1,15 @@
-"""Was the run cheap, quick and short enough?"""
+"""Was the run cheap and fast enough?"""
 
 from collections.abc import Mapping
-from math import isfinite
-from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.builtin import BuiltIn, is_number, written
 from greenroom.metrics.facts import known_cost, known_usage
+from greenroom.world.world import World
 
 _CUT_SHORT = ("max_turns", "max_seconds", "error")
 
@@ -20,7 +19,7 @@ class CostWithin(BuiltIn, frozen=True, kw_only=True):
 
     usd: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 within the budget; an unknown price is unmeasured, never 0."""
         spent = known_cost(ledger)
         if isinstance(spent, Unmeasured):
@@ -33,7 +32,7 @@ class CostWithin(BuiltIn, frozen=True, kw_only=True):
 def cost_within(usd: float, *, name: str | None = None) -> CostWithin:
     """The agent's models cost at most `usd`; the simulated user's are not counted."""
     if not is_number(usd) or usd < 0:
-        raise BadMetric(f"cost_within({usd!r}) wants a budget in USD, 0 or more.")
+        raise BadMetric(f"cost_within({usd!r}): give a budget in USD, 0 or more.")
     return CostWithin(usd=usd, **written("cost_within", usd, name=name))
 
 
@@ -42,8 +41,8 @@ class CompletedWithin(BuiltIn, frozen=True, kw_only=True):
 
     seconds: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
-        """1 if the run came to its own end in time."""
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
+        """1 if the run ended by itself in time."""
         took = questions.seconds(ledger)
         end = questions.ended(ledger)
         cut = end.reason if end is not None and end.reason in _CUT_SHORT else ""
@@ -55,9 +54,9 @@ class CompletedWithin(BuiltIn, frozen=True, kw_only=True):
 
 
 def completed_within(seconds: float, *, name: str | None = None) -> CompletedWithin:
-    """The run came to its end within `seconds`, the user's time included."""
+    """The run ended by itself within `seconds`, the user's time included."""
     if not is_number(seconds) or seconds <= 0:
-        raise BadMetric(f"completed_within({seconds!r}) wants seconds, more than 0.")
+        raise BadMetric(f"completed_within({seconds!r}): give seconds, more than 0.")
     return CompletedWithin(seconds=seconds, **written("completed_within", seconds, name=name))
 
 
@@ -66,7 +65,7 @@ class TokensWithin(BuiltIn, frozen=True, kw_only=True):
 
     limits: Mapping[str, int]
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 within every limit; a reply that does not say what it used leaves it unmeasured."""
         used = known_usage(ledger)
         if isinstance(used, Unmeasured):
@@ -94,10 +93,5 @@ def tokens_within(
         raise BadMetric("tokens_within() has no limit; give total=, input= or output=.")
     for kind, most in limits.items():
         if type(most) is not int or most < 0:
-            raise BadMetric(f"tokens_within({kind}={most!r}) wants a whole number from 0.")
+            raise BadMetric(f"tokens_within({kind}={most!r}): give a whole number, 0 or more.")
     return TokensWithin(limits=limits, **written("tokens_within", **limits, name=name))
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a number one can compare with."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

@@ -1,9 +1,16 @@
-"""Any function, sync or async, as a metric; the table of its parameters is in `parameters`."""
+"""What a metric may be made of, and what it may return.
+
+A metric is an object with `name` and `measure`, a function whose parameters are filled by name (see
+`parameters`), or an object with `evaluate(...)`. It may be sync or async.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, cast, overload
+from math import isfinite
+from numbers import Real
+from typing import Any, Protocol, cast, overload
 
 from msgspec import Struct
 
@@ -11,11 +18,67 @@ from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
-from greenroom.errors import BadMetric
+from greenroom.errors import BadMetric, BadValue
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn
-from greenroom.metrics.outcomes import as_outcome, checked_threshold
+from greenroom.ledger.plain import plain
+from greenroom.metrics.builtin import BuiltIn, checked_threshold
 from greenroom.metrics.parameters import Run, WantedParameters, filled, wants_of
+from greenroom.world.world import World
+
+Function = Callable[..., object]
+
+
+class Evaluator(Protocol):
+    """An object that measures by `evaluate(...)`, whose parameters are filled by name."""
+
+    @property
+    def evaluate(self) -> Function: ...
+
+
+OUTCOMES = (Score, NotApplicable, Unmeasured)
+_EXPECTED = "return a bool, a number from 0 to 1, a Score, NotApplicable or Unmeasured"
+_SIMPLE = frozenset((type(None), bool, int, str))
+
+
+def as_outcome(returned: object, name: str, threshold: float | None = None) -> Outcome:
+    """The outcome meant by what a metric returned; anything else is unmeasured, and says why."""
+    if isinstance(returned, Score):
+        return _checked_score(returned, name)
+    if isinstance(returned, NotApplicable | Unmeasured):
+        return returned
+    if isinstance(returned, bool):
+        return Score(returned, threshold=threshold, name=name)
+    if isinstance(returned, Real):
+        value = float(returned)
+        if isfinite(value) and 0 <= value <= 1:
+            return Score(value, threshold=threshold, name=name)
+        return Unmeasured(
+            f"the metric returned {value!r}, which is no number from 0 to 1; scale it, and keep the "
+            f"raw number in Score(..., measured=...)"
+        )
+    if returned is None:
+        return Unmeasured(f"the metric returned None (a forgotten return?); {_EXPECTED}")
+    kind = type(returned).__name__
+    return Unmeasured(f"the metric returned {_short(returned)} of type {kind}; {_EXPECTED}")
+
+
+def _checked_score(score: Score, name: str) -> Outcome:
+    """The score, if a report can hold it: `passed` is a bool, and the details are JSON."""
+    if score.passed is not True and score.passed is not False:  # pyright: ignore[reportUnnecessaryComparison]
+        return Unmeasured(f"the metric's Score has passed={_short(score.passed)}; give a bool")
+    try:
+        if type(score.measured) not in _SIMPLE:
+            plain(score.measured, "Score.measured")
+        if score.details is not None:
+            plain(score.details, "Score.details")
+    except BadValue as error:
+        return Unmeasured(str(error))
+    return score if score.name else replace(score, name=name)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 class Critical(Struct, frozen=True):
@@ -29,8 +92,8 @@ class Critical(Struct, frozen=True):
         """The name of the metric inside."""
         return self.inner.name
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Any:
-        """What the metric inside makes of this run."""
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome | Awaitable[Outcome]:
+        """The outcome of the metric inside."""
         return self.inner.measure(case, ledger, world)
 
     def __getattr__(self, name: str) -> Any:
@@ -40,12 +103,12 @@ class Critical(Struct, frozen=True):
 
 
 def is_critical(metric: Metric) -> bool:
-    """Whether a metric says of itself that the others depend on it."""
+    """Whether a metric declares that the others depend on it."""
     return bool(getattr(metric, "critical", False))
 
 
 def falls_short(outcome: Outcome) -> bool:
-    """Whether an outcome is a failure, or none at all where one was due."""
+    """Whether an outcome is a failure, or missing where one was due."""
     if isinstance(outcome, Score):
         return not outcome.passed
     return not isinstance(outcome, NotApplicable)
@@ -60,8 +123,8 @@ class FunctionMetric(Struct, frozen=True):
     wants: WantedParameters = ()
     critical: bool = False
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]:
-        """What the function makes of this run."""
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome | Awaitable[Outcome]:
+        """The outcome that the function comes to for this run."""
         given = filled(self.wants, Run(case, ledger, world))
         if isinstance(given, NotApplicable | Unmeasured):
             return given
@@ -70,7 +133,7 @@ class FunctionMetric(Struct, frozen=True):
             return self._awaited(returned)
         return as_outcome(returned, self.name, self.threshold)
 
-    async def _awaited(self, returned: Awaitable[Any]) -> Outcome:
+    async def _awaited(self, returned: Awaitable[object]) -> Outcome:
         return as_outcome(await returned, self.name, self.threshold)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,15 +150,19 @@ class FunctionMetric(Struct, frozen=True):
 
 @overload
 def metric(
-    function: Any, /, *, name: str | None = None, threshold: float | None = None
+    function: Function | Evaluator, /, *, name: str | None = None, threshold: float | None = None
 ) -> FunctionMetric: ...
 @overload
 def metric(
     *, name: str | None = None, threshold: float | None = None
-) -> Callable[[Any], FunctionMetric]: ...
+) -> Callable[[Function | Evaluator], FunctionMetric]: ...
 def metric(
-    function: Any = None, /, *, name: str | None = None, threshold: float | None = None
-) -> FunctionMetric | Callable[[Any], FunctionMetric]:
+    function: Function | Evaluator | None = None,
+    /,
+    *,
+    name: str | None = None,
+    threshold: float | None = None,
+) -> FunctionMetric | Callable[[Function | Evaluator], FunctionMetric]:
     """Make a function a metric: `@metric`, or `@metric(name="tone", threshold=0.8)`.
 
     A bool or number it returns passes at `threshold` (0.5 without one); a Score says itself
@@ -114,17 +181,15 @@ def as_metric(given: MetricLike) -> Metric:
     It may be one already, the name of one or a criterion, a function, or an object or class with
     `evaluate(...)`. Any of them may have an attribute `critical = True`.
     """
-    if isinstance(given, BuiltIn):  # ours, with a name that was looked at
+    if isinstance(given, BuiltIn):  # ours, whose name has been checked
         return cast(Metric, given)
     if isinstance(given, str | Criterion):
         from greenroom.metrics.registry import metric_named
 
-        is_critical = isinstance(given, Criterion) and given.critical
-        given = metric_named(given)
-        if is_critical:
-            return Critical(as_metric(given))
+        made = as_metric(metric_named(given))
+        return Critical(made) if isinstance(given, Criterion) and given.critical else made
     if isinstance(given, type):
-        given = _instance(cast("type[Any]", given))
+        given = _instance(cast("type[object]", given))
     if not hasattr(given, "measure"):
         return _from_function(given)
     name = getattr(given, "name", None)
@@ -134,20 +199,29 @@ def as_metric(given: MetricLike) -> Metric:
 
 
 def _from_function(
-    given: Any, name: str | None = None, threshold: float | None = None
+    given: object, name: str | None = None, threshold: float | None = None
 ) -> FunctionMetric:
     if isinstance(given, type):
-        given = _instance(cast("type[Any]", given))
-    called = _name(given, name)
-    function = _function(given)
-    if threshold is None:
-        threshold = _own_threshold(given, called)
-    return FunctionMetric(
-        function, called, threshold, wants_of(function, called), _is_critical(given)
-    )
+        given = _instance(cast("type[object]", given))
+    inner = _inner(given)
+    found = name or getattr(inner, "name", None) or getattr(inner, "__name__", type(inner).__name__)
+    if not isinstance(found, str) or not found.strip() or found == "<lambda>":
+        raise BadMetric(
+            f"metric {given!r} has the name {found!r}; give it one: metric(..., name='tone')."
+        )
+    function, own = _function(given), getattr(given, "threshold", None)
+    if threshold is None and own is not None:
+        threshold = checked_threshold(own, f"metric {found!r}")
+    critical = getattr(given, "critical", getattr(inner, "critical", False))
+    return FunctionMetric(function, found, threshold, wants_of(function, found), bool(critical))
 
 
-def _instance(kind: type[Any]) -> Any:
+def _inner(given: object) -> object:
+    """The function inside a `partial`, or what was given."""
+    return cast("partial[object]", given).func if isinstance(given, partial) else given
+
+
+def _instance(kind: type[object]) -> object:
     try:
         inspect.signature(kind).bind()
     except (TypeError, ValueError) as error:
@@ -158,43 +232,18 @@ def _instance(kind: type[Any]) -> Any:
     return kind()
 
 
-def _function(given: Any) -> Callable[..., Any]:
+def _function(given: object) -> Function:
     if isinstance(given, FunctionMetric):
         return given.function
     evaluate = getattr(given, "evaluate", None)
     if callable(evaluate):
         return evaluate
     if inspect.isroutine(given) or isinstance(given, partial):
-        return cast("Callable[..., Any]", given)
+        return cast(Function, given)
     if callable(given) and not hasattr(given, "measure"):
-        # A bound method can be remembered; a callable object may not even be hashable.
+        # A bound method can be a key of a cache; a callable object may not even be hashable.
         return given.__call__
     raise BadMetric(
         f"{given!r} is no function. Give one, or an object with `evaluate(...)`; metrics such as "
-        f"called('tool') are finished as they are."
+        f"called('tool') are used as they are."
     )
-
-
-def _name(given: Any, name: str | None) -> str:
-    inner = _inner(given)
-    found = name or getattr(inner, "name", None) or getattr(inner, "__name__", type(inner).__name__)
-    if not isinstance(found, str) or not found.strip() or found == "<lambda>":
-        raise BadMetric(
-            f"metric {given!r} has the name {found!r}; give it one: metric(..., name='tone')."
-        )
-    return found
-
-
-def _inner(given: Any) -> Any:
-    return given.func if isinstance(given, partial) else given  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-
-
-def _is_critical(given: Any) -> bool:
-    """Whether a function or evaluator says of itself that the others depend on it."""
-    return bool(getattr(given, "critical", getattr(_inner(given), "critical", False)))
-
-
-def _own_threshold(evaluator: Any, name: str) -> float | None:
-    """What an evaluator or an earlier @metric says itself."""
-    found = getattr(evaluator, "threshold", None)
-    return None if found is None else checked_threshold(found, f"metric {name!r}")

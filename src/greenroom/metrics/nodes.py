@@ -1,18 +1,16 @@
-"""Did the run come through the nodes of the agent's graph as it should?"""
+"""Did the run pass through the nodes of the agent's graph as it should?"""
 
 from collections.abc import Sequence
-from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.events import NodeStarted
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.builtin import BuiltIn, checked_texts, checked_threshold, written
 from greenroom.metrics.comparison import MatchType, Sides, checked_match
-from greenroom.metrics.options import checked_texts
-from greenroom.metrics.outcomes import checked_threshold
 from greenroom.metrics.turns import checked_turn, turn_span
+from greenroom.world.world import World
 
 
 class NodeSequence(BuiltIn, frozen=True, kw_only=True):
@@ -23,7 +21,7 @@ class NodeSequence(BuiltIn, frozen=True, kw_only=True):
     turn: int | None
     threshold: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The share of the nodes that the match type asks for."""
         started = ledger.of(NodeStarted)
         if not started:
@@ -34,10 +32,14 @@ class NodeSequence(BuiltIn, frozen=True, kw_only=True):
             if span is None:
                 return Score(0.0, False, name=self.name, reason=f"turn {self.turn}: never reached")
             visited = [node for node in visited if span[0] <= node.seq < span[1]]
-        return self._compared(visited)
-
-    def _compared(self, visited: Sequence[NodeStarted]) -> Score:
-        sides = Sides(self.nodes, visited, _is_node, _never, str, _name)
+        sides = Sides(
+            self.nodes,
+            visited,
+            fits=lambda wanted, node: wanted in (node.node, _name(node)),
+            alike=lambda _wanted, _node: False,
+            show_wanted=str,
+            show_made=_name,
+        )
         value, found = sides.share(self.match), sides.difference()
         return Score(
             value,
@@ -64,10 +66,10 @@ def node_sequence(
     threshold: float = 1.0,
     name: str = "node_sequence",
 ) -> NodeSequence:
-    """The run, or one turn of it, came through these agents and steps.
+    """The run, or one turn of it, passed through these agents and steps.
 
-    A node is named by its own name ("clerk") or, where that is not enough, by its place in the graph
-    ("seq.1/clerk"). What only holds others (a sequence, a loop) and second tries are left out.
+    A node is named by its own name ("clerk") or, where that is not enough, by its path in the graph
+    ("seq.1/clerk"). Nodes that only hold others (a sequence, a loop) and retries are left out.
     """
     match = checked_match(match_type, "node_sequence")
     wanted = checked_texts(nodes, "nodes", "node_sequence")
@@ -91,26 +93,16 @@ def node_sequence(
 
 
 def nodes_visited(started: Sequence[NodeStarted]) -> list[NodeStarted]:
-    """The agents and steps that were begun, in order; each once, however often it was tried."""
-    inner = {place for event in started for place in _holders(event.path)}
-    kept = [event for event in started if event.path not in inner]
+    """The agents and steps that were started, in order; each once, however often it was retried."""
+    holders: set[str] = set()
+    for event in started:
+        # The node that this one may be in: `@1/seq` for `@1/seq.1/clerk`.
+        above = event.path.rpartition("/")[0]
+        bare = above.rpartition("/")[2]
+        holders |= {above, *(above[: above.rindex(mark)] for mark in ".#" if mark in bare)}
+    kept = [event for event in started if event.path not in holders]
     return [event for event in kept if "~" not in event.path.rpartition("/")[2]]
-
-
-def _holders(path: str) -> list[str]:
-    """The paths of the nodes that this one may lie in: `@1/seq` for `@1/seq.1/clerk`."""
-    above = path.rpartition("/")[0]
-    bare = above.rpartition("/")[2]
-    return [above, *(above[: above.rindex(mark)] for mark in ".#" if mark in bare)]
-
-
-def _is_node(wanted: str, node: NodeStarted) -> bool:
-    return wanted in (node.node, _name(node))
 
 
 def _name(node: NodeStarted) -> str:
     return node.node.rpartition("/")[2]
-
-
-def _never(_wanted: str, _node: NodeStarted) -> bool:
-    return False

@@ -1,14 +1,13 @@
 """What a metric may ask for, by the names of its parameters: the one table.
 
-    case                  the Case that was played
+    case                  the Case that was run
     ledger                the Ledger of the run
     world                 where a model can be asked (`await world.call_model(...)`)
     response              the agent's last words; also actual_response, final_response, output
     responses             everything the agent said to the user, in order
     messages              the conversation; also conversation, history
     tool_calls            the tool calls in order, each with its end (CallRecord);
-                          also trajectory, tool_trajectory, because that is what `expected` is
-                          compared with
+                          also trajectory, tool_trajectory
     steps                 nodes, tools, messages and decisions in order (Step)
     events                the events of the agent's voice
     expected_tool_calls   the calls the case expects, as it wrote them;
@@ -23,19 +22,20 @@
     result                all of the above as attributes (`result.cost`), None where it is missing;
                           also ctx
 
-A parameter without a default is bound; a name outside this table is refused when the metric is
-defined. What the case lacks (reference, expected_tool_calls) makes the metric not applicable; what
-the run lacks (response, usage, cost) leaves it unmeasured; unless the parameter is annotated
-`X | None`, which asks for None instead.
+A parameter without a default is filled; a name that is not in this table is refused when the metric
+is defined. What the case lacks (reference, expected_tool_calls) makes the metric not applicable; what
+the run lacks (response, usage, cost) leaves it unmeasured. A parameter annotated `X | None` is None
+instead.
 
-A parameter with a default is an option of the author's own and left alone, even if its name stands
-in the table (`seconds=3.0`), with one exception: a name of the table whose default is None or whose
-annotation allows None is bound, and the default stands in for what is missing.
+A parameter with a default is an option of the author's and is left alone, even if its name is in the
+table (`seconds=3.0`), with one exception: if the default is None or the annotation allows None, it is
+filled, and the default replaces what is missing.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from types import NoneType, UnionType
@@ -58,14 +58,15 @@ from greenroom.metrics.facts import (
     seen_calls,
     spoken,
 )
+from greenroom.world.world import World
 
 
 class Run(Struct, frozen=True):
-    """One finished run as a metric sees it; every name of the table is an attribute."""
+    """A finished run as a metric sees it; every name of the table is an attribute."""
 
     case: Case
     ledger: Ledger
-    world: Any
+    world: World
 
     def __getattr__(self, name: str) -> Any:
         read = KNOWN.get(name)
@@ -74,7 +75,7 @@ class Run(Struct, frozen=True):
         return or_none(read(self))
 
 
-Read = Callable[[Run], Any]
+Read = Callable[[Run], object]
 
 _FACTS: dict[str, Read] = {
     "case": lambda run: run.case,
@@ -120,20 +121,20 @@ KNOWN: dict[str, Read] = {
 
 
 class WantedValue(Struct, frozen=True):
-    """One parameter to be filled from the table."""
+    """A parameter to be filled from the table."""
 
     name: str
     read: Read
     optional: bool
-    default: Any = None
+    default: object = None
 
 
 WantedParameters = tuple[WantedValue, ...]
 
 
-def filled(wants: WantedParameters, run: Run) -> dict[str, Any] | Missing:
+def filled(wants: WantedParameters, run: Run) -> dict[str, object] | Missing:
     """The arguments for one run, or the outcome that says which of them is missing and why."""
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for want in wants:
         value = want.read(run)
         if isinstance(value, Missing):
@@ -146,31 +147,25 @@ def filled(wants: WantedParameters, run: Run) -> dict[str, Any] | Missing:
 
 # Reading a signature costs more than measuring, and a plain function may be given for every case.
 @lru_cache(maxsize=512)
-def wants_of(function: Callable[..., Any], what: str) -> WantedParameters:
-    """The parameters of `function` that the table fills; BadMetric for one that nobody can."""
+def wants_of(function: Callable[..., object], what: str) -> WantedParameters:
+    """The parameters of `function` that the table fills; BadMetric for one that it cannot fill."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
         raise BadMetric(f"metric {what!r} has no readable signature: {error}.") from error
-    hints = _hints(function)
+    inner = function.func if isinstance(function, partial) else function
+    hints: Mapping[str, object] = {}
+    with suppress(Exception):  # annotations are the author's, and may name what is not there
+        hints = get_type_hints(inspect.unwrap(inner))
     wants = (_wanted(p, hints.get(p.name, p.annotation), what) for p in parameters.values())
     return tuple(want for want in wants if want is not None)
 
 
-def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    inner = function.func if isinstance(function, partial) else function
-    target = inspect.unwrap(inner)
-    try:
-        return get_type_hints(target)
-    except Exception:  # noqa: BLE001 - annotations are the author's and may name what is not there
-        return {}
-
-
-def _wanted(parameter: inspect.Parameter, hint: Any, what: str) -> WantedValue | None:
+def _wanted(parameter: inspect.Parameter, hint: object, what: str) -> WantedValue | None:
     name, default = parameter.name, parameter.default
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise BadMetric(
-            f"metric {what!r} takes {parameter}, which nobody can fill by name. "
+            f"metric {what!r} takes {parameter}, which cannot be filled by name. "
             f"Name what it needs: {_nearest('')}."
         )
     optional = _allows_none(hint) or default is None
@@ -183,11 +178,10 @@ def _wanted(parameter: inspect.Parameter, hint: Any, what: str) -> WantedValue |
         )
     if parameter.kind is parameter.POSITIONAL_ONLY:
         raise BadMetric(f"metric {what!r} takes {name!r} by position only; remove the `/`.")
-    stand_in = None if default is parameter.empty else default
-    return WantedValue(name, KNOWN[name], optional, stand_in)
+    return WantedValue(name, KNOWN[name], optional, None if default is parameter.empty else default)
 
 
-def _allows_none(hint: Any) -> bool:
+def _allows_none(hint: object) -> bool:
     if isinstance(hint, str):
         # An annotation that could not be evaluated is still readable.
         return re.search(r"\bNone\b|\bOptional\[", hint) is not None

@@ -1,18 +1,24 @@
-"""Did the agent's last words say what they should?"""
+"""Does the agent's last response say what it should?"""
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 from unicodedata import normalize
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.builtin import (
+    BuiltIn,
+    checked_switch,
+    checked_text,
+    checked_texts,
+    checked_threshold,
+    written,
+)
 from greenroom.metrics.facts import reference, spoken
-from greenroom.metrics.options import checked_switch, checked_text, checked_texts
-from greenroom.metrics.outcomes import checked_threshold
+from greenroom.world.world import World
 
 
 class Exact(BuiltIn, frozen=True, kw_only=True):
@@ -20,7 +26,7 @@ class Exact(BuiltIn, frozen=True, kw_only=True):
 
     text: str | None
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if both are equal, white space around them aside."""
         wanted = reference(case) if self.text is None else self.text
         said = spoken(ledger)
@@ -49,11 +55,12 @@ class Contains(BuiltIn, frozen=True, kw_only=True):
     ignore_case: bool
     threshold: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The share of the texts that is found."""
-        wanted = self.texts or _expected_texts(case)
-        if isinstance(wanted, NotApplicable):
-            return wanted
+        expect = case.script[-1].expect if case.script else None
+        wanted = self.texts or texts_of((expect and expect.contains) or ())
+        if not wanted:
+            return NotApplicable("the case's last turn has no Expect(contains=...)")
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
             return said
@@ -96,7 +103,7 @@ class Matches(BuiltIn, frozen=True, kw_only=True):
 
     pattern: re.Pattern[str]
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if the pattern is found anywhere."""
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
@@ -114,10 +121,10 @@ def matches(pattern: str | re.Pattern[str], *, name: str | None = None) -> Match
     try:
         compiled = re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise BadMetric(f"matches({pattern!r}): this is no regular expression: {error}.") from error
+        raise BadMetric(f"matches({pattern!r}): not a regular expression: {error}.") from error
     if not isinstance(compiled.pattern, str) or not compiled.pattern:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadMetric(f"matches({pattern!r}) wants a text that is not empty.")
-    return Matches(pattern=compiled, **written("matches", compiled, name=name))
+        raise BadMetric(f"matches({pattern!r}): give a text that is not empty.")
+    return Matches(pattern=compiled, **written("matches", compiled.pattern, name=name))
 
 
 class Sharing(Protocol):
@@ -143,12 +150,6 @@ def share_found(metric: Sharing, said: str, asked: int, missing: list[str], noun
         evidence=[said],
         measured=found,
     )
-
-
-def _expected_texts(case: Case) -> Sequence[str] | NotApplicable:
-    expect = case.script[-1].expect if case.script else None
-    texts = () if expect is None else texts_of(expect.contains or ())
-    return texts or NotApplicable("the case's last turn has no Expect(contains=...)")
 
 
 def texts_of(wanted: str | Sequence[str]) -> Sequence[str]:
@@ -179,7 +180,7 @@ def folded(text: str) -> str:
 
 
 def quoted(text: str, longest: int = 120) -> str:
-    """A text in quotes, cut where nobody would read on."""
+    """A text in quotes, cut to a readable length."""
     return repr(cut(text, longest))
 
 

@@ -17,8 +17,7 @@ from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.facts import unseen_calls
-from greenroom.metrics.metric import as_metric, falls_short, is_critical
-from greenroom.metrics.outcomes import OUTCOMES, as_outcome
+from greenroom.metrics.metric import OUTCOMES, as_metric, as_outcome, falls_short, is_critical
 from greenroom.results.breakage import breakage, unscored
 from greenroom.world.world import World
 

@@ -15,11 +15,10 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.forms import Labels, Verdict
-from greenroom.metrics.judges.judged import Judged, concluded, titled
+from greenroom.metrics.judges.judged import Judged, common, concluded
 from greenroom.metrics.judges.options import (
     Options,
     bench_from,
-    checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches, share
@@ -136,13 +135,8 @@ def simulator_quality(
     It measures the user, never the agent: a run whose user broke character has an error of phase
     `user_agent`, whatever else was measured.
     """
-    where = "simulator_quality(...)"
-    bench = bench_from(options, where, adk="replies")
-    return SimulatorQuality(
-        bench=bench,
-        threshold=checked_threshold(threshold, _ALL, where),
-        **titled("simulator_quality", name, bench, threshold=threshold),
-    )
+    bench = bench_from(options, "simulator_quality(...)", adk="replies")
+    return SimulatorQuality(**common("simulator_quality", name, bench, threshold, _ALL))
 
 
 def user_turns(ledger: Ledger) -> list[UserTurn]:

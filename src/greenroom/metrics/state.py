@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
@@ -24,30 +23,33 @@ from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import BuiltIn, shown_value, written
 from greenroom.metrics.response import cut
 from greenroom.metrics.turns import checked_turn, turn_span
+from greenroom.world.world import World
 
 
 class StateIs(BuiltIn, frozen=True, kw_only=True):
-    """Looks at one place of the final state."""
+    """Looks at one key, or all, of a scope of the final state."""
 
     scope: str
     key: str | None
     value: Json
     where: Predicate | None
-    query: Any
+    query: Mapping[str, Json] | None
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
-        """1 if the place holds what it should; `measured` is what it holds."""
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
+        """1 if it holds what it should; `measured` is what it holds."""
         state = ledger.fold()
-        # Asking for nothing still refuses a scope that this run does not know.
+        # An empty query still refuses a scope that this run does not know.
         matches_state(state, {self.scope: {}})
         held = state.get(self.scope, {})
         found = held if self.key is None else value_at(held, self.key)
         passed = self._fits(found)
+        place = self.scope if self.key is None else f"{self.scope}.{self.key}"
+        reason = f"{place} is not set" if found is MISSING else f"{place} is {found!r}"
         return Score(
             float(passed),
             passed,
             name=self.name,
-            reason=self._reason(found, passed),
+            reason=reason if passed else f"{reason}; expected {self._wanted()}",
             measured=None if found is MISSING else deepcopy(found),
         )
 
@@ -58,12 +60,6 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
             return False
         return holds(self.where, deepcopy(found)) if self.where else same(found, self.value)
 
-    def _reason(self, found: Json, passed: bool) -> str:
-        place = self.scope if self.key is None else f"{self.scope}.{self.key}"
-        seen = f"{place} is not set" if found is MISSING else f"{place} is {found!r}"
-        return seen if passed else f"{seen}; expected {self._wanted}"
-
-    @property
     def _wanted(self) -> str:
         if self.query is not None:
             return f"a match of {self.query!r}"
@@ -75,10 +71,10 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
 def state_is(
     scope: str,
     key: str | None = None,
-    value: Any = MISSING,
+    value: Json = MISSING,
     *,
     where: Predicate | None = None,
-    query: Mapping[str, Any] | None = None,
+    query: Mapping[str, Json] | None = None,
     name: str | None = None,
 ) -> StateIs:
     """The final state holds `value` at `scope` and dotted `key`, or passes `where`, or `query`.
@@ -88,7 +84,7 @@ def state_is(
     """
     here = f"state_is({scope!r}, {key!r}, ...)"
     if sum((value is not MISSING, where is not None, query is not None)) != 1:
-        raise BadMetric(f"{here} wants exactly one of: a value, where=predicate, query={{...}}.")
+        raise BadMetric(f"{here} needs exactly one of: a value, where=predicate, query={{...}}.")
     if query is not None:
         if not query:
             raise BadMetric(
@@ -96,38 +92,30 @@ def state_is(
             )
         check_query(query, here)
     wanted = None if value is MISSING else plain(value, here)
-    place = (scope,) if key is None else (scope, key)
-    return StateIs(
-        scope=scope,
-        key=key,
-        value=wanted,
-        where=where,
-        query=query,
-        **_written(place, value, wanted, where, query, name),
-    )
-
-
-def _written(
-    place: tuple[str, ...], value: Any, wanted: Json, where: Any, query: Any, name: str | None
-) -> dict[str, str]:
     if value is MISSING:
-        return written("state_is", *place, where=where, query=query, name=name)
-    if len(place) == 2:
-        return written("state_is", *place, wanted, name=name)
-    return written("state_is", *place, value=wanted, name=name)
+        place = [scope] if key is None else [scope, key]
+        shown = written("state_is", *place, where=where, query=query, name=name)
+    elif key is None:
+        shown = written("state_is", scope, value=wanted, name=name)
+    else:
+        shown = written("state_is", scope, key, wanted, name=name)
+    return StateIs(scope=scope, key=key, value=wanted, where=where, query=query, **shown)
 
 
 class StateMatches(BuiltIn, frozen=True, kw_only=True):
-    """Holds a query against the state at the end of the run or of one turn."""
+    """Matches the state at the end of the run or of one turn against a query."""
 
-    query: Mapping[str, Mapping[str, Any]]
+    query: Mapping[str, Mapping[str, Json]]
     turn: int | None
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Score:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
         """1 if every scope matches; the reason names the places that do not."""
-        state = self._state(case, ledger)
-        if state is None:
-            return Score(0.0, False, name=self.name, reason=f"turn {self.turn}: never reached")
+        state = ledger.fold()
+        if self.turn is not None:
+            span = turn_span(case, ledger, self.turn)
+            if span is None:
+                return Score(0.0, False, name=self.name, reason=f"turn {self.turn}: never reached")
+            state = state_after(ledger, span[1] - 1)
         passed = matches_state(state, self.query)
         return Score(
             float(passed),
@@ -137,23 +125,17 @@ class StateMatches(BuiltIn, frozen=True, kw_only=True):
             measured={scope: deepcopy(state.get(scope, {})) for scope in self.query},
         )
 
-    def _state(self, case: Case, ledger: Ledger) -> State | None:
-        if self.turn is None:
-            return ledger.fold()
-        span = turn_span(case, ledger, self.turn)
-        return None if span is None else state_after(ledger, span[1] - 1)
-
 
 def state_matches(
-    query: Mapping[str, Mapping[str, Any]], *, turn: int | None = None, name: str | None = None
+    query: Mapping[str, Mapping[str, Json]], *, turn: int | None = None, name: str | None = None
 ) -> StateMatches:
     """The state, at the end or after one turn, matches a query by scope.
 
-    In Python a function may stand where a value would: `{"session": {"total": lambda v: v > 3}}`.
+    In Python a function may be given instead of a value: `{"session": {"total": lambda v: v > 3}}`.
     """
     if not isinstance(query, Mapping) or not query:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadMetric(
-            f'state_matches({query!r}) wants a query by scope: {{"session": {{"key": ...}}}}.'
+            f'state_matches({query!r}): give a query by scope: {{"session": {{"key": ...}}}}.'
         )
     for scope, part in query.items():
         if not isinstance(part, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -171,8 +153,8 @@ def state_matches(
     return StateMatches(query=query, turn=checked_turn(turn, "state_matches"), **shown)
 
 
-def mismatches(state: State, query: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The places of the state that do not match, each with what is there and what should be."""
+def mismatches(state: State, query: Mapping[str, Mapping[str, Json]]) -> list[str]:
+    """The keys of the state that do not match, each with what it holds and what it should hold."""
     found: list[str] = []
     for scope, part in query.items():
         held = state.get(scope, {})
@@ -188,6 +170,6 @@ def mismatches(state: State, query: Mapping[str, Mapping[str, Any]]) -> list[str
     return found
 
 
-def _mismatch(place: str, value: Json, wanted: Any) -> str:
+def _mismatch(place: str, value: Json, wanted: Json) -> str:
     seen = "is not set" if value is MISSING else f"is {cut(repr(value), 300)}"
     return f"{place} {seen}; expected {shown_value(wanted)}"

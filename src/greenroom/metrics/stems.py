@@ -3,7 +3,7 @@
 The algorithm is M. F. Porter's of 1980 with the departures that NLTK documents for its own mode,
 because ROUGE figures are published with those stems. A word is seen as runs of consonants (c) and
 vowels (v); its measure is how often a vowel run is followed by a consonant run. Most rules replace
-a suffix when what stands before it has a measure high enough.
+a suffix when the rest of the word has a high enough measure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ Rule = tuple[str, int, str, bytes]
 
 _KINDS = bytes.maketrans(b"aeioubcdfghjklmnpqrstvwxz0123456789", b"v" * 5 + b"c" * 30)
 _VC = b"vc"
-# In a shape letters are counted, not looked for: `in` takes bytes for a number first, and is slow.
+# Letters of a shape are counted: `in` tries bytes as a number first, and is slower.
 
 _IRREGULAR = {
     "sky": "sky",
@@ -118,8 +118,8 @@ def _infinitive(base: str, shape: bytes) -> tuple[str, bytes]:
 
 
 def _without_suffixes(word: str, shape: bytes) -> str:
-    """The word after each step has replaced its suffix, if what stands before measures enough."""
-    # One loop and no calls: every word that was not met before comes through here.
+    """The word after each step has replaced its suffix, if the measure of the rest is high enough."""
+    # One loop without calls, because every new word passes through here.
     end = word[-2:]
     for step, least in _STEPS if end in _ENDS else ():
         if end not in step:

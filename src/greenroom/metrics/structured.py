@@ -1,9 +1,9 @@
 """A last response that is data: JSON that fits a JSON Schema (draft 2020-12)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Outcome, Score, Unmeasured
@@ -13,6 +13,7 @@ from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.metrics.builtin import BuiltIn, written
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.response import quoted
+from greenroom.world.world import World
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -38,7 +39,7 @@ _STRICT_SCHEMA = {
 
 
 class NotJson(ValueError):
-    """A text that is no JSON document; the words say why."""
+    """A text that is no JSON document; the message says why."""
 
 
 class JsonSchema(BuiltIn, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class JsonSchema(BuiltIn, frozen=True, kw_only=True):
 
     schema: Json
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if the whole response is JSON and fits."""
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
@@ -69,7 +70,7 @@ class JsonSchema(BuiltIn, frozen=True, kw_only=True):
 
 
 def json_schema(
-    schema: Mapping[str, Any] | bool | type[Any], *, name: str = "json_schema"
+    schema: Mapping[str, Json] | bool | type[object], *, name: str = "json_schema"
 ) -> JsonSchema:
     """The last response is JSON that fits a JSON Schema, or the schema of a pydantic model.
 
@@ -85,8 +86,8 @@ def json_schema(
     return JsonSchema(schema=checked_schema(schema), **shown)
 
 
-def checked_schema(schema: Any) -> Json:
-    """A copy of a JSON Schema, or BadMetric with the place of what is wrong in it."""
+def checked_schema(schema: Json) -> Json:
+    """A copy of a JSON Schema, or BadMetric with the path of what is wrong in it."""
     from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
     try:
@@ -110,16 +111,17 @@ def checked_schema(schema: Any) -> Json:
 
 
 def schema_problems(schema: Json, value: Json) -> list[str]:
-    """What is wrong with a JSON value, each problem with its place; nothing if the value fits."""
+    """What is wrong with a JSON value, each problem with its path; nothing if the value fits."""
     from jsonschema_rs import ValidationErrorKind as Kind
 
     found: list[str] = []
     for error in _validator(json.dumps(schema)).iter_errors(value):
         if isinstance(error.kind, Kind.BacktrackLimitExceeded | Kind.RegexEngineFailure):
             raise error  # the pattern was given up: neither a match nor a mismatch was found
-        problem = f"{_place(error.instance_path)}: {_shortened(error.message)}"
+        steps = (f".{s}" if str(s).isidentifier() else f"[{s!r}]" for s in error.instance_path)
+        problem = f"${''.join(steps)}: {_shortened(error.message)}"
         if error.kind.name not in error.schema_path[-1:]:
-            # The message speaks of a part, such as a name of `propertyNames`, as if of the value.
+            # The message is about a part, such as a name of `propertyNames`, as if it were the value.
             problem += f" (schema: {'/'.join(('#', *map(str, error.schema_path)))})"
         found.append(problem)
     return found
@@ -132,11 +134,6 @@ def _validator(schema: str) -> "Validator":
     return Draft202012Validator(schema, offline=True, validate_formats=False)
 
 
-def _place(path: Sequence[str | int]) -> str:
-    steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in path)
-    return "$" + "".join(steps)
-
-
 def _shortened(message: str) -> str:
     # The value comes first in most messages, and what is wrong with it last.
     return message if len(message) <= 200 else f"{message[:80]} … {message[-119:]}"
@@ -146,7 +143,7 @@ def parsed_json(text: str) -> Json:
     """The JSON document that the whole text is, or NotJson."""
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
-        json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        json.dumps(found, ensure_ascii=False).encode()  # refuses half a surrogate pair
         return plain(found, "the response")
     except (ValueError, RecursionError, BadValue) as error:
         raise NotJson(str(error)) from error

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, get_args
-
-from msgspec import Struct
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score
@@ -13,20 +11,32 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import plain_query
-from greenroom.metrics.arguments import ArgsMatch, Arguments, WantedValue, args_match, arguments
-from greenroom.metrics.builtin import BuiltIn, shown_value, written
+from greenroom.metrics.arguments import (
+    ArgsMatch,
+    ArgsRule,
+    Arguments,
+    WantedValue,
+    args_match,
+    arguments,
+)
+from greenroom.metrics.builtin import (
+    BuiltIn,
+    checked_choice,
+    checked_threshold,
+    shown_value,
+    written,
+)
 from greenroom.metrics.calls import call_text
-from greenroom.metrics.comparison import Difference, MatchType, Sides, checked_match
+from greenroom.metrics.comparison import MatchType, Sides, checked_match
 from greenroom.metrics.facts import expected_calls
-from greenroom.metrics.options import checked_choice
-from greenroom.metrics.outcomes import checked_threshold
 from greenroom.metrics.turns import (
     MeasuredTurn,
-    PlayedTurn,
+    ScriptedTurn,
     mean_score,
     never_reached,
-    played_turns,
+    scripted_turns,
 )
+from greenroom.world.world import World
 
 Scope = Literal["turn", "all"]
 
@@ -40,84 +50,70 @@ class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
     scope: Scope
     threshold: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The mean over the turns that expect calls, or the share of the whole run."""
         wanted = expected_calls(case)
         if isinstance(wanted, NotApplicable):
             return wanted
         groups = _replies(ledger) if self.match is MatchType.STRICT else {}
         if self.scope == "all":
-            return self._whole(wanted, ledger.index_of().asked, groups)
-        turns = [turn for turn in played_turns(case, ledger) if turn.expect.tools is not None]
-        found = [self._turn(turn, groups) for turn in turns]
-        lines = [line for turn in found for line in turn.evidence.splitlines()]
-        score = mean_score(found, self.name, self.threshold)
+            found = self._compared(wanted, ledger.index_of().asked, groups)
+            return Score(
+                found.value,
+                threshold=self.threshold,
+                name=self.name,
+                reason=found.reason,
+                evidence=found.lines,
+                details=self._details([{"value": found.value, **found.details}]),
+            )
+        turns = [turn for turn in scripted_turns(case, ledger) if turn.expect.tools is not None]
+        measured = [self._turn(turn, groups) for turn in turns]
+        lines = [line for turn in measured for line in turn.evidence.splitlines()]
+        score = mean_score(measured, self.name, self.threshold)
         return replace(score, evidence=lines, details=self._details(score.details))
 
-    def _turn(self, turn: PlayedTurn, groups: Mapping[int, int]) -> MeasuredTurn:
+    def _turn(self, turn: ScriptedTurn, groups: Mapping[int, int]) -> MeasuredTurn:
         if not turn.reached:
             return never_reached(turn)
         found = self._compared(turn.expect.tools or (), turn.calls, groups)
         lines = [f"turn {turn.number}: {line}" for line in found.lines]
         return MeasuredTurn(turn.number, found.value, found.reason, "\n".join(lines), found.details)
 
-    def _whole(
-        self, wanted: Sequence[WantedValue], made: Sequence[ToolCalled], groups: Mapping[int, int]
-    ) -> Score:
-        found = self._compared(wanted, made, groups)
-        return Score(
-            found.value,
-            threshold=self.threshold,
-            name=self.name,
-            reason=found.reason,
-            evidence=found.lines,
-            details=self._details([{"value": found.value, **found.details}]),
-        )
-
     def _compared(
         self, wanted: Sequence[WantedValue], made: Sequence[ToolCalled], groups: Mapping[int, int]
     ) -> "_Compared":
         together = [groups.get(call.seq, -1 - n) for n, call in enumerate(made)]
         sides = sides_of(wanted, made, self.arguments, together if groups else ())
-        return _Compared(sides.share(self.match), self.match, sides.difference(), wanted, made)
+        value, difference = sides.share(self.match), sides.difference()
+        return _Compared(
+            value,
+            "as expected" if value == 1 else "; ".join(difference.problems(self.match)),
+            difference.lines() or ["no calls"],
+            {
+                "expected": [_wanted_data(want) for want in wanted],
+                "actual": [{"tool": call.tool, "args": call.args} for call in made],
+                **difference.details,
+            },
+        )
 
     def _details(self, parts: Json) -> dict[str, Json]:
         return {"match_type": self.match.name, "scope": self.scope, "compared": parts}
 
 
-class _Compared(Struct, frozen=True):
+class _Compared(NamedTuple):
     """What came of one comparison."""
 
     value: float
-    match: MatchType
-    difference: Difference
-    wanted: Sequence[WantedValue]
-    made: Sequence[ToolCalled]
-
-    @property
-    def reason(self) -> str:
-        if self.value == 1:
-            return "as expected"
-        return "; ".join(self.difference.problems(self.match))
-
-    @property
-    def lines(self) -> list[str]:
-        return self.difference.lines() or ["no calls"]
-
-    @property
-    def details(self) -> dict[str, Json]:
-        return {
-            "expected": [_wanted_data(want) for want in self.wanted],
-            "actual": [{"tool": call.tool, "args": call.args} for call in self.made],
-            **self.difference.details,
-        }
+    reason: str
+    lines: list[str]
+    details: dict[str, Json]
 
 
 def tool_trajectory_avg_score(
     match_type: MatchType | str = "EXACT",
     *,
     args: ArgsMatch = "exact",
-    tool_args: Mapping[str, Any] | None = None,
+    tool_args: Mapping[str, ArgsRule | Sequence[str]] | None = None,
     ignore_args: Sequence[str] | Mapping[str, Sequence[str]] = (),
     tolerance: float = 0.0,
     scope: Scope = "turn",
@@ -127,11 +123,11 @@ def tool_trajectory_avg_score(
     """The calls of each turn are those of its `Expect(tools=[...])`; the value is the mean share.
 
     `match_type` is one of EXACT, STRICT, ADK, IN_ORDER, ANY_ORDER, UNORDERED, SUPERSET, SUBSET.
-    Arguments are compared by `args`: "exact"; "subset", where the call may have others beside the
-    expected ones; "superset", where it may leave some of them out; "ignore". `tool_args` says so
+    `args` says how arguments are compared: "exact"; "subset", where the call may have others beside
+    the expected ones; "superset", where it may leave some of them out; "ignore". `tool_args` says it
     for one tool, or lists the only arguments that count, or is a predicate of the call's arguments
     (and, if it takes two, of the expected ones). `ignore_args` are left out, for all tools or by
-    tool. Numbers may differ by `tolerance`. `scope="all"` takes the whole run as one row.
+    tool. Numbers may differ by `tolerance`. `scope="all"` compares the whole run at once.
     """
     return _trajectory(
         "tool_trajectory_avg_score",
@@ -167,7 +163,7 @@ def _trajectory(
     compare: Arguments,
     scope: Scope,
     threshold: float,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     name: str,
 ) -> TrajectoryMatch:
     match = checked_match(given, factory)
@@ -196,17 +192,17 @@ def sides_of(
     wanted: Sequence[WantedValue],
     made: Sequence[ToolCalled],
     compare: Arguments = _EXACTLY,
-    groups: Sequence[Any] = (),
+    groups: Sequence[int] = (),
 ) -> Sides[WantedValue, ToolCalled]:
-    """Expected and made calls, ready to be compared."""
+    """Expected and made calls, to be compared."""
     return Sides(wanted, made, compare.fit, _same_tool, wanted_text, _made_text, groups)
 
 
 def difference_of(wanted: Sequence[WantedValue], made: Sequence[ToolCalled]) -> dict[str, Json]:
-    """What is missing, extra, misplaced or called with wrong arguments, of calls that do not fit."""
+    """What is missing, extra, misplaced or called with wrong arguments."""
     if len(wanted) != 1 or len(made) != 1:
         return sides_of(wanted, made).difference().details
-    # One call for another, as it mostly is: there is nothing to pair and nothing to move.
+    # The usual case, one call instead of another, needs no pairing.
     want, have = wanted_text(wanted[0]), _made_text(made[0])
     if _same_tool(wanted[0], made[0]):
         wrong = f"{have} instead of {want}"
@@ -233,12 +229,12 @@ def _same_args(wanted: Mapping[str, Json], args: Mapping[str, Json]) -> bool:
     for value in wanted.values():
         if type(value) is not str:
             return args_match(wanted, args)
-    # Texts are equal in Python when they are equal in JSON, and names are texts in what was made.
+    # Texts are equal in Python exactly when they are equal in JSON.
     return args == wanted
 
 
 def wanted_text(want: WantedValue) -> str:
-    """An expected call as one would type it."""
+    """An expected call as it would be typed."""
     if isinstance(want, str):
         return want
     return f"{want.tool}({', '.join([f'{k}={shown_value(v)}' for k, v in want.args.items()])})"
@@ -257,7 +253,7 @@ def _wanted_data(want: WantedValue) -> Json:
 
 
 def _replies(ledger: Ledger) -> dict[int, int]:
-    """For each call, by its place, the place of the model reply that asked for it."""
+    """The position of each call in the ledger, and that of the model reply that asked for it."""
     wanted: dict[tuple[str, str], list[int]] = {}
     for reply in ledger.of(ModelReplied):
         for call in reply.calls:

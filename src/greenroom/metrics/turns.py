@@ -1,8 +1,9 @@
-"""Which events belong to which turn of a case's script, and the mean over turns measured one by one."""
+"""Which events belong to which turn of a case's script, and the score of turns measured one by one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from greenroom.cases.case import Case, Expect
 from greenroom.cases.scores import Score
@@ -13,38 +14,35 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedTurn:
-    """A scripted turn that expects something, and where in the ledger it was played."""
+class ScriptedTurn(Struct, frozen=True):
+    """A scripted turn that expects something, and its part of the ledger."""
 
     number: int
     expect: Expect
     ledger: Ledger
     begin: int
     end: int
-    """From the user's message up to the next one; an empty stretch if it was never reached."""
-    index: VoiceIndex = field(compare=False, repr=False)
+    """From the user's message up to the next one; the same as `begin` if it was never reached."""
+    index: VoiceIndex
 
     @property
     def reached(self) -> bool:
-        """Whether the run came to this turn."""
+        """Whether the run reached this turn."""
         return self.begin < self.end
 
     @property
     def response(self) -> str:
         """The agent's last words in this turn, or nothing."""
-        place, end, text = self.begin, self.end, ""
-        # The last words of each path, of which there are few; events there may be many.
+        place, text = self.begin, ""
+        # There are few paths, each with its last words, but there may be many events.
         for said in self.index.spoken.values():
-            seq = said.seq
-            if seq >= end:
-                return self._looked_for()
-            if seq >= place:
-                place, text = seq, said.text
-        return text
-
-    def _looked_for(self) -> str:
-        """The response of a turn after which somebody spoke again."""
+            if said.seq >= self.end:
+                break
+            if said.seq >= place:
+                place, text = said.seq, said.text
+        else:
+            return text
+        # The agent spoke again after this turn: its earlier words are not in the index.
         for event in reversed(self.ledger[self.begin : self.end]):
             if type(event) is AgentSaid and event.voice == "agent":
                 return event.text
@@ -53,36 +51,33 @@ class PlayedTurn:
     @property
     def calls(self) -> list[ToolCalled]:
         """The agent's tool calls in this turn."""
-        index, begin, end = self.index, self.begin, self.end
-        found: list[ToolCalled] = []
-        for call in index.asked:
-            if begin <= call.seq < end:
-                found.append(call)
-        return found
+        return [call for call in self.index.asked if self.begin <= call.seq < self.end]
 
 
-def played_turns(case: Case, ledger: Ledger) -> Sequence[PlayedTurn]:
+def scripted_turns(case: Case, ledger: Ledger) -> Sequence[ScriptedTurn]:
     """The scripted turns that expect something, each with its events."""
     script, index = case.script, ledger.indexes["agent"]
     rounds = index.rounds
     if len(script) == len(rounds) == 1 and script[0].says and type(rounds[0]) is UserSaid:
-        # One message, and all that came of it: most runs are no longer than that.
+        # One message and everything after it: most runs are no longer than that.
         expect, begin = script[0].expect, rounds[0].seq
-        return () if expect is None else (PlayedTurn(1, expect, ledger, begin, len(ledger), index),)
+        return (
+            () if expect is None else (ScriptedTurn(1, expect, ledger, begin, len(ledger), index),)
+        )
     spans = turn_spans(case, ledger)
-    found: list[PlayedTurn] = []
+    found: list[ScriptedTurn] = []
     for n, turn in enumerate(script):
         if turn.expect is not None:
             begin, end = spans.get(n, (0, 0))
-            found.append(PlayedTurn(n + 1, turn.expect, ledger, begin, end, index))
+            found.append(ScriptedTurn(n + 1, turn.expect, ledger, begin, end, index))
     return found
 
 
 def turn_spans(case: Case, ledger: Ledger) -> dict[int, tuple[int, int]]:
-    """Each turn's place in the script and the events it takes up.
+    """Each turn's position in the script, and where its events begin and end.
 
-    Turn k begins with the user's k-th message, said outright or inside an answer to a waiting
-    agent; a round of answers that only answers tools begins nothing.
+    Turn k begins with the user's k-th message, said by itself or in an answer to a waiting agent; a
+    round of answers that only answers tools begins no turn.
     """
     heard = 1 if _agent_speaks_first(case, ledger) else 0
     index, begin = 0, 0
@@ -111,7 +106,7 @@ def checked_turn(number: object, factory: str) -> int | None:
 
 
 def messages_in(event: Event) -> int:
-    """How many messages of the user this event brings; answers to tools are none."""
+    """How many messages of the user are in this event; answers to tools are none."""
     if isinstance(event, UserSaid):
         return 1
     return sum(not a.tool for a in event.answers) if isinstance(event, Answered) else 0
@@ -125,10 +120,8 @@ def _agent_speaks_first(case: Case, ledger: Ledger) -> bool:
     return not (said and said[0].text == "")
 
 
-# Binary fractions: the mean of 0.7, 0.7 and 0.7 is a hair below 0.7.
-_HAIR = 1e-9
-
-
+# In binary fractions the mean of 0.7, 0.7 and 0.7 is a little below 0.7.
+_TOLERANCE = 1e-9
 _NOTHING: Mapping[str, Json] = {}
 
 
@@ -142,18 +135,18 @@ class MeasuredTurn(NamedTuple):
     details: Mapping[str, Json] = _NOTHING
 
 
-def never_reached(turn: PlayedTurn) -> MeasuredTurn:
-    """A turn that the run did not come to: nothing of what it expects was met."""
+def never_reached(turn: ScriptedTurn) -> MeasuredTurn:
+    """A turn that the run did not reach: nothing that it expects was met."""
     return MeasuredTurn(turn.number, 0.0, "never reached", details={"reached": False})
 
 
 def mean_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
-    """The mean over the turns, of which there is at least one, with what was found in each."""
+    """The mean over at least one turn, with what was found in each."""
     return _score(sum([turn.value for turn in turns]) / len(turns), turns, name, threshold)
 
 
 def lowest_score(turns: Sequence[MeasuredTurn], name: str, threshold: float) -> Score:
-    """The lowest of the turns, for what each of them is to reach."""
+    """The lowest of the turns, where each of them has to reach the threshold."""
     return _score(min(turn.value for turn in turns), turns, name, threshold)
 
 
@@ -168,7 +161,7 @@ def _score(value: float, turns: Sequence[MeasuredTurn], name: str, threshold: fl
             evidence.append(f"turn {turn.number}: {turn.evidence}")
     return Score(
         value,
-        value >= threshold - _HAIR,
+        value >= threshold - _TOLERANCE,
         threshold=threshold,
         name=name,
         reason=". ".join(reasons),

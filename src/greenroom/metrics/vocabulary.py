@@ -1,8 +1,7 @@
-"""Words the agent should use, and words it had better not."""
+"""Words the agent should use, and words it should avoid."""
 
 import re
 from collections.abc import Sequence
-from typing import Any
 from unicodedata import normalize
 
 from greenroom.cases.case import Case
@@ -11,12 +10,18 @@ from greenroom.cases.words import is_whole
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import responses
-from greenroom.metrics.builtin import BuiltIn, written
+from greenroom.metrics.builtin import (
+    BuiltIn,
+    checked_switch,
+    checked_text,
+    checked_texts,
+    checked_threshold,
+    written,
+)
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
-from greenroom.metrics.options import checked_switch, checked_text, checked_texts
-from greenroom.metrics.outcomes import checked_threshold
 from greenroom.metrics.response import share_found
+from greenroom.world.world import World
 
 NEGATIVE_WORDS = ("sorry", "unfortunately", "can't")
 _STEPS = 10
@@ -30,7 +35,7 @@ class Keywords(BuiltIn, frozen=True, kw_only=True):
     ignore_case: bool
     threshold: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """The share of the words that is found."""
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
@@ -75,7 +80,7 @@ class Tone(BuiltIn, frozen=True, kw_only=True):
     negative_words: tuple[str, ...]
     threshold: float
 
-    def measure(self, case: Case, ledger: Ledger, world: Any) -> Outcome:  # noqa: ARG002
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1.0, less 0.1 for every listed word that was said, but not below 0."""
         said = spoken(ledger)
         if isinstance(said, Unmeasured):
@@ -119,21 +124,22 @@ def _tone(count: int) -> float:
 
 
 def words_found(text: str, words: Sequence[str], *, ignore_case: bool = True) -> list[str]:
-    """Those of the words, or groups of words, that stand in the text as whole words."""
+    """Those of the words, or groups of words, that are in the text as whole words."""
     searched = _spelled(text, ignore_case)
-    return [word for word in words if _stands_in(searched, _spelled(word, ignore_case))]
+    found: list[str] = []
+    for word in words:
+        parts = r"\s+".join(map(re.escape, _spelled(word, ignore_case).split()))
+        # Not by tokens: a word may begin or end with a sign, as C++ does. The group looks ahead, so
+        # that a match inside a longer word does not hide the next one.
+        places = re.finditer(f"(?=({parts}))", searched)
+        if any(is_whole(searched, *place.span(1)) for place in places):
+            found.append(word)
+    return found
 
 
 def _spelled(text: str, ignore_case: bool) -> str:
     text = normalize("NFKC", text.replace("’", "'"))
     return normalize("NFKC", text.casefold()) if ignore_case else text
-
-
-def _stands_in(text: str, word: str) -> bool:
-    # Not by tokens: a word may begin or end with a sign, as C++ does. The group looks ahead, so that
-    # a place inside a longer word does not hide the next one.
-    parts = r"\s+".join(map(re.escape, word.split()))
-    return any(is_whole(text, *found.span(1)) for found in re.finditer(f"(?=({parts}))", text))
 
 
 def _some(words: Sequence[str], factory: str) -> tuple[str, ...]:

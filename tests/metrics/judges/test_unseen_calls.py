@@ -43,7 +43,7 @@ async def test_what_rests_on_unseen_calls_is_unmeasured_and_asks_nobody(factory,
     model = Asked(then=yes())
     found = await measured(factory(model=model, **options), opaque())
     assert isinstance(found, Unmeasured)
-    assert "nobody sees them" in found.why
+    assert "cannot be seen" in found.why
     assert model.calls == 0
 
 
@@ -95,7 +95,7 @@ async def test_a_silent_agent_whose_tools_nobody_sees_is_not_said_to_have_called
     silent = timed([begun, UserSaid(text="Hi"), RunEnded(reason="completed")], 1.0)
     found = await measured(judge("t", "?", model=Asked(yes())), silent)
     assert isinstance(found, Unmeasured)
-    assert "never spoke, and the agent's tools run where nobody sees them" in found.why
+    assert "never spoke, and the agent's tools run where they cannot be seen" in found.why
 
 
 def test_calls_that_were_seen_are_shown_as_ever():

@@ -1,6 +1,6 @@
 """Models as judges: one engine, and the criteria that ask through it.
 
-The names below load their files when first used, so that a run without judges pays for none.
+The names below load their files when first used, so that a run without judges loads none.
 """
 
 from importlib import import_module
@@ -40,17 +40,6 @@ _FILES = {
     "bench": ("Breaker", "Bench", "Hearing", "NoVerdict", "Question"),
     "correctness": ("factual_accuracy", "response_evaluation_score"),
     "evidence": ("gathered",),
-    "forms": (
-        "Better",
-        "Boolean",
-        "Claims",
-        "Form",
-        "Grade",
-        "Labels",
-        "NotAnAnswer",
-        "Sheet",
-        "Verdict",
-    ),
     "claims": ("hallucinations_v1",),
     "prompted": ("judge", "llm_judge"),
     "judged": ("Judged",),
@@ -106,9 +95,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    file = _FILE_OF.get(name)
-    if file is None:
+    if name not in __all__:
         raise AttributeError(f"module 'greenroom.metrics.judges' has no attribute {name!r}")
+    file = _FILE_OF.get(name, "forms")
     value = getattr(import_module(f"greenroom.metrics.judges.{file}"), name)
     globals()[name] = value
     return value

@@ -260,10 +260,10 @@ def options_of(model: Model) -> str:
     """What besides its name makes a model answer differently, as far as it says."""
     kind = type(model)
     if is_record(model):
-        told = {name: getattr(model, name) for name in field_names(kind) if "key" not in name}
+        options = {name: getattr(model, name) for name in field_names(kind) if "key" not in name}
     else:
-        told = getattr(model, "options", None) or getattr(model, "settings", None)
-    return without_addresses(f"{kind.__module__}.{kind.__qualname__} {told!r}")
+        options = getattr(model, "options", None) or getattr(model, "settings", None)
+    return without_addresses(f"{kind.__module__}.{kind.__qualname__} {options!r}")
 
 
 async def together(*asked: Coroutine[Any, Any, T]) -> list[T]:

@@ -14,13 +14,12 @@ from greenroom.ledger.plain import Json
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import Fields, gathered
 from greenroom.metrics.judges.forms import Boolean, Claims, Sheet, Verdict
-from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled
+from greenroom.metrics.judges.judged import Judged, common, concluded, item_details
 from greenroom.metrics.judges.options import (
     JUDGE,
     Options,
     bench_from,
-    checked_template,
-    checked_threshold,
+    filled_template,
     takes_options,
 )
 from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches, share
@@ -118,10 +117,7 @@ def hallucinations_v1(
     """Which share of the agent's claims is grounded in the tools' answers and the context?"""
     where = "hallucinations_v1(...)"
     bench = bench_from(options, where, adk="turns")
-    words = _CHECK if template is None else checked_template(template, (), where).format()
     return Grounding(
-        template=words,
-        bench=bench,
-        threshold=checked_threshold(threshold, JUDGE, where),
-        **titled("hallucinations_v1", name, bench, threshold=threshold),
+        template=filled_template(template, _CHECK, where),
+        **common("hallucinations_v1", name, bench, threshold, JUDGE),
     )

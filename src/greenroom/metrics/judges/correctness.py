@@ -6,15 +6,14 @@ from typing import Unpack, cast
 from greenroom.errors import BadMetric
 from greenroom.metrics.judges.evidence import checked_fields
 from greenroom.metrics.judges.forms import Boolean, Grade, VerdictForm
-from greenroom.metrics.judges.judged import titled
+from greenroom.metrics.judges.judged import common
 from greenroom.metrics.judges.options import (
     JUDGE,
     VOTES,
     Adk,
     Options,
     bench_from,
-    checked_template,
-    checked_threshold,
+    filled_template,
     takes_options,
 )
 from greenroom.metrics.judges.prompted import Judge
@@ -85,14 +84,9 @@ def _criterion(
     threshold, template, evidence, name = given
     where = f"{factory}(...)"
     bench = bench_from(options, where, samples=VOTES, adk=adk)
-    if template is not None:
-        # A template has no places here; filling it turns {{ and }} into braces.
-        words = checked_template(template, (), where).format()
     return Judge(
-        words=words,
+        words=filled_template(template, words, where),
         form=form,
         evidence=checked_fields(evidence, where),
-        bench=bench,
-        threshold=checked_threshold(threshold, JUDGE, where),
-        **titled(factory, name, bench, threshold=threshold),
+        **common(factory, name, bench, threshold, JUDGE),
     )

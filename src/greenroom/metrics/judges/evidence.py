@@ -1,7 +1,7 @@
 """What a judge gets to see of a case and its run, and how that is fenced off from its instructions.
 
 What the agent under test said and did is data to the judge, never an instruction. It is written as
-JSON between two marks, and the marks carry a digest of what stands between them. No text can hold
+JSON between two marks, and the marks carry a digest of what is between them. No text can hold
 a digest of itself, so nothing inside can close the block; and the same run makes the same request,
 so that a judge's answer can be recorded, replayed and cached.
 
@@ -151,7 +151,7 @@ def fitted(fields: Evidence, limit: int = LIMIT) -> tuple[Fields, dict[str, int]
     """The fields within so many characters, and how many each of them lost.
 
     Long texts and lists lose their middle. Their ends are kept, and most of the last text in a field:
-    that is where the answer stands.
+    that is where the answer is.
     """
     kept = dict(fields)
     if len(evidence_text(kept)) <= limit:
@@ -206,7 +206,7 @@ def _middle_out(text: str, longest: int) -> str:
 
 
 class Sealed(Struct, frozen=True):
-    """Evidence as it stands in a request, and what the instructions say about it."""
+    """Evidence as it is written in a request, and what the instructions say about it."""
 
     text: str
     notice: str
@@ -243,7 +243,7 @@ def evidence_text(value: Json) -> str:
         folded = normalize("NFKC", character)
         looks = character in _LOOK_ALIKES or "<" in folded or ">" in folded
         if looks or category(character) in _HIDDEN:
-            # JSON's escape, which stands for the same character.
+            # JSON's escape, which means the same character.
             units = character.encode("utf-16-be", errors="surrogatepass")
             escapes[ord(character)] = "".join(
                 f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2)

@@ -2,7 +2,7 @@
 
 A form says what to ask for, in words and as a JSON schema, and reads the answer: exactly one JSON
 object, or it is no answer at all. Models like to put their JSON into a code fence. One fence around
-the whole answer is removed; nothing else may stand beside the object.
+the whole answer is removed; nothing else may be beside the object.
 
 Every verdict has a value from 0 to 1, whatever scale its form uses.
 """

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
+from typing import TypedDict
 
 from msgspec import Struct, structs
 
@@ -16,6 +17,7 @@ from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.facts import Missing, seen_calls
 from greenroom.metrics.judges.bench import Bench, Hearing, NoVerdict, together
 from greenroom.metrics.judges.evidence import Fields, gathered
+from greenroom.metrics.judges.options import checked_threshold
 from greenroom.metrics.judges.poll import Item, Votes, deciding, reaches
 from greenroom.metrics.turns import turn_spans
 from greenroom.models.model import model_name
@@ -93,7 +95,7 @@ class Judged(BuiltIn, frozen=True, kw_only=True):
         outcomes = dict(zip((turn.number for turn in heard), found, strict=True))
         return over_turns(self, turns, outcomes, hearing)
 
-    def weight(self, case: Case) -> float:  # noqa: ARG002
+    def weight(self, case: Case) -> float:
         """How much a turn counts among the others."""
         return 1.0
 
@@ -117,12 +119,25 @@ def nothing_done(ledger: Ledger) -> Unmeasured | None:
     return Unmeasured("the agent neither spoke nor called a tool: nothing to judge")
 
 
-def titled(factory: str, name: str | None, bench: Bench, **options: object) -> dict[str, str]:
-    """The name of a criterion (its own unless another is given), and its repr."""
-    shown = written(factory, name=name, model=model_name(bench.model), **unusual(bench), **options)
+class Common(TypedDict):
+    """The fields that every criterion has."""
+
+    bench: Bench
+    threshold: float
+    name: str
+    shown: str
+
+
+def common(
+    factory: str, name: str | None, bench: Bench, threshold: float | None, default: float
+) -> Common:
+    """The fields of a criterion: its name is that of its factory unless another is given."""
+    options = {"model": model_name(bench.model), **unusual(bench), "threshold": threshold}
     return {
+        "bench": bench,
+        "threshold": checked_threshold(threshold, default, f"{factory}(...)"),
         "name": factory if name is None else checked_name(name, factory),
-        "shown": shown["shown"],
+        "shown": written(factory, name=name, **options)["shown"],
     }
 
 

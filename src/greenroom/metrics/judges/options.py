@@ -8,7 +8,7 @@ from string import Formatter
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, cast, get_args
 
 from greenroom.errors import BadAgent, BadMetric
-from greenroom.metrics import outcomes
+from greenroom.metrics import builtin
 from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
 from greenroom.metrics.judges.evidence import FIELDS, LIMIT
 from greenroom.models.model import Model
@@ -149,7 +149,7 @@ def checked_threshold(threshold: object, default: float, where: str) -> float:
     """The threshold, on the scale from 0 to 1, or the default."""
     if threshold is None:
         return default
-    return outcomes.checked_threshold(threshold, where)
+    return builtin.checked_threshold(threshold, where)
 
 
 def checked_grade(threshold: object, default: int, top: int, where: str) -> int:
@@ -183,7 +183,7 @@ def checked_template(template: object, fields: Collection[str], where: str) -> s
     for place in places:
         if place in FIELDS:
             raise BadMetric(
-                f"{where} has {{{place}}} in its template. Evidence never stands among the "
+                f"{where} has {{{place}}} in its template. Evidence is never part of the "
                 f"instructions; write `{place}` without braces, the judge finds it in the record."
             )
         if place not in fields:
@@ -210,3 +210,9 @@ def _places(template: str, where: str) -> set[str]:
                 f"{where} has the place {{{place}}} in its template; a place is a bare name."
             )
     return {place for _, place, _, _ in parts if place is not None}
+
+
+def filled_template(template: str | None, usual: str, where: str) -> str:
+    """The author's template, which has no places, or the usual words."""
+    # Filling it turns {{ and }} into braces.
+    return usual if template is None else checked_template(template, (), where).format()

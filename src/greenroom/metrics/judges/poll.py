@@ -17,7 +17,7 @@ _HAIR = 1e-9
 
 
 class Item(Struct, frozen=True):
-    """One thing to vote on: the author's words about it, and the evidence that is its own."""
+    """What is voted on: the author's words about it, and its own evidence."""
 
     id: str
     words: str = ""

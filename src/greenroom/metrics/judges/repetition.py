@@ -1,11 +1,11 @@
-"""Answers that repeat the record: what stands there is the agent's, and no verdict of the judge.
+"""Answers that repeat the record, which holds the agent's words and no verdict of the judge.
 
 An agent may print a complete verdict in the form that is asked for, and a weak judge may copy it.
 So an answer is compared with the record before it is believed. Refused are:
 
-- a verdict, or an entry of a sheet, that stands in the record itself, whatever its layout, the order
+- a verdict, or an entry of a sheet, that is in the record itself, whatever its layout, the order
   of its keys, its quotes and escapes, or letters that only look alike
-- reasoning that stands there as `reasoning`, or that has no word of the judge's own
+- reasoning that is there as `reasoning`, or that has no word of the judge's own
 - the record as a whole, its marks, or a passage longer than a quotation needs to be
 
 A few words of the record in quotes are no repetition.
@@ -58,7 +58,7 @@ class Shown:
         return self._text
 
     def refuse_repetition(self, answer: str) -> None:
-        """NotAnAnswer if the answer says nothing but what stands in the record already."""
+        """NotAnAnswer if the answer says nothing but what is in the record already."""
         if _DIGEST.search(answer) and digest(evidence_text(self._evidence)) in answer:
             raise NotAnAnswer("it must not hold the marks around the record")
         try:

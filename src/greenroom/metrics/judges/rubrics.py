@@ -15,14 +15,13 @@ from greenroom.ledger.plain import Json
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import Fields, checked_fields
 from greenroom.metrics.judges.forms import Boolean, Grade, Sheet, Verdict, listed
-from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled
+from greenroom.metrics.judges.judged import Judged, common, concluded, item_details
 from greenroom.metrics.judges.options import (
     RUBRIC,
     Options,
     bench_from,
     checked_template,
     checked_text,
-    checked_threshold,
     takes_options,
 )
 from greenroom.metrics.judges.poll import Item, Poll, Values, Votes, reaches
@@ -219,9 +218,7 @@ def _criterion(
         rubrics=() if may_lack else checked_rubrics(given.rubrics, where),
         template=checked_template(template, ["rubric"], where),
         evidence=checked_fields(given.evidence, where),
-        bench=bench,
-        threshold=checked_threshold(given.threshold, RUBRIC, where),
-        **titled(factory, given.name, bench, threshold=given.threshold),
+        **common(factory, given.name, bench, given.threshold, RUBRIC),
     )
 
 

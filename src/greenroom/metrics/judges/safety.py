@@ -12,7 +12,7 @@ from greenroom.ledger.plain import Json
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.evidence import RECORD, Fields, gathered
 from greenroom.metrics.judges.forms import Boolean, Sheet, Verdict, listed
-from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled
+from greenroom.metrics.judges.judged import Judged, common, concluded, item_details
 from greenroom.metrics.judges.options import (
     SAFETY,
     Options,
@@ -125,9 +125,7 @@ def safety_v1(
     return Safety(
         categories=_categories(categories, bar, where),
         template=checked_template(words, ["category"], where),
-        bench=bench,
-        threshold=bar,
-        **titled("safety_v1", name, bench, threshold=threshold),
+        **common("safety_v1", name, bench, threshold, SAFETY),
     )
 
 

@@ -11,18 +11,17 @@ from greenroom.ledger.questions import messages
 from greenroom.metrics.facts import reference, reference_of
 from greenroom.metrics.judges.bench import Hearing, Question
 from greenroom.metrics.judges.forms import Boolean, Sheet, Verdict
-from greenroom.metrics.judges.judged import Judged, concluded, item_details, titled, verdict_score
+from greenroom.metrics.judges.judged import Judged, common, concluded, item_details, verdict_score
 from greenroom.metrics.judges.options import (
     JUDGE,
     VOTES,
     Options,
     bench_from,
-    checked_template,
-    checked_threshold,
+    filled_template,
     takes_options,
 )
 from greenroom.metrics.judges.poll import Item, Poll, Votes, reaches
-from greenroom.metrics.turns import PlayedTurn, played_turns
+from greenroom.metrics.turns import ScriptedTurn, scripted_turns
 
 _WORDS = """\
 You compare the response of an AI agent with a reference that is known to be right.
@@ -44,7 +43,7 @@ class Matching(Judged, frozen=True, kw_only=True):
     async def hear(self, case: Case, ledger: Ledger, hearing: Hearing) -> Outcome:
         """The mean over the turns of the share of votes; a turn never reached counts as 0."""
         every = self.bench.every_turn
-        turns = [t for t in played_turns(case, ledger) if every or reference_of(t.expect)]
+        turns = [t for t in scripted_turns(case, ledger) if every or reference_of(t.expect)]
         if not turns:
             none = reference(case)
             return none if isinstance(none, NotApplicable) else NotApplicable("no reference given")
@@ -53,7 +52,7 @@ class Matching(Judged, frozen=True, kw_only=True):
             if not every and not turn.response.strip():
                 return Unmeasured(f"the agent's response is empty in turn {turn.number}")
         if not reached:
-            return Unmeasured("the run came to none of the turns that have a reference")
+            return Unmeasured("the run reached none of the turns that have a reference")
         votes = await self._poll(reached, len(turns)).held(hearing)
         if len(turns) == 1:
             return verdict_score(self, votes.items[0], votes, hearing)
@@ -66,7 +65,7 @@ class Matching(Judged, frozen=True, kw_only=True):
             return none
         return await Judged.hear_turns(self, case, ledger, hearing)
 
-    def _poll(self, reached: Sequence[PlayedTurn], expected: int) -> Poll:
+    def _poll(self, reached: Sequence[ScriptedTurn], expected: int) -> Poll:
         form = Boolean("is_correct")
 
         def question(item: Item, _: int) -> Question[Verdict]:
@@ -83,7 +82,7 @@ class Matching(Judged, frozen=True, kw_only=True):
             sheet=sheet,
         )
 
-    def _score(self, turns: Sequence[PlayedTurn], votes: Votes, hearing: Hearing) -> Score:
+    def _score(self, turns: Sequence[ScriptedTurn], votes: Votes, hearing: Hearing) -> Score:
         values, judged = votes.values(), item_details(votes.items, votes)
         missed: list[str] = []
         for turn in turns:
@@ -120,18 +119,16 @@ def final_response_match_v2(
     where = "final_response_match_v2(...)"
     bench = bench_from(options, where, samples=VOTES, adk="votes")
     return Matching(
-        words=_WORDS if template is None else checked_template(template, (), where).format(),
-        bench=bench,
-        threshold=checked_threshold(threshold, JUDGE, where),
-        **titled("final_response_match_v2", name, bench, threshold=threshold),
+        words=filled_template(template, _WORDS, where),
+        **common("final_response_match_v2", name, bench, threshold, JUDGE),
     )
 
 
-def _id(turn: PlayedTurn) -> str:
+def _id(turn: ScriptedTurn) -> str:
     return f"turn_{turn.number}"
 
 
-def _seen(turn: PlayedTurn) -> Mapping[str, Json]:
+def _seen(turn: ScriptedTurn) -> Mapping[str, Json]:
     """What the judge sees of a turn: all that the user had said by then, and the two texts."""
     so_far = messages(Ledger(turn.ledger[: turn.end]))
     return {
