@@ -158,20 +158,16 @@ def _texts(data: Json, where: str) -> Iterator[tuple[str, str]]:
 def _expect_problems(expect: Expect, where: str) -> Iterator[Problem]:
     if expect == Expect():
         yield Problem(where, "the expectation is empty", "Say what is expected, or leave it out")
-    yield from _contradictions(expect, where)
+    if expect.response and expect.contains:
+        texts = [expect.contains] if isinstance(expect.contains, str) else expect.contains
+        for text in texts:
+            if text.casefold() not in expect.response.casefold():
+                message = (
+                    f"`contains` asks for {text!r}, which the expected `response` does not contain"
+                )
+                yield Problem(f"{where}.contains", message, "No answer can meet both: drop one")
     yield from _call_problems(expect.tools or (), f"{where}.tools")
     yield from _scope_problems(expect.state or {}, f"{where}.state")
-
-
-def _contradictions(expect: Expect, where: str) -> Iterator[Problem]:
-    if not expect.response or not expect.contains:
-        return
-    for text in [expect.contains] if isinstance(expect.contains, str) else expect.contains:
-        if text.casefold() not in expect.response.casefold():
-            message = (
-                f"`contains` asks for {text!r}, which the expected `response` does not contain"
-            )
-            yield Problem(f"{where}.contains", message, "No answer can meet both: drop one")
 
 
 def _call_problems(calls: Sequence[ToolCall | str], where: str) -> Iterator[Problem]:
@@ -193,7 +189,11 @@ def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
             for index, wanted in enumerate((turn.expect and turn.expect.tools) or ()):
                 name = wanted if isinstance(wanted, str) else wanted.tool
                 if name.strip() and name not in answered:
-                    yield _unmocked(name, f"{place}.expect.tools[{index}]")
+                    message = (
+                        f"the tool {name!r} is expected, but has no mock and is not allowed to run"
+                    )
+                    fix = f"Add it to `mocks`: {name}: {{value: ...}}, or allow it for the run"
+                    yield Problem(f"{place}.expect.tools[{index}]", message, fix, hint=True)
     barred = bool(case.script) and all(t.expect and t.expect.tools == [] for t in case.script)
     for index, metric in enumerate(case.metrics) if barred and case.user is None else ():
         if (tool := _wanted_tool(metric)) is not None:
@@ -202,12 +202,6 @@ def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
             )
             fix = "No run can meet both: drop one"
             yield Problem(f"{where}.metrics[{index}]", message, fix)
-
-
-def _unmocked(name: str, place: str) -> Problem:
-    message = f"the tool {name!r} is expected, but has no mock and is not allowed to run"
-    fix = f"Add it to `mocks`: {name}: {{value: ...}}, or allow it for the run"
-    return Problem(place, message, fix, hint=True)
 
 
 def _answered_tools(case: Case) -> set[str] | None:

@@ -209,18 +209,24 @@ def _refuse_parallel(fields: Fields) -> None:
         fields.remember("parallel_criteria", _ONE_BY_ONE)
 
 
-def _own_simulator(data: Json, place: str) -> UserSimulator:
-    fields = Fields(data, place, (*_SIMULATOR, "extra"), camel=False)
-    return _simulator(fields, MAX_INVOCATIONS, fields.mapping("extra"))
-
-
-def _simulator(fields: Fields, usual: int, extra: Mapping[str, Json]) -> UserSimulator:
+def _simulator(
+    data: Json, place: str, *, known: Sequence[str], usual: int, camel: bool = True
+) -> UserSimulator:
+    fields = Fields(data, place, known, camel=camel)
+    extra = fields.mapping("extra") if "extra" in known else {}
     model, limit = fields.text("model"), fields.whole("max_allowed_invocations", usual)
     if limit < 1:
         fields.remember(fields.at("max_allowed_invocations"), f"{limit} should be 1 or more")
-    extra = {**extra, **fields.rest()}
+    extra |= fields.rest()
     fields.settle()
     return UserSimulator(model=model, max_allowed_invocations=limit, extra=extra or None)
+
+
+_own_simulator = partial(
+    _simulator, known=(*_SIMULATOR, "extra"), usual=MAX_INVOCATIONS, camel=False
+)
+_agentflow_simulator = partial(_simulator, known=_SIMULATOR, usual=MAX_INVOCATIONS)
+_adk_simulator = partial(_simulator, known=_ADK_SIMULATOR, usual=ADK_INVOCATIONS)
 
 
 def _own_data(config: EvalConfig) -> Json:
@@ -273,14 +279,6 @@ def _read_map(
     return [criterion for criterion in found if criterion is not None]
 
 
-def _agentflow_simulator(data: Json, place: str) -> UserSimulator:
-    return _simulator(Fields(data, place, _SIMULATOR), MAX_INVOCATIONS, {})
-
-
-def _adk_simulator(data: Json, place: str) -> UserSimulator:
-    return _simulator(Fields(data, place, _ADK_SIMULATOR), ADK_INVOCATIONS, {})
-
-
 def _criterion(name: str, given: Json) -> Criterion:
     """A criterion from a bare threshold, or from a mapping; judges may have options apart."""
     place = at("criteria", name)
@@ -331,14 +329,6 @@ def _match_type(given: Json, place: str) -> str:
     raise wrong(at(place, "match_type"), message)
 
 
-def _agentflow_data(config: EvalConfig) -> Json:
-    return _criteria_data(config, "agentflow")
-
-
-def _adk_data(config: EvalConfig) -> Json:
-    return _criteria_data(config, "adk")
-
-
 def _criteria_data(config: EvalConfig, shape: str) -> Json:
     criteria = {c.name: _criterion_data(c, shape) for c in config.criteria}
     data: dict[str, Json] = {"criteria": criteria}
@@ -375,8 +365,8 @@ def _criterion_data(criterion: Criterion, shape: str) -> Json:
 
 _WRITERS: dict[str, Callable[[EvalConfig], Json]] = {
     "greenroom": _own_data,
-    "agentflow": _agentflow_data,
-    "adk": _adk_data,
+    "agentflow": partial(_criteria_data, shape="agentflow"),
+    "adk": partial(_criteria_data, shape="adk"),
 }
 
 

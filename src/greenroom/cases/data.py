@@ -219,5 +219,4 @@ _CASE = RecordWriter(
         "agent": _write_live,
         "extra": _write_extra,
     },
-    without=("script",),
 )

@@ -294,7 +294,6 @@ _CASE = RecordReader(
         "agent": _left_out,
         "extra": extra_from,
     },
-    without=("script",),
 )
 _TURN = RecordReader(Turn, {"says": _said, "expect": _expect_from, "extra": extra_from})
 _EXPECT = RecordReader(

@@ -1,6 +1,6 @@
 """Our own shape: everything a case can say that is data, with a version."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import metric_data, written_data
@@ -9,24 +9,13 @@ from greenroom.cases.fields import Fields, ProblemList, refuse_silence, silence
 from greenroom.cases.files.shapes import OWN, Shape
 from greenroom.cases.liveness import is_code
 from greenroom.cases.names import checked_id
+from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import case_from, extra_from, metrics_from
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.cases.wire import RecordReader, RecordWriter
+from greenroom.ledger.plain import Json, is_array, is_object
 
 VERSION = 1
-SET_FIELDS = (
-    "version",
-    "id",
-    "name",
-    "description",
-    "metadata",
-    "metrics",
-    "trials",
-    "cases",
-    "extra",
-)
-
-
 _VOICES = ("says", "turns", "user")
 
 
@@ -41,7 +30,7 @@ def _recognises(data: Json) -> str | None:
 
 
 def _read(data: Json, stem: str) -> EvalSet:
-    fields = Fields(data, "", (*SET_FIELDS, "$schema"), camel=False)
+    fields = Fields(data, "", ("version", *_READER.names, "cases", "$schema"), camel=False)
     fields.take("$schema")  # for editors; it says nothing about the cases
     version = fields.take("version")
     if version != VERSION:
@@ -52,18 +41,11 @@ def _read(data: Json, stem: str) -> EvalSet:
         raise wrong("cases", f"{shown(listed)} should be a list")
     cases = fields.problems.each(listed, "cases", read_case)
     fields.problems.unique(_named(listed))
-    message: dict[str, Any] = {
-        "name": fields.text("name"),
-        "description": fields.text("description"),
-        "metadata": fields.mapping("metadata"),
-        "trials": fields.read("trials", trials_from, 1),
-        "metrics": fields.read("metrics", metrics_from, []) or (),
-        "extra": fields.read("extra", extra_from, None),
-    }
-    set_id = fields.text("id", stem) or stem
-    fields.problems.part("id", lambda: checked_id(set_id, "id"), "")
+    given = _READER.read(fields)
+    given["id"] = given["id"] or stem
+    fields.problems.part("id", lambda: checked_id(given["id"], "id"), "")
     fields.settle()
-    return EvalSet(set_id, cases, **message)
+    return EvalSet(cases=cases, **given)
 
 
 def read_case(data: Json, place: str) -> Case:
@@ -101,24 +83,22 @@ def trials_from(value: Json, place: str) -> int:
     return value
 
 
+def _write_metrics(metrics: Sequence[MetricLike], _where: str) -> Json:
+    written = [metric_data(metric) for metric in metrics]
+    return [metric for metric in written if not is_code(metric)] or None
+
+
+_ELSEWHERE = ("cases", "shape", "usual")
+_READER = RecordReader(
+    EvalSet, {"metrics": metrics_from, "trials": trials_from, "extra": extra_from}, _ELSEWHERE
+)
+_WRITER = RecordWriter(EvalSet, {"metrics": _write_metrics}, _ELSEWHERE)
+
+
 def evalset_data(evalset: EvalSet) -> dict[str, Json]:
     """The eval set as our own shape; what is not set is left out, and so is what is code."""
-    data: dict[str, Json] = {"version": VERSION, "id": evalset.id}
-    if evalset.name:
-        data["name"] = evalset.name
-    if evalset.description:
-        data["description"] = evalset.description
-    if evalset.metadata:
-        data["metadata"] = plain(evalset.metadata, "metadata")
-    metrics = [metric_data(metric) for metric in evalset.metrics]
-    if kept := [metric for metric in metrics if not is_code(metric)]:
-        data["metrics"] = kept
-    if evalset.trials != 1:
-        data["trials"] = evalset.trials
-    if evalset.extra:
-        data["extra"] = plain(evalset.extra, "extra")
-    data["cases"] = [written_data(case) for case in evalset.cases]
-    return data
+    cases = [written_data(case) for case in evalset.cases]
+    return {"version": VERSION, **_WRITER.write(evalset, "the eval set"), "cases": cases}
 
 
 SHAPE = Shape(OWN, "a mapping with `version` and a list `cases`", _recognises, _read, evalset_data)

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
-from greenroom.cases.case import MAX_SECONDS, MAX_TURNS, Case
+from greenroom.cases.case import MAX_SECONDS, MAX_TURNS
 from greenroom.cases.data import live_parts, metric_data, written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.documents import SUFFIXES, Document, parsed_text
@@ -22,7 +21,7 @@ from greenroom.cases.files.tables import as_rows
 from greenroom.cases.files.yaml_text import yaml_text
 from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
-from greenroom.cases.problems import Key, at
+from greenroom.cases.problems import at
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.plain import Json, is_array, is_object, plain
 
@@ -117,7 +116,9 @@ def _missing(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Iterato
 def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
     """The set as data in which one turn is a turn, however it is written, and cases go by id."""
     data = evalset_data(replace(evalset, cases=()))
-    cases = [written_data(_unfolded(case)) for case in evalset]
+    cases = [
+        written_data(replace(case, says="", expect=None, turns=case.script)) for case in evalset
+    ]
     for case in cases:
         if case.get("stop") == _USUAL_STOP:
             del case["stop"]
@@ -134,10 +135,6 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
 _USUAL_STOP: Json = {"max_turns": MAX_TURNS, "max_seconds": MAX_SECONDS}
 
 
-def _unfolded(case: Case) -> Case:
-    return replace(case, says="", expect=None, turns=case.script)
-
-
 def _differences(one: Json, other: Json, place: str = "") -> Iterator[str]:
     if is_object(one) and is_object(other):
         pairs = [(key, one.get(key), other.get(key)) for key in {**one, **other}]
@@ -148,11 +145,7 @@ def _differences(one: Json, other: Json, place: str = "") -> Iterator[str]:
             yield place.removeprefix("cases.")
         return
     for key, a, b in pairs:
-        yield from _differences(a, b, at(place, _key(key)))
-
-
-def _key(key: Any) -> Key:
-    return key
+        yield from _differences(a, b, at(place, key))
 
 
 # Text
