@@ -154,11 +154,11 @@ async def test_code_that_cannot_be_read_leaves_it_unknown_whether_cases_ask_for_
 
 async def test_the_trials_of_a_run_are_read_some_at_a_time(store, monkeypatch):
     read: list[int] = []
-    texts = Store.ledger_texts
+    packed = Store.packed_ledgers
     monkeypatch.setattr(
         Store,
-        "ledger_texts",
-        lambda *given: read.append(len(found := texts(*given))) or found,
+        "packed_ledgers",
+        lambda *given: read.append(len(found := packed(*given))) or found,
     )
     assert all(result.ledger is not None for result in stored(store))
     assert read == [12]

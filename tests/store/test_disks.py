@@ -180,14 +180,14 @@ def committed(store: Store, count: int, torn: Path | None = None) -> str:
         for number in range(count):
             row = Row(
                 key=Key("a", number + 1),
-                position=number,
+                place=number,
                 digest="d",
                 status="passed",
                 verdict="{}",
                 ledger=b"x" * 5000,
                 judging=b"",
             )
-            store.add(run.id, [row], connection)
+            store.add(run, [row], connection)
         if torn is not None:
             torn.mkdir()
             # Now, for closing the last connection would put the log away.

@@ -78,7 +78,7 @@ def written(entry: Entry, run: list[tuple[str, Event]]) -> tuple[Ledger, Ledger]
 def begun(journal: Journal, key: Key = KEY, digest: str = "d1") -> Entry:
     entry = journal.entry()
     entry.begin(key, digest)
-    entry.take_up(Ledger(), Ledger())
+    entry.restore(Ledger(), Ledger())
     return entry
 
 
@@ -140,7 +140,7 @@ def test_only_the_last_trial_in_a_file_counts(before: Any, run: Any, data: Any) 
         file = file_of(first)
         size = file.stat().st_size
         first.begin(Key("after", 2), "d2")
-        first.take_up(Ledger(), Ledger())
+        first.restore(Ledger(), Ledger())
         ledger, _ = written(first, run)
         journal.close(remove=False)
         whole = file.read_bytes()
@@ -218,7 +218,7 @@ def test_junk_at_the_end_of_a_file_is_never_taken_for_an_event(run: Any, junk: b
 def taken_up(journal: Journal, left: CutTrial) -> Entry:
     entry = journal.entry()
     entry.begin(left.key, left.digest)
-    entry.take_up(left.ledger, left.judging)
+    entry.restore(left.ledger, left.judging)
     left.discard()
     return entry
 
@@ -555,7 +555,7 @@ def test_a_trial_cut_while_it_is_written_down_again_is_the_old_one_or_the_new(
         size = file_of(entry).stat().st_size
         entry.forget()
         entry.begin(KEY, "d1")
-        entry.take_up(Ledger(ledger.events[:kept]), judging)
+        entry.restore(Ledger(ledger.events[:kept]), judging)
         whole = file_of(entry).read_bytes()
         file_of(entry).write_bytes(whole[: data.draw(st.integers(size, len(whole)))])
         [left] = journal.left_over()

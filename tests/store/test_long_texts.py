@@ -75,7 +75,7 @@ def row(text: str) -> Row:
     verdict = '{"case_id":"a"}'
     return Row(
         key=Key("a", 1),
-        position=0,
+        place=0,
         digest="d",
         status="passed",
         verdict=verdict,

@@ -123,7 +123,7 @@ def test_one_row_with_a_secret_changes_no_other() -> None:
     def row(text: str) -> Row:
         return Row(
             key=Key("a", 1),
-            position=0,
+            place=0,
             digest="d",
             status="passed",
             verdict=f'{{"case_id":"a","why":"{text}"}}',

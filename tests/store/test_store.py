@@ -16,20 +16,21 @@ from greenroom import Case, EvalSet, evaluate, step
 from greenroom.errors import NotFound, StoreFailed
 from greenroom.metrics import contains
 from greenroom.store import Run, Store, default_store
-from greenroom.store.database import VERSION, Database, transaction
+from greenroom.store.database import Database, transaction
 from greenroom.store.runs import Key, Plan, Row
+from greenroom.store.schema import VERSION
 from greenroom.store.store import as_store
 from store.timeless import timeless
 
 ECHO = step(lambda ctx: f"You said {ctx.input}", name="echo")
 OK = contains("You said", name="ok")
-INSERT = "insert into runs (id, name, status, begun, plan) values (1, 1, 1, 1, 1)"
+INSERT = "insert into deleted values ('a', 1)"
 
 
-def row(case_id: str, trial: int = 1, position: int = 0, digest: str = "d") -> Row:
+def row(case_id: str, trial: int = 1, place: int = 0, digest: str = "d") -> Row:
     return Row(
         key=Key(case_id, trial),
-        position=position,
+        place=place,
         digest=digest,
         status="passed",
         verdict="{}",
@@ -41,7 +42,7 @@ def row(case_id: str, trial: int = 1, position: int = 0, digest: str = "d") -> R
 def begun(store: Store, name: str = "s", rows: Sequence[Row] = ()) -> Run:
     with store.database.connected() as connection:
         run = store.begin(Plan(name=name, evalset_id=name, cases=3), connection)
-        store.add(run.id, rows, connection)
+        store.add(run, rows, connection)
         return run
 
 
@@ -99,7 +100,7 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(tmp_path: Path) 
         store.run("2")
     store.delete(second.id)
     assert store.run(first.id[:-1]).id == first.id
-    for nothing in ("", "nonsense", "%"):
+    for nothing in ("", "nonsense", "%", "\ud83d", "\0"):
         with pytest.raises(NotFound, match="there is no run"):
             store.run(nothing)
 
@@ -152,11 +153,11 @@ def test_ids_of_any_characters_are_told_apart(
 
 def test_a_run_that_goes_on_keeps_what_has_a_place_and_in_its_order(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    run = begun(store, rows=[row("a", position=0), row("b", position=1), row("c", position=2)])
+    run = begun(store, rows=[row("a", place=0), row("b", place=1), row("c", place=2)])
     with store.database.connected() as connection:
         plan = Plan(name="new", evalset_id="s", cases=2)
         again = store.resume(run, plan, {Key("c", 1): 0, Key("a", 1): 1}, connection)
-        order = connection.execute("select case_id from trials order by position").fetchall()
+        order = connection.execute("select case_id from trials order by place").fetchall()
     assert order == [("b",), ("c",), ("a",)]
     assert store.run(run.id).done == 2
     assert (again.begun_before, again.plan, store.run(run.id).plan) == (True, plan, plan)
@@ -191,7 +192,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         connection.execute(f"pragma user_version = {VERSION + 1}")
     connection.close()
-    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 2, known 1\)"):
+    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 3, known 2\)"):
         Store(tmp_path).runs()
 
 
@@ -210,7 +211,7 @@ async def test_a_newer_format_is_left_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"nonsense " * 100, b"SQLite format 3\x00" + b"\x00" * 500])
 def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "runs.db").write_bytes(content)
-    with pytest.raises(StoreFailed, match=r"runs\.db cannot be used: .*; look at the file"):
+    with pytest.raises(StoreFailed, match=r"runs\.db cannot be used: .*; check the file"):
         Store(tmp_path).runs()
     assert (tmp_path / "runs.db").read_bytes() == content
 
@@ -220,10 +221,10 @@ def test_a_transaction_that_breaks_leaves_nothing_behind(tmp_path: Path) -> None
     with database.connected() as connection:
         with pytest.raises(sqlite3.IntegrityError), transaction(connection):
             connection.executemany(INSERT, [(), ()])  # the second one has the id of the first
-        assert connection.execute("select count(*) from runs").fetchone() == (0,)
+        assert connection.execute("select count(*) from deleted").fetchone() == (0,)
         with transaction(connection):
             connection.execute(INSERT)
-        assert connection.execute("select count(*) from runs").fetchone() == (1,)
+        assert connection.execute("select count(*) from deleted").fetchone() == (1,)
 
 
 def test_a_commit_that_is_refused_leaves_no_transaction_open(tmp_path: Path) -> None:

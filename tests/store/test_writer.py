@@ -14,13 +14,13 @@ from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.ledger.redaction import Redactor
 from greenroom.store import Store
 from greenroom.store.redaction import Cleaner
-from greenroom.store.runs import Key, Plan, Row
+from greenroom.store.runs import Key, Plan, Row, Run
 from greenroom.store.writer import Writer
 
 
 def row(case_id: str = "a", trial: int = 1, **options: Any) -> Row:
     given: dict[str, Any] = {
-        "position": 0,
+        "place": 0,
         "digest": "d",
         "status": "passed",
         "verdict": "{}",
@@ -42,35 +42,35 @@ class Told:
 
 
 @asynccontextmanager
-async def writing(store: Store) -> AsyncGenerator[tuple[Writer, str]]:
+async def writing(store: Store) -> AsyncGenerator[tuple[Writer, Run]]:
     writer = Writer(store, Cleaner(Redactor))
     run = await writer.do(lambda connection: store.begin(Plan(name="s"), connection))
-    yield writer, run.id
+    yield writer, run
     await writer.close()
 
 
 async def test_everything_is_written_and_told_in_its_order(tmp_path: Path) -> None:
     store, told = Store(tmp_path), Told()
     names = [f"case {i}" for i in range(300)]
-    async with writing(store) as (writer, run_id):
+    async with writing(store) as (writer, run):
         for name in names:
-            writer.add(run_id, lambda name=name: row(name), told.of(name))
+            writer.add(run, lambda name=name: row(name), told.of(name))
         counted = await writer.do(lambda c: c.execute("select count(*) from trials").fetchone()[0])
         assert counted == 300
         assert told.all == [(name, None) for name in names]
-    assert set(store.keys(run_id)) == {Key(name, 1) for name in names}
+    assert set(store.keys(run.id)) == {Key(name, 1) for name in names}
 
 
 async def test_who_is_told_finds_the_trial_on_disk(tmp_path: Path) -> None:
     store, seen = Store(tmp_path), asyncio.Event()
     found: list[Key] = []
-    async with writing(store) as (writer, run_id):
+    async with writing(store) as (writer, run):
 
         def tell(failure: GreenroomError | None) -> None:
-            found.extend(store.keys(run_id))
+            found.extend(store.keys(run.id))
             seen.set()
 
-        writer.add(run_id, row, tell)
+        writer.add(run, row, tell)
         await seen.wait()
     assert found == [Key("a", 1)]
 
@@ -80,17 +80,17 @@ async def test_closing_waits_for_what_was_given(tmp_path: Path) -> None:
     writer = Writer(store, Cleaner(Redactor))
     run = await writer.do(lambda connection: store.begin(Plan(), connection))
     for trial in range(1, 51):
-        writer.add(run.id, lambda trial=trial: row("a", trial), told.of(str(trial)))
+        writer.add(run, lambda trial=trial: row("a", trial), told.of(str(trial)))
     await writer.close()
     assert len(told.all) == len(store.keys(run.id)) == 50
 
 
 async def test_a_trial_written_twice_is_kept_once(tmp_path: Path) -> None:
     store, told = Store(tmp_path), Told()
-    async with writing(store) as (writer, run_id):
-        writer.add(run_id, lambda: row(digest="old"), told.of("old"))
-        writer.add(run_id, lambda: row(digest="new"), told.of("new"))
-    assert store.keys(run_id) == {Key("a", 1): "new"}
+    async with writing(store) as (writer, run):
+        writer.add(run, lambda: row(digest="old"), told.of("old"))
+        writer.add(run, lambda: row(digest="new"), told.of("new"))
+    assert store.keys(run.id) == {Key("a", 1): "new"}
 
 
 @pytest.mark.parametrize(
@@ -104,32 +104,32 @@ async def test_a_row_that_cannot_be_made_is_told_and_the_writer_goes_on(
     def explode() -> Row:
         raise problem
 
-    async with writing(store) as (writer, run_id):
-        writer.add(run_id, explode, told.of("bad"))
+    async with writing(store) as (writer, run):
+        writer.add(run, explode, told.of("bad"))
         await writer.do(lambda _: None)
         [(name, failure)] = told.all
         assert name == "bad"
         assert isinstance(failure, StoreFailed)
         assert str(problem) in str(failure)
-        writer.add(run_id, row, told.of("good"))
+        writer.add(run, row, told.of("good"))
         await writer.do(lambda _: None)
         assert told.all[-1] == ("good", None)
-    assert set(store.keys(run_id)) == {Key("a", 1)}
+    assert set(store.keys(run.id)) == {Key("a", 1)}
 
 
 async def test_a_row_that_the_database_refuses_takes_its_group_along_whole(tmp_path: Path) -> None:
     store, told = Store(tmp_path), Told()
     odd: Any = object()
-    async with writing(store) as (writer, run_id):
-        writer.add(run_id, lambda: row("good"), told.of("good"))
-        writer.add(run_id, lambda: row("bad", verdict=odd), told.of("bad"))
+    async with writing(store) as (writer, run):
+        writer.add(run, lambda: row("good"), told.of("good"))
+        writer.add(run, lambda: row("bad", verdict=odd), told.of("bad"))
         await writer.do(lambda _: None)
-        kept = {key.case_id for key in store.keys(run_id)}
+        kept = {key.case_id for key in store.keys(run.id)}
         safe = {name for name, failure in told.all if failure is None}
         # Whether the two met in one group is a matter of time; that nobody is lied to is not.
         assert kept == safe
         assert dict(told.all)["bad"] is not None
-        writer.add(run_id, lambda: row("next"), told.of("next"))
+        writer.add(run, lambda: row("next"), told.of("next"))
         await writer.do(lambda _: None)
         assert told.all[-1] == ("next", None)
 
@@ -160,23 +160,23 @@ async def test_who_stops_waiting_does_not_take_the_work_along(tmp_path: Path) ->
 def test_a_loop_that_is_closed_takes_nothing_along(tmp_path: Path) -> None:
     store, told, is_closed = Store(tmp_path), Told(), threading.Event()
 
-    async def given() -> tuple[Writer, str]:
+    async def given() -> tuple[Writer, Run]:
         writer = Writer(store, Cleaner(Redactor))
         run = await writer.do(lambda connection: store.begin(Plan(), connection))
         waiting = asyncio.ensure_future(writer.do(lambda _: is_closed.wait()))
         await asyncio.sleep(0)
         assert not waiting.done()
-        writer.add(run.id, lambda: row("before"), told.of("before"))
-        return writer, run.id
+        writer.add(run, lambda: row("before"), told.of("before"))
+        return writer, run
 
-    writer, run_id = asyncio.run(given())
+    writer, run = asyncio.run(given())
     is_closed.set()
-    writer.add(run_id, lambda: row("after"), told.of("after"))
+    writer.add(run, lambda: row("after"), told.of("after"))
     writer.stop()
     for thread in threading.enumerate():
         if thread.name == "greenroom-store":
             thread.join()
-    assert set(store.keys(run_id)) == {Key("before", 1), Key("after", 1)}
+    assert set(store.keys(run.id)) == {Key("before", 1), Key("after", 1)}
     assert told.all == []
 
 
@@ -184,7 +184,7 @@ async def test_a_store_that_cannot_be_opened_is_told_to_everybody(tmp_path: Path
     (tmp_path / "file").touch()
     told = Told()
     writer = Writer(Store(tmp_path / "file"), Cleaner(Redactor))
-    writer.add("run", row, told.of("a"))
+    writer.add(Run(id="r", plan=Plan(), status="running", begun=0.0), row, told.of("a"))
     with pytest.raises(StoreFailed, match="cannot keep runs in"):
         await writer.do(lambda _: None)
     await writer.close()

@@ -1,7 +1,7 @@
 """What a process that ended had under way, read from its journal.
 
-A last line without its end is the mark of the cut: what it would have said had not begun. Any other
-line that cannot be read is damage, and hides what had: such a trial is in doubt.
+A last line without its end is where the process was cut: what it was about had not begun. Any other line
+that cannot be read is damage, and hides what may have happened: such a trial is in doubt.
 """
 
 import json
@@ -14,7 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.store.runs import Key
 from greenroom.store.slots import ALONE, SLOT, SLOTS
 
-# What a line begins with: whose trial it is, an event of the run, one of what the metrics asked.
+# What a line begins with: which trial it is, an event of the run, one of what the metrics asked.
 TRIAL = b"T"
 AGENT = b"A"
 JUDGE = b"J"
@@ -43,7 +43,7 @@ class CutTrial:
         self.ledger = ledger
         self.judging = judging
         self.damage = damage
-        """Why not all of it can be read, so that nobody knows what it did."""
+        """Why not all of it can be read, so that it is unknown what it did."""
         self._stretch = stretch
 
     def discard(self) -> None:
@@ -63,10 +63,10 @@ class CutTrials:
     def __init__(self) -> None:
         self.trials: list[CutTrial] = []
         self.nameless: list[str] = []
-        """Where something stands of which cannot even be read whose trial it was."""
+        """Where something stands that is not even readable enough to say which trial it was."""
 
     def take(self, path: Path, begin: int, data: bytes) -> CutTrial | None:
-        """Read a slot or a file; whose it is, if that can be read."""
+        """Read a slot or a file; the trial in it, if that can be read."""
         written = data.rstrip(b"\0")
         try:
             one = _left_over(path, begin, written)
@@ -111,8 +111,8 @@ class _Damaged(Exception):
 
 def _left_over(path: Path, begin: int, data: bytes) -> CutTrial | None:
     """The last trial in a slot or a file, up to the line at which it was cut."""
-    told, _, rest = data.partition(b"\0")
-    *lines, torn = told.split(b"\n")
+    text, _, rest = data.partition(b"\0")
+    *lines, torn = text.split(b"\n")
     whole = _whole_part(torn)
     if whole:
         lines.append(whole)
@@ -135,24 +135,24 @@ def _left_over(path: Path, begin: int, data: bytes) -> CutTrial | None:
             continue
         return CutTrial(path, stretch, key, digest, *ledgers, damage)
     if damage or (lines and end):
-        raise _Damaged(damage or "it does not say whose trial it is")
+        raise _Damaged(damage or "it does not say which trial it is")
     return None
 
 
 def _whole_part(torn: bytes) -> bytes:
-    """What is whole of a line whose end is not there, if it says all that it had to say."""
+    """The JSON of a line whose end is missing, if that is complete."""
     text = torn[1:].decode(errors="replace")
     try:
-        told, end = json.JSONDecoder().raw_decode(text)
+        line, end = json.JSONDecoder().raw_decode(text)
     except ValueError:
         return b""
-    return torn[:1] + text[:end].encode() if isinstance(told, dict) else b""
+    return torn[:1] + text[:end].encode() if isinstance(line, dict) else b""
 
 
 def _ledgers(lines: list[bytes], path: Path) -> tuple[Ledger, Ledger]:
     for line in lines:
         if line[:1] not in (AGENT, JUDGE):
-            raise ValueError(f"{line[:40]!r} is no line of a journal")
+            raise ValueError(f"{line[:40]!r} is not a line of a journal")
     return _events(lines, AGENT, path), _events(lines, JUDGE, path)
 
 

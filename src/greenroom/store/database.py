@@ -1,4 +1,4 @@
-"""The SQLite file: how it is opened, written in short transactions, and what is said when it fails."""
+"""The SQLite file: opening it, short transactions, and the errors that it can give."""
 
 import os
 import sqlite3
@@ -9,38 +9,14 @@ from time import monotonic, sleep
 
 from greenroom.errors import StoreFailed, StoreRefused
 from greenroom.ledger.ownership import check_ownership
+from greenroom.store.lock import is_held
+from greenroom.store.schema import VERSION, read_format_1, upgrade
 
-VERSION = 1
 JOURNALS = "journals"
 _PATIENCE = 30.0
 _AGAIN = 0.005
 _PAGE = 16_384
 """A trial takes some thousand bytes: on larger pages than usual it is written in one piece."""
-_SCHEMA = """
-create table if not exists runs (
-    id text primary key,
-    name text not null,
-    status text not null,
-    begun real not null,
-    ended real,
-    seconds real not null default 0,
-    spent real not null default 0,
-    plan text not null,
-    notes text not null default '[]'
-) without rowid;
-create table if not exists trials (
-    run_id text not null,
-    case_id text not null,
-    trial integer not null,
-    position integer not null,
-    digest text not null,
-    status text not null,
-    verdict text not null,
-    ledger blob not null,
-    judging blob not null,
-    primary key (run_id, case_id, trial)
-);
-"""
 
 
 class Database:
@@ -52,10 +28,10 @@ class Database:
         self.path = path
 
     @contextmanager
-    def connected(self) -> Generator[sqlite3.Connection]:
-        """A connection for a while, where nothing can be written one to read by; complaints are named."""
+    def connected(self, *, to_write: bool = False) -> Generator[sqlite3.Connection]:
+        """A connection for a while, to read by unless asked otherwise; SQLite's errors become ours."""
         try:
-            connection = self._opened()
+            connection = self.open() if to_write else self._open_to_read()
             try:
                 yield connection
             finally:
@@ -63,35 +39,40 @@ class Database:
         except sqlite3.Error as error:
             raise self.failure(error) from error
 
-    def _opened(self) -> sqlite3.Connection:
+    def open(self) -> sqlite3.Connection:
+        """A connection whose commits are on disk when they return; the file has today's format then."""
+        return self._open(to_write=True)
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """A connection that leaves the format as it is, also to a file that cannot be written."""
         try:
-            return self.open()
+            return self._open(to_write=False)
         except StoreRefused:
             raise
         except (sqlite3.OperationalError, StoreFailed):
-            found = self._open_to_read()
+            found = self._open_read_only()
             if found is None:
                 raise
             return found
 
-    def _open_to_read(self) -> sqlite3.Connection | None:
-        """A connection to a file that may not be written, as on a read-only disk, if it has one."""
+    def _open_read_only(self) -> sqlite3.Connection | None:
+        """A connection to a file that may not be written, as on a read-only disk; None without one."""
         log = self.path.with_name(f"{self.path.name}-wal")
-        # SQLite needs a file beside it to read a log; without a log nobody needs one.
+        # SQLite needs a file beside it to read a log; without a log it needs none.
         ways = ["mode=ro"] if _is_filled(log) else ["mode=ro", "mode=ro&immutable=1"]
         for way in ways if _is_filled(self.path) else ():
             connection = sqlite3.connect(f"{self.path.as_uri()}?{way}", uri=True)
             try:
-                [version] = connection.execute("pragma user_version").fetchone()
-                if version == VERSION:
+                if 0 < (version := _version(connection)) <= VERSION:
+                    if version == 1:
+                        read_format_1(connection)
                     return connection
             except sqlite3.Error:
                 pass
             connection.close()
         return None
 
-    def open(self) -> sqlite3.Connection:
-        """A connection whose commits are on disk when they return."""
+    def _open(self, *, to_write: bool) -> sqlite3.Connection:
         try:
             folder, beside = self.path.parent, ("", "-wal", "-shm", "-journal")
             files = [self.path.with_name(f"{self.path.name}{end}") for end in beside]
@@ -101,7 +82,7 @@ class Database:
             raise StoreFailed(f"cannot keep runs in {self.path.parent}: {error}.") from error
         connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
         try:
-            self._set_up(connection)
+            self._set_up(connection, to_write=to_write)
         except BaseException:
             connection.close()
             raise
@@ -121,18 +102,20 @@ class Database:
             raise StoreFailed(f"the store {self.path} was replaced while the run was under way.")
         return now
 
-    def _set_up(self, connection: sqlite3.Connection) -> None:
-        """SQLite refuses at once, without its usual patience, while another turns the file to WAL."""
+    def _set_up(self, connection: sqlite3.Connection, *, to_write: bool) -> None:
+        """Try until it works: SQLite does not wait while another process turns the file to WAL."""
         deadline = monotonic() + _PATIENCE
         while True:
             try:
                 connection.execute(f"pragma page_size = {_PAGE}")  # of a file that is new
                 connection.execute("pragma journal_mode = wal")
                 connection.execute("pragma synchronous = full")
-                return self._check_version(connection)
+                return self._check_version(connection, to_write=to_write)
             except sqlite3.OperationalError as error:
                 if not _is_locked(error) or monotonic() > deadline:
                     raise
+                if connection.in_transaction:
+                    connection.execute("rollback")
             sleep(_AGAIN)
 
     def _make_folder(self) -> None:
@@ -145,29 +128,51 @@ class Database:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
 
-    def _check_version(self, connection: sqlite3.Connection) -> None:
-        [version] = connection.execute("pragma user_version").fetchone()
+    def _check_version(self, connection: sqlite3.Connection, *, to_write: bool) -> None:
+        version = _version(connection)
         if version > VERSION:
             raise StoreFailed(
                 f"{self.path} was written by a newer Greenroom (format {version}, known {VERSION}). "
-                f"Update greenroom, or keep runs elsewhere."
+                f"Update greenroom, or name another store."
             )
-        if version < VERSION:
-            with transaction(connection):
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"pragma user_version = {VERSION}")
+        if version == VERSION:
+            return
+        if version and not to_write:
+            connection.execute(
+                "begin"
+            )  # what is read from here on is of one moment, and one format
+            if _version(connection) == VERSION:
+                connection.execute("rollback")
+            else:
+                read_format_1(connection)
+            return
+        with transaction(connection):
+            version = _version(connection)
+            if version == VERSION:
+                return  # another process was quicker
+            if version:
+                self._check_nothing_runs(connection)
+            upgrade(connection, version)
+
+    def _check_nothing_runs(self, connection: sqlite3.Connection) -> None:
+        """Leave the format alone while an earlier Greenroom is writing in it: its run would break."""
+        for [run_id] in connection.execute("select id from runs where status = 'running'"):
+            if is_held(self.path.parent / JOURNALS / run_id):
+                raise StoreFailed(
+                    f"{self.path} has the format of an earlier Greenroom, which is using it for run "
+                    f"{run_id!r}. Wait until that run ends, or name another store."
+                )
 
     def failure(self, error: sqlite3.Error) -> StoreFailed:
-        """What to say of an error of SQLite's."""
+        """The error to raise for one of SQLite's."""
         if _is_locked(error):
             hint = f"another process has held it for more than {_PATIENCE:g} s; try again"
         elif str(error) == "database or disk is full":
             hint = "free some space, then continue the run"
         elif not all(os.access(place, os.W_OK) for place in (self.path, self.path.parent)):
-            hint = "it is read-only: its runs can be read, new ones have to be kept elsewhere"
+            hint = "it is read-only: its runs can be read, but new ones need another store"
         else:
-            hint = "look at the file, or keep runs elsewhere"
+            hint = "check the file, or name another store"
         return StoreFailed(f"the store {self.path} cannot be used: {error}; {hint}.")
 
 
@@ -178,13 +183,18 @@ def _is_filled(path: Path) -> bool:
         return False
 
 
+def _version(connection: sqlite3.Connection) -> int:
+    [version] = connection.execute("pragma user_version").fetchone()
+    return version
+
+
 def _is_locked(error: sqlite3.Error) -> bool:
     return str(error) == "database is locked"
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """All or nothing; the lock to write is taken at once, so nobody fails half-way."""
+    """All or nothing; the lock to write is taken at once, so no transaction fails half-way."""
     connection.execute("begin immediate")
     try:
         yield

@@ -24,7 +24,7 @@ FAILPOINTS = (
     "resume.read",
     "run.closing",
 )
-"""Every failpoint there is, in the order in which a run comes by."""
+"""Every failpoint, in the order in which a run passes them."""
 
 _ARMED, _, _TIMES = os.environ.get("GREENROOM_FAILPOINT", "").partition(":")
 _passed = count(1)
@@ -36,6 +36,6 @@ def is_armed(name: str) -> bool:
 
 
 def failpoint(name: str) -> None:
-    """Crash here, as a power cut would, if somebody asked for it."""
+    """Crash here, as a power cut would, if the variable says so."""
     if name == _ARMED and next(_passed) >= int(_TIMES or 1):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,15 +1,15 @@
 """The journal of trials under way: what cannot be had again for nothing is written down at once.
 
-A trial has a place of its own while it is played and measured. A line `T` says whose it is, those
-after it are its events: `A` of the run, `J` of what the metrics asked models. When the trial is safe
-in the database its place is wiped and given to the next. One that is begun anew goes on at the end:
-only the last beginning there counts.
+A trial has a place of its own while it runs and is measured. A line `T` says which trial it is, the lines
+after it are its events: `A` of the agent's run, `J` of what the metrics asked models. When the trial is
+safe in the database, its place is wiped and given to the next. A trial that starts again is written
+after what is there: only the last `T` counts.
 
-A line goes to the file when a model has answered, when a tool is called and when a real one has
-returned, and when a framework that keeps its state to itself has come to rest, together with those
-before it; what lies between follows from these, and is found again when the trial goes on. Only
-what acts waits for the disk: a real tool is not called before its call is there. Nobody else does: a
-process that dies loses nothing that was paid for, a machine that loses power what was not yet on disk.
+Lines go to the file when a model has answered, when a tool is called, when a real tool has returned and
+when a framework with a state of its own has come to rest. What lies between follows from these, and
+is worked out again when the trial is resumed. Only a real tool waits for the disk: it is not called
+before its call is there. So a process that dies loses nothing that was paid for, and a machine that
+loses power only what was not on disk yet.
 
 A journal that cannot be written any more says so at once, and the run stops: what is not written
 down might be done twice.
@@ -38,22 +38,21 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 from greenroom.store.cut_trials import AGENT, JUDGE, TRIAL, CutTrial, left_over
-from greenroom.store.disk_sync import DiskSync
 from greenroom.store.failpoints import failpoint, is_armed
 from greenroom.store.lock import locked
 from greenroom.store.runs import Key
-from greenroom.store.slots import ALONE, SLOTS, Place, Places
+from greenroom.store.slots import ALONE, SLOTS, DiskSync, Place, Places
 
 # What was paid for, may be about to act, or rests; what has acted, if it was real.
 _URGENT = {ModelReplied, ModelFailed, ToolCalled, Remembered}
 _RETURNED = {ToolReturned, ToolFailed}
 
 Settled = Callable[[StoreFailed | None], None]
-"""Hears that all is on disk, or why it cannot be; in any thread."""
+"""Called in any thread with None once all is on disk, or with the reason why it cannot be."""
 
 
-class _Told:
-    """What one side of a trial has told so far: events, as lines once they go to the file."""
+class _Recorded:
+    """The events of one side of a trial, as lines once they go to the file."""
 
     __slots__ = ("fresh", "lines", "mark")
 
@@ -64,9 +63,9 @@ class _Told:
         """Some at a time, as they were written out together."""
 
     def written_out(self) -> bytes:
-        """What the file has to be told of the events that were not yet written out."""
+        """The lines of the events that were not yet written out, for the file."""
         fresh = self.fresh.copy()
-        del self.fresh[: len(fresh)]  # what another thread has told meanwhile stays
+        del self.fresh[: len(fresh)]  # what another thread has added meanwhile stays
         lines = encoded_lines(fresh)
         self.lines.append(lines)
         return self._marked(lines)
@@ -76,11 +75,11 @@ class _Told:
         return self.mark + lines[:-1].replace(b"\n", b"\n" + self.mark) + b"\n"
 
     def again(self) -> bytes:
-        """All that the file has to be told, from the beginning."""
+        """All lines for the file, from the beginning."""
         return b"".join(map(self._marked, self.lines))
 
     def count(self) -> int:
-        """How many lines the file has been told."""
+        """How many lines were written out."""
         return sum(lines.count(b"\n") for lines in self.lines)
 
     def whole(self) -> bytes:
@@ -122,22 +121,22 @@ class Entry:
         self._length = self._in_slot = 0
         self._has_settled = False
         self._writing = Lock()
-        self._agent = _Told(AGENT)
-        self._judge = _Told(JUDGE)
+        self._agent = _Recorded(AGENT)
+        self._judge = _Recorded(JUDGE)
         self._about: dict[str, Json] = {}
         self._title = b""
 
     def begin(self, key: Key, digest: str) -> None:
-        """Say whose place this is now."""
+        """Use this place for that trial now."""
         self._about = {"case_id": key.case_id, "trial": key.trial, "digest": digest}
         self._title = _title(self._about)
         failpoint("journal.opened")
 
-    def take_up(self, ledger: Ledger, judging: Ledger) -> bool:
-        """Write down again what an earlier process had done; whether it is in the file now."""
+    def restore(self, ledger: Ledger, judging: Ledger) -> bool:
+        """Write what an earlier process had recorded; whether it is in the file now."""
         self._agent.fresh += ledger
         self._judge.fresh += judging
-        # Said first how much there is: a part of it would be taken for a shorter run.
+        # The title says how much there is: a part of it would be mistaken for a shorter run.
         self._title = _title({**self._about, "lines": len(ledger) + len(judging)})
         self._write()
         if self.place is None or self.failure:
@@ -169,9 +168,9 @@ class Entry:
 
     def _write_out(self) -> None:
         waiting, self._title = self._title, b""
-        for told in (self._agent, self._judge):
-            if told.fresh:
-                waiting += told.written_out()
+        for recorded in (self._agent, self._judge):
+            if recorded.fresh:
+                waiting += recorded.written_out()
         place = self.place
         if place is None or self.is_frozen or self.failure:
             return
@@ -193,7 +192,7 @@ class Entry:
         self._journal.fail(self.failure)
 
     def settle(self, tell: Settled) -> None:
-        """Tell when all that was recorded is on disk, or why it will not be: then nobody may act."""
+        """Call `tell` when all that was recorded is on disk, or with the reason why no tool may act."""
         if self.place is None and not self._refusal():
             self._find_place()
         about, place, why = self._about, self.place, self._refusal()
@@ -236,11 +235,11 @@ class Entry:
         self.place = own = _unless_scarce(self._journal.places.alone)
         if own is None:
             return
-        told = (self._agent, self._judge)
-        about = {**self._about, "lines": sum(map(_Told.count, told))}
+        sides = (self._agent, self._judge)
+        about = {**self._about, "lines": sum(map(_Recorded.count, sides))}
         self._length = 0
         try:
-            self._put(own, _title(about) + b"".join(map(_Told.again, told)))
+            self._put(own, _title(about) + b"".join(map(_Recorded.again, sides)))
             self._keep_settled(own)
         except OSError:
             # What stands in the slot is where the trial will go on.
@@ -271,7 +270,7 @@ class Entry:
         return self._judge.whole()
 
     def forget(self) -> None:
-        """Hold no lines any more: somebody else does now. Those in the file stay."""
+        """Drop the lines from memory: the writer has them now. Those in the file stay."""
         self._agent.forget()
         self._judge.forget()
 
@@ -311,9 +310,9 @@ class Journal:
         self.places = Places(folder)
         self.syncing = DiskSync()
         self.fail: Callable[[str], None] = lambda _: None
-        """Hears why nothing more can be written, in any thread."""
+        """Called in any thread with the reason why nothing more can be written."""
         self.nameless: list[str] = []
-        """Where something was left of which cannot be read whose trial it was."""
+        """Where something was left, but not readable enough to say which trial it was."""
         self._free: list[Entry] = []
         self._used: set[Entry] = set()
         self._is_frozen = False
@@ -337,7 +336,7 @@ class Journal:
 
     def release(self, entry: Entry) -> None:
         """Take back the place of a trial that is safe in the database."""
-        # One that cannot be wiped is given to nobody, and is known to be finished by whoever reads it.
+        # A place that cannot be wiped is not used again; a reader finds its trial in the database.
         with suppress(OSError):
             entry.clear()
             self._used.discard(entry)
@@ -365,7 +364,7 @@ class Journal:
         self.syncing.close()
         self.places.close(remove=not self._used)
         if remove:
-            with suppress(OSError):  # somebody else's file in it is no reason to lose a report
+            with suppress(OSError):  # a foreign file in the folder is no reason to lose a report
                 files = (self.folder.glob(f"*{suffix}") for suffix in (ALONE, SLOTS))
                 for path in (*chain.from_iterable(files), self.folder / "lock"):
                     path.unlink(missing_ok=True)

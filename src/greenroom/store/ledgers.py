@@ -1,17 +1,27 @@
 """Finished trials on their way into the store, and their ledgers on the way out."""
 
+import re
+import zlib
 from typing import TYPE_CHECKING
 
 from greenroom.errors import BadLedger
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import asked_data
-from greenroom.results.result import CaseResult
+from greenroom.results.result import UNKNOWN_CODE, CaseResult
 from greenroom.results.wire import StoredVerdict, VerdictData, to_json_types
 from greenroom.store.runs import Key, Row
 
 if TYPE_CHECKING:
     from greenroom.store.store import Store
+
+_ZLIB = b"Z"
+"""The first byte of a compressed ledger. One that is not begins with its first line, a `{`."""
+_SMALL = 1_000
+"""Shorter ledgers stay as they are: there is little to gain."""
+_BEGAN = re.compile(rb'\{"kind":"\w+","at":([\d.]+)')
+_LARGEST = 1_000_000_000
+"""As many bytes as SQLite takes in one place: no ledger is longer than that, whatever a row says."""
 
 
 class RunLedgers:
@@ -29,15 +39,15 @@ class RunLedgers:
 
     def load(self, key: Key) -> Ledger:
         """The ledger of a trial; its text is not kept."""
-        text = self._ahead.pop(key, None)
-        if text is None:
-            self._ahead = self._store.ledger_texts(self._run_id, key)
-            text = self._ahead.pop(key)
-        return loaded(text, self._run_id, key)
+        packed = self._ahead.pop(key, None)
+        if packed is None:
+            self._ahead = self._store.packed_ledgers(self._run_id, key)
+            packed = self._ahead.pop(key)
+        return loaded(packed, self._run_id, key)
 
 
 class StoredLedger:
-    """A ledger that is read from the store when somebody asks for it, and not kept."""
+    """A ledger that is read from the store whenever it is asked for, and not kept."""
 
     __slots__ = ("_run", "key", "size")
 
@@ -51,18 +61,32 @@ class StoredLedger:
         return self._run.load(self.key)
 
 
-def loaded(text: bytes, run_id: str, key: Key) -> Ledger:
-    """The ledger that the store has as this text."""
+def pack(lines: bytes) -> bytes:
+    """A ledger as it is kept. Level 1 makes a third of it in 46 µs; level 6 gains a tenth more."""
+    return lines if len(lines) < _SMALL else _ZLIB + zlib.compress(lines, 1)
+
+
+def loaded(packed: bytes, run_id: str, key: Key) -> Ledger:
+    """The ledger that is kept in the store as `packed`."""
     where = f"run {run_id!r}, case {key.case_id!r}"
-    if text and not text.endswith(b"\n"):  # elsewhere that is how a run was cut; here it had ended
+    lines = packed
+    if packed[:1] == _ZLIB:
+        unpacking = zlib.decompressobj()
+        try:
+            lines = unpacking.decompress(packed[1:], _LARGEST)
+        except zlib.error:
+            lines = b"torn"
+        if not unpacking.eof:
+            lines = b"torn"
+    if lines and not lines.endswith(b"\n"):  # elsewhere the mark of a cut; here the trial had ended
         raise BadLedger(
-            f"{where}: the ledger in the store is torn. Bring back an older copy of it."
+            f"{where}: the ledger in the store is damaged. Restore an older copy of the store."
         )
-    return Ledger.loads(text.decode(errors="replace"), where)
+    return Ledger.loads(lines.decode(errors="replace"), where)
 
 
 def row_of(
-    result: CaseResult, key: Key, position: int, digest: str, ledger: bytes, judging: bytes
+    result: CaseResult, key: Key, place: int, digest: str, ledger: bytes, judging: bytes
 ) -> Row:
     """A finished trial as it is kept; the case is in its ledger, if there is one."""
     verdict = VerdictData.of(result)
@@ -70,9 +94,14 @@ def row_of(
         verdict = StoredVerdict.of(result, case=asked_data(result))
     return Row(
         key=key,
-        position=position,
+        place=place,
         digest=digest,
+        covers_code=UNKNOWN_CODE.encode() not in ledger,
         status=result.status,
+        error_type=None if result.error is None else result.error.type,
+        cost=result.spent,
+        spent=sum(price or 0.0 for price in result.prices),
+        began=float(began[1]) if (began := _BEGAN.match(ledger)) else 0.0,
         verdict=json_of(verdict, to_json_types).decode(),
         ledger=ledger,
         judging=judging,

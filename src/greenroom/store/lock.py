@@ -7,13 +7,13 @@ from time import monotonic, sleep
 
 from greenroom.errors import StoreFailed
 
-# Seconds: between two tries to have a lock, and until whoever has it does more than look.
+# Seconds: between two tries for a lock, and until a process that holds it does more than look.
 _MOMENT = 0.01
 _LOOK = 2.0
 
 
 def under_way(run_id: str) -> StoreFailed:
-    """Why a run cannot be taken up."""
+    """Why a run cannot be resumed."""
     return StoreFailed(f"run {run_id!r} is under way in another process. Wait for it, or stop it.")
 
 
@@ -25,13 +25,13 @@ def locked(folder: Path) -> int:
         try:
             lock = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
-            continue  # whoever had it took the folder away meanwhile
+            continue  # the process that had it has removed the folder
         if not _locked(lock):
             os.close(lock)
             raise under_way(folder.name)
         if _is_at(lock, place):
             return lock
-        os.close(lock)  # it was taken away while we waited: whoever comes next would have another
+        os.close(lock)  # it was removed while we waited: the next process would lock another file
 
 
 def _is_at(file: int, place: Path) -> bool:
@@ -43,7 +43,7 @@ def _is_at(file: int, place: Path) -> bool:
 
 
 def _locked(lock: int) -> bool:
-    """Whether the lock is ours now; who only looks whether it is held has it for a moment too."""
+    """Whether the lock is ours now; a process that looks whether it is held has it for a moment too."""
     until = monotonic() + _LOOK
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What goes into the store goes without secrets: quickly where there is none, thoroughly elsewhere."""
+"""Secrets are taken out of what goes into the store: a quick check first, a thorough one where it finds any."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,21 +1,26 @@
-"""What the store knows of a run: what was planned, and how far it got."""
+"""What the store knows of a run: what was planned, how far it got, and its trials on their way in."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from greenroom.errors import StoreFailed
+from greenroom.ledger.plain import Json
+from greenroom.results.result import Status
+from greenroom.store.schema import COUNTED
 
 RunStatus = Literal["running", "interrupted", "finished"]
+ASIDE = -1
+"""The place of a trial whose case has changed, or is not among the cases: no report has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run set out to do, named so that a change of any part is noticed."""
+    """What a run set out to do, with digests by which a change of any part is noticed."""
 
     name: str = ""
     evalset_id: str = ""
@@ -23,36 +28,37 @@ class Plan:
     """The agent as its author calls it: a reference, a name."""
     digest: str = ""
     """Changes with the agent; empty where each case brings its own."""
+    set_digest: str = ""
+    """Changes with any case; empty where the code of a case cannot be read."""
     metrics: Mapping[str, str] = field(default_factory=dict[str, str])
     """The digest of each metric of the run."""
     cases: int = 0
     trials: int = 1
     adaptive: bool = False
-    """Whether as many trials are played as it takes, `trials` at most."""
+    """Whether as many trials are run as it takes, `trials` at most."""
     confirm: int = 0
-    """How often a case that passed in the baseline and fails is played again at most."""
+    """How often a case that passed in the baseline and fails is run again at most."""
     against: str | None = None
-    """The id of that baseline; None if no case is played again."""
+    """The id of that baseline; None if no case is run again."""
 
     def changes(self, now: "Plan") -> list[str]:
-        """What makes `now` another undertaking, in words; the cases are looked at one by one."""
+        """What differs in `now` and would mix two things in one report; cases are compared elsewhere."""
+        then, metrics = self.metrics, now.metrics
         found: list[str] = []
         if self.digest != now.digest:
             found.append(
                 f"the agent has changed ({self.digest or 'none'}, now {now.digest or 'none'})"
             )
-        found += [
-            f"metric {name!r} has changed" for name in self.metrics if _differ(self, now, name)
-        ]
-        found += [f"metric {name!r} was added" for name in now.metrics if name not in self.metrics]
-        found += [
-            f"metric {name!r} was removed" for name in self.metrics if name not in now.metrics
-        ]
+        for name, digest in then.items():
+            if metrics.get(name, digest) != digest:
+                found.append(f"metric {name!r} has changed")
+        found += [f"metric {name!r} was added" for name in metrics if name not in then]
+        found += [f"metric {name!r} was removed" for name in then if name not in metrics]
         return found
 
 
 def plan_from(text: str) -> Plan:
-    """The plan as it was written down; one that was torn is nobody's, and hides no other run."""
+    """The plan that a run was stored with. One that cannot be read must not hide the other runs."""
     try:
         return Plan(**json.loads(text))
     except (ValueError, TypeError):
@@ -60,26 +66,22 @@ def plan_from(text: str) -> Plan:
 
 
 def notes_from(text: str) -> tuple[str, ...]:
-    """The notes as they were written down; that they cannot be read is a note."""
+    """The notes that a run was stored with; if they cannot be read, a note says so."""
     try:
         return tuple(map(str, json.loads(text)))
     except (ValueError, TypeError):
         return ("the notes of this run cannot be read",)
 
 
-def verdict_text(text: str, where: str) -> Any:
-    """The verdict of a trial as it was written down; StoreFailed if it was torn."""
+def verdict_json(text: str, where: str) -> Json:
+    """The verdict that a trial was stored with; StoreFailed if it cannot be read."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise StoreFailed(
-            f"{where}: the verdict in the store cannot be read: {error}. Bring back an older copy of "
+            f"{where}: the verdict in the store cannot be read: {error}. Restore an older copy of "
             f"the store, or delete the run."
         ) from error
-
-
-def _differ(before: Plan, now: Plan, name: str) -> bool:
-    return name in now.metrics and before.metrics[name] != now.metrics[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,18 +95,22 @@ class Run:
     """Seconds since the epoch."""
     ended: float | None = None
     seconds: float = 0.0
-    """How long it worked; a run that was continued has worked several times."""
+    """How long it worked; a run that was resumed has worked several times."""
     notes: Sequence[str] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many trials ended how."""
     again: int = 0
-    """How many trials more were played of cases that passed in the baseline."""
+    """How many more trials were run of cases that passed in the baseline."""
+    cost: float | None = 0.0
+    """What agents, users and judges cost in USD; None if a price is unknown."""
+    attempt: int = 1
+    """How many processes have worked on it, one after the other."""
     begun_before: bool = False
-    """Whether this process goes on with what another began."""
+    """Whether this process resumes what another began."""
 
     @property
     def total(self) -> int:
-        """How many trials it set out to play; one that found out sooner needed fewer."""
+        """How many trials it set out to run; one that knew enough sooner needed fewer."""
         return self.done if self.status == "finished" else self.plan.cases * self.plan.trials
 
     @property
@@ -120,23 +126,55 @@ class Key(Struct, frozen=True):
     trial: int
 
 
+class Change(Struct, frozen=True):
+    """A row of the store that was written, of a run or of a trial, or a run that was deleted."""
+
+    position: int
+    """Where it stands among all changes of the store: higher than those committed before it."""
+    kind: Literal["run", "trial", "deleted"]
+    run_id: str
+    key: Key | None = None
+    status: str = ""
+
+
 class Row(Struct, frozen=True, kw_only=True):
     """A finished trial on its way into the store."""
 
     key: Key
-    position: int
+    place: int
+    """Where it stands in the report."""
     digest: str
-    """The case as it was played; another case with this id has another one."""
-    status: str
+    """Of the case as it was run; another case with this id has another one."""
+    status: Status
     verdict: str
     """The result without what its ledger knows, as JSON."""
     ledger: bytes
     judging: bytes
+    covers_code: bool = True
+    """Whether the digest covers all code of the case: not if some of it cannot be read."""
+    error_type: str | None = None
+    cost: float | None = 0.0
+    """What it cost in USD; None if a price is unknown."""
+    spent: float = 0.0
+    """What it cost as far as prices are known."""
+    began: float = 0.0
+    """When it began: two tries at one trial began at different times."""
 
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
         return len(self.verdict) + len(self.ledger) + len(self.judging)
+
+
+def tally(plan: Plan, trials: Iterable[tuple[str, int, int, float | None]]) -> dict[str, float]:
+    """The sums that a run keeps of its trials; each is its status, place, number and cost."""
+    found: dict[str, float] = dict.fromkeys(COUNTED, 0)
+    for status, place, trial, cost in trials:
+        if place != ASIDE:
+            found["again" if plan.confirm and trial > plan.trials else status] += 1
+            found["unpriced"] += cost is None
+            found["cost"] += cost or 0.0
+    return found
 
 
 def batches(rows: Iterable[Row], size: int, count: float = inf) -> Iterator[list[Row]]:

@@ -1,13 +1,17 @@
 """Where the lines of a trial under way are written: a slot of a file it shares, or a file of its own.
 
-Making a file costs as much as playing a third of a case, and most trials are short. What is zero is
-empty: a slot is wiped, which needs no room on the disk, and given to the next trial.
+Making a file costs a third of a small case, and most trials are short. What is zero is empty: a slot is
+wiped, which needs no room on the disk, and given to the next trial.
 """
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from errno import ENOENT
 from itertools import islice
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 
 from msgspec import Struct
 
@@ -55,7 +59,7 @@ class Place(Struct, frozen=True):
                 os.close(known)
 
     def remove(self) -> None:
-        """Do away with the file, if it is nobody else's."""
+        """Remove the file, which no other trial shares."""
         os.close(self.file)
         self.path.unlink(missing_ok=True)
 
@@ -103,3 +107,57 @@ class Places:
         os.close(file)
         if remove:
             path.unlink(missing_ok=True)
+
+
+Synced = Callable[[OSError | None], None]
+"""Called in the thread that waited, with None or the reason why it is not on disk."""
+
+
+class DiskSync:
+    """Puts places on disk before a real tool acts, in a thread that starts with the first request.
+
+    Only the caller waits for it; requests that come while it is busy are served together.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[tuple[Place, Synced] | None] = SimpleQueue()
+        self._named: set[Path] = set()
+        """The files whose names are on disk as well."""
+        self._starting = Lock()
+        self._has_started = False
+
+    def ask(self, place: Place, tell: Synced) -> None:
+        """Tell when everything that was written at `place` until now is on disk; for any thread."""
+        self._jobs.put((place, tell))
+        with self._starting:
+            if not self._has_started:
+                self._has_started = True
+                Thread(target=self._serve, name="greenroom-journal", daemon=True).start()
+
+    def close(self) -> None:
+        """End the thread, without waiting for it."""
+        self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while True:
+            jobs = [self._jobs.get()]
+            with suppress(Empty):
+                while True:
+                    jobs.append(self._jobs.get_nowait())
+            asked = [job for job in jobs if job is not None]
+            # Slots are parts of one file: one sync is for all of them.
+            found = {place.file: self._synced(place) for place, _ in asked}
+            for place, tell in asked:
+                tell(found[place.file])
+            if len(asked) < len(jobs):
+                return
+
+    def _synced(self, place: Place) -> OSError | None:
+        try:
+            place.sync()
+            if place.path not in self._named:
+                place.sync_name()
+                self._named.add(place.path)
+        except OSError as error:
+            return error
+        return None

@@ -4,54 +4,56 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cache
+from dataclasses import replace
 from os import urandom
 from pathlib import Path
 from time import strftime, time
-from typing import Any
+from typing import Any, Literal
 
 from greenroom.errors import NotFound
 from greenroom.ledger.ledger import Ledger
 from greenroom.results.data import verdict_from
 from greenroom.results.report import UNFINISHED, Report
-from greenroom.results.result import UNKNOWN_CODE, CaseResult
+from greenroom.results.result import CaseResult
 from greenroom.store.database import JOURNALS, Database, transaction
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Journal
 from greenroom.store.ledgers import RunLedgers, StoredLedger, loaded
 from greenroom.store.lock import is_held, under_way
+from greenroom.store.rows import (
+    from_column,
+    next_position,
+    planned,
+    put_spending,
+    put_sums,
+    put_trials,
+    read_sums,
+    to_column,
+)
 from greenroom.store.runs import (
+    ASIDE,
+    Change,
     Key,
     Plan,
     Row,
     Run,
     RunStatus,
-    batches,
     notes_from,
     plan_from,
-    verdict_text,
+    tally,
+    verdict_json,
 )
+from greenroom.store.schema import COUNTED
 
 PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
 _OFF = "off"
 _DATABASE = "runs.db"
-_WHOLE = (
-    "(json_extract(verdict, '$.error') is null "
-    "or json_extract(verdict, '$.error.type') = 'InDoubt')"
-)
-PRICES = [f"json_extract(verdict, '$.{who}')" for who in ("cost", "user_cost", "judge_cost")]
-COST = " + ".join(f"coalesce({price}, 0)" for price in PRICES)
-"""What agent, user and judges of a trial cost, as far as prices are known."""
-_TOGETHER = 32
-_TOGETHER_BYTES = 250_000
-"""So many trials go into one statement, which SQLite copies whole: other threads go on after each."""
 _AHEAD = 64
 _AHEAD_BYTES = 2_000_000
-"""So many ledgers are read at once by whoever reads one: the next will be asked for soon."""
-_ASIDE = -1
-"""The place of a trial whose case is another now, or not among the cases: no report has it."""
+"""So many ledgers are read together with the one that is asked for: the next will be soon."""
+_MAY_BE_RETRIED = "error_type is not null and error_type <> 'InDoubt'"
+_RUN = f"select id, status, begun, ended, seconds, plan, notes, attempt, {', '.join(COUNTED)} from runs"
 
 
 def default_store() -> "Store | None":
@@ -92,14 +94,10 @@ class Store:
             while connection.execute("select 1 from runs where id = ?", (run.id,)).fetchone():
                 run = replace(run, id=_new_id())
             connection.execute(
-                "insert into runs (id, name, status, begun, plan) values (?, ?, ?, ?, ?)",
-                (
-                    run.id,
-                    _stored(plan.name),
-                    run.status,
-                    run.begun,
-                    json.dumps(asdict(plan)),
-                ),
+                "insert into runs (id, position, status, begun, "
+                "name, evalset_id, agent, agent_digest, set_digest, plan) "
+                "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (run.id, next_position(connection), run.status, run.begun, *planned(plan)),
             )
         failpoint("run.begun")
         return run
@@ -107,52 +105,54 @@ class Store:
     def resume(
         self, run: Run, plan: Plan, places: Mapping[Key, int], connection: sqlite3.Connection
     ) -> Run:
-        """Remember that a run goes on, as it is planned now; trials without a place are set aside."""
+        """Remember that a run is resumed, as it is planned now; trials without a place are set aside."""
         with transaction(connection):
-            query = "select case_id, trial, position from trials where run_id = ?"
-            for case_id, trial, before in connection.execute(query, (run.id,)).fetchall():
-                place = places.get(Key(_given(case_id), trial), _ASIDE)
-                if place != before:
-                    connection.execute(
-                        "update trials set position = ? "
-                        "where run_id = ? and case_id = ? and trial = ?",
-                        (place, run.id, case_id, trial),
-                    )
-            connection.execute(
-                "update runs set status = 'running', ended = null, plan = ? where id = ?",
-                (json.dumps(asdict(plan)), run.id),
+            query = (
+                "select position, case_id, trial, status, place, cost from trials where run_id = ?"
             )
-        return replace(run, plan=plan, status="running", ended=None, begun_before=True)
+            counted: list[tuple[str, int, int, float | None]] = []
+            moved: list[tuple[int, int]] = []
+            rows = connection.execute(query, (run.id,))
+            for position, case_id, trial, status, before, cost in rows:
+                place = places.get(Key(from_column(case_id), trial), ASIDE)
+                counted.append((status, place, trial, cost))
+                if place != before:
+                    moved.append((place, position))
+            first = next_position(connection, len(moved) + 1)
+            connection.executemany(
+                "update trials set place = ?, position = ? where position = ?",
+                [(place, first + n, before) for n, (place, before) in enumerate(moved)],
+            )
+            connection.execute(
+                "update runs set status = 'running', ended = null, attempt = attempt + 1, "
+                "name = ?, evalset_id = ?, agent = ?, agent_digest = ?, set_digest = ?, plan = ? "
+                "where id = ?",
+                (*planned(plan), run.id),
+            )
+            put_sums(run.id, tally(plan, counted), first + len(moved), connection)
+            query = "select attempt from runs where id = ?"
+            [attempt] = connection.execute(query, (run.id,)).fetchone()
+        return replace(
+            run, plan=plan, status="running", ended=None, attempt=attempt, begun_before=True
+        )
 
-    def add(
-        self,
-        run_id: str,
-        rows: Sequence[Row],
-        connection: sqlite3.Connection,
-        *,
-        replacing: bool = False,
-    ) -> None:
-        """Keep finished trials; they are on disk when this returns.
-
-        `replacing` counts what was spent on an earlier trial that one of them replaces.
-        """
+    def add(self, run: Run, rows: Sequence[Row], connection: sqlite3.Connection) -> None:
+        """Keep finished trials; they are on disk when this returns. The last row of a trial counts."""
         failpoint("commit.before")
+        latest = {row.key: row for row in rows}.values()
         with transaction(connection):
-            if replacing:
-                # What a trial has cost is spent, also when it is played again.
-                connection.executemany(
-                    f"update runs set spent = spent + coalesce((select {COST} from trials "
-                    "where run_id = ? and case_id = ? and trial = ?), 0) where id = ?",
-                    [(run_id, _stored(row.key.case_id), row.key.trial, run_id) for row in rows],
-                )
-            for some in batches(rows, _TOGETHER_BYTES, _TOGETHER):
-                connection.execute(_insertion(len(some)), _values(run_id, some))
+            sums = read_sums(run, connection)
+            position = next_position(connection, len(latest) + 1)
+            change = put_trials(run, latest, position, connection)
+            put_spending(run.id, rows, connection)
+            now = {name: sums[name] + change[name] for name in sums}
+            put_sums(run.id, now, position + len(latest), connection)
             failpoint("commit.inside")
         failpoint("commit.after")
 
     def close(
         self,
-        run_id: str,
+        run: Run,
         status: RunStatus,
         notes: Iterable[str],
         seconds: float,
@@ -161,23 +161,38 @@ class Store:
         """Remember how a run ended, for now or for good."""
         failpoint("run.closing")
         with transaction(connection):
+            read_sums(run, connection)  # refuses if the run is another process's now
             connection.execute(
-                "update runs set status = ?, ended = ?, seconds = ?, notes = ? where id = ?",
-                (status, time(), seconds, json.dumps(list(notes)), run_id),
+                "update runs set position = ?, status = ?, ended = ?, seconds = ?, notes = ? "
+                "where id = ?",
+                (
+                    next_position(connection),
+                    status,
+                    time(),
+                    seconds,
+                    json.dumps(list(notes)),
+                    run.id,
+                ),
             )
-        # A file that was written over is not noticed by who has read it, but by another.
+        # A connection does not notice that the file was overwritten after it has read it; a new one does.
         with self.database.connected() as another:
-            another.execute("select count(*) from trials where run_id = ?", (run_id,)).fetchone()
+            another.execute("select count(*) from trials where run_id = ?", (run.id,)).fetchone()
 
     def delete(self, *ids: str) -> None:
         """Forget runs with all their trials."""
         found = [self.run(given).id for given in ids]
-        with self.database.connected() as connection:
+        with self.database.connected(to_write=True) as connection:
             for run_id in found:
                 journal = self.journal(run_id)  # refuses while the run is under way
                 with transaction(connection):
-                    connection.execute("delete from trials where run_id = ?", (run_id,))
+                    for table in ("trials", "spending"):
+                        connection.execute(f"delete from {table} where run_id = ?", (run_id,))
                     connection.execute("delete from runs where id = ?", (run_id,))
+                    connection.execute(
+                        "insert into deleted values (?, ?) "
+                        "on conflict (run_id) do update set position = excluded.position",
+                        (run_id, next_position(connection)),
+                    )
                 journal.close(remove=True)
 
     def journal(self, run_id: str) -> Journal:
@@ -187,28 +202,18 @@ class Store:
     # Reading
 
     def runs(self) -> list[Run]:
-        """Every run, the latest first."""
+        """Every run, the latest first. No trial is read for it."""
         if not self.database.path.exists():
             return []
         with self.database.connected() as connection:
-            counts: dict[str, dict[str, int]] = {}
-            query = (
-                "select run_id, status, count(*) from trials where position >= 0 "
-                "group by run_id, status"
-            )
-            for run_id, status, number in connection.execute(query):
-                counts.setdefault(run_id, {})[status] = number
-            rows = connection.execute(
-                "select id, status, begun, ended, seconds, plan, notes from runs "
-                "order by begun desc, id desc"
-            )
-            found = [self._run(row, counts.get(row[0], {})) for row in rows]
-            return [_without_again(run, connection) if run.plan.confirm else run for run in found]
+            rows = connection.execute(f"{_RUN} order by begun desc, id desc").fetchall()
+        return list(map(self._run, rows))
 
-    def _run(self, row: tuple[Any, ...], counts: Mapping[str, int]) -> Run:
-        run_id, status, begun, ended, seconds, plan, notes = row
+    def _run(self, row: tuple[Any, ...]) -> Run:
+        run_id, status, begun, ended, seconds, plan, notes, attempt, *sums, cost = row
+        *counts, again, unpriced = sums
         if status == "running" and not is_held(self._folder(run_id)):
-            status = "interrupted"  # its process died without a word
+            status = "interrupted"  # its process died
         return Run(
             id=run_id,
             plan=plan_from(plan),
@@ -217,18 +222,59 @@ class Store:
             ended=ended,
             seconds=seconds,
             notes=notes_from(notes),
-            counts=counts,
+            counts={name: count for name, count in zip(COUNTED, counts, strict=False) if count},
+            again=again,
+            cost=None if unpriced else cost,
+            attempt=attempt,
         )
+
+    def changes(self, after: int = 0, limit: int = 1_000) -> list[Change]:
+        """What was written after this position, by any process, in the order of the commits.
+
+        The position of the last one is where to ask next. Of a row that was written several times
+        the last writing counts.
+        """
+        query = (
+            "select position, 'trial', run_id, case_id, trial, status from trials "
+            "where position > ? union all "
+            "select position, 'run', id, '', 0, status from runs where position > ? union all "
+            "select position, 'deleted', run_id, '', 0, '' from deleted where position > ? "
+            "order by position limit ?"
+        )
+        with self.database.connected() as connection:
+            rows = connection.execute(query, (after, after, after, limit)).fetchall()
+        return [
+            Change(
+                position,
+                kind,
+                run_id,
+                Key(from_column(case_id), trial) if kind == "trial" else None,
+                status,
+            )
+            for position, kind, run_id, case_id, trial, status in rows
+        ]
+
+    def latest_position(self) -> tuple[str, int]:
+        """The id of this store, and the position of its latest change.
+
+        Positions of a store with another id mean nothing here.
+        """
+        with self.database.connected() as connection:
+            store_id, position = connection.execute("select id, position from store").fetchone()
+        return store_id, position
 
     def _folder(self, run_id: str) -> Path:
         return self.place / JOURNALS / run_id
 
     def run(self, given: str) -> Run:
         """The run with this id, or the only one whose id begins so."""
-        known = self.runs()
-        found = [run for run in known if run.id == given] or [
-            run for run in known if given and run.id.startswith(given)
-        ]
+        found: list[Run] = []
+        if given and self.database.path.exists():
+            with self.database.connected() as connection:
+                query = f"{_RUN} where substr(id, 1, ?) = ? order by begun desc, id desc"
+                rows = connection.execute(query, (len(given), to_column(given))).fetchall()
+            found = list(map(self._run, rows))
+        found = [run for run in found if run.id == given] or found
         if len(found) == 1:
             return found[0]
         if found:
@@ -258,44 +304,49 @@ class Store:
         """Whether a run that is not under way has trials that ended in an error and may be retried."""
         if run.status == "running":
             return False
-        return len(self.keys(run.id, broken=False)) < len(self.keys(run.id))
+        query = f"select 1 from trials where run_id = ? and {_MAY_BE_RETRIED} limit 1"
+        with self.database.connected() as connection:
+            return connection.execute(query, (run.id,)).fetchone() is not None
 
     def keys(self, run_id: str, *, broken: bool = True) -> dict[Key, str]:
         """The finished trials of a run, each with the digest of its case; those set aside too.
 
         `broken=False` leaves those out that ended in an error, but not where a real tool may act
-        twice if they are played again.
+        twice if they run again.
         """
+        query = "select case_id, trial, digest from trials where run_id = ?"
         with self.database.connected() as connection:
-            query = "select case_id, trial, digest from trials where run_id = ?"
-            rows = connection.execute(query if broken else f"{query} and {_WHOLE}", (run_id,))
-            return {Key(_given(case_id), trial): digest for case_id, trial, digest in rows}
+            rows = connection.execute(
+                query if broken else f"{query} and not ({_MAY_BE_RETRIED})", (run_id,)
+            )
+            return {Key(from_column(case_id), trial): digest for case_id, trial, digest in rows}
 
     def spent(self, run_id: str) -> tuple[float, float]:
-        """What a run has cost in USD so far, and its dearest trial; those that count no more too."""
+        """What a run has cost in USD so far, and its dearest trial; those that were replaced too."""
+        # What format 1 knew of replaced trials is one sum, as trial 0.
         query = (
-            f"select runs.spent + coalesce(sum({COST}), 0), coalesce(max({COST}), 0) "
-            "from runs left join trials on run_id = runs.id where runs.id = ?"
+            "select coalesce(sum(usd), 0.0), coalesce(max(case when trial > 0 then usd end), 0.0) "
+            "from spending where run_id = ?"
         )
         with self.database.connected() as connection:
             spent, dearest = connection.execute(query, (run_id,)).fetchone()
-        return float(spent), float(dearest)
+        return spent, dearest
 
     def results(self, run_id: str) -> Iterator[tuple[Key, CaseResult]]:
         """The results of a run in the order of its cases; their ledgers are read when asked for."""
+        ledgers = RunLedgers(self, run_id)
+        query = (
+            "select case_id, trial, verdict, ledger_size, digest, covers_code from trials "
+            "where run_id = ? and place >= 0 order by place, trial"
+        )
         with self.database.connected() as connection:
-            query = (
-                "select case_id, trial, verdict, length(ledger), "
-                "case when instr(ledger, ?) then '' else digest end from trials "
-                "where run_id = ? and position >= 0 order by position, trial"
-            )
-            ledgers = self.ledgers(run_id)
-            given = UNKNOWN_CODE.encode(), run_id
-            for case_id, trial, verdict, size, asks in connection.execute(query, given):
-                key = Key(_given(case_id), trial)
+            rows = connection.execute(query, (run_id,))
+            for case_id, trial, verdict, size, digest, covers_code in rows:
+                key = Key(from_column(case_id), trial)
                 ledger = StoredLedger(ledgers, key, size) if size else None
                 where = f"run {run_id!r}, case {key.case_id!r}"
-                yield key, verdict_from(verdict_text(verdict, where), where, ledger, asks)
+                asks = digest if covers_code else ""
+                yield key, verdict_from(verdict_json(verdict, where), where, ledger, asks)
 
     def report(self, given: str) -> Report:
         """What a run has come to so far."""
@@ -316,37 +367,37 @@ class Store:
             against=run.plan.against,
         )
 
-    def ledgers(self, run_id: str) -> RunLedgers:
-        """The ledgers of a run's finished trials, which stay in the store until somebody looks."""
-        return RunLedgers(self, run_id)
-
-    def ledger_texts(self, run_id: str, key: Key) -> dict[Key, bytes]:
+    def packed_ledgers(self, run_id: str, key: Key) -> dict[Key, bytes]:
         """The ledger of a finished trial as it is kept, and some of those that were kept next."""
         query = (
             # The plus keeps SQLite from looking at the whole run for each of its parts.
-            "with asked (place) as "
-            "(select rowid from trials where run_id = ? and case_id = ? and trial = ?) "
-            "select case_id, trial, ledger from asked join trials on rowid between place "
-            f"and place + {_AHEAD} where +run_id = ? order by rowid"
+            "with asked (first) as "
+            "(select position from trials where run_id = ? and case_id = ? and trial = ?) "
+            "select case_id, trial, ledger from asked join trials on position between first "
+            f"and first + {_AHEAD} where +run_id = ? order by position"
         )
         found: dict[Key, bytes] = {}
         room = _AHEAD_BYTES
         with self.database.connected() as connection:
-            given = run_id, _stored(key.case_id), key.trial, run_id
-            for case_id, trial, text in connection.execute(query, given):
-                found[Key(_given(case_id), trial)] = bytes(text)
-                room -= len(text)
+            given = run_id, to_column(key.case_id), key.trial, run_id
+            for case_id, trial, packed in connection.execute(query, given):
+                found[Key(from_column(case_id), trial)] = bytes(packed)
+                room -= len(packed)
                 if room <= 0:
                     break
         if key not in found:
             raise _missing(run_id, key)
         return found
 
-    def ledger(self, run_id: str, key: Key, column: str = "ledger") -> Ledger:
+    def ledger(
+        self, run_id: str, key: Key, column: Literal["ledger", "judging"] = "ledger"
+    ) -> Ledger:
         """The ledger of a finished trial, or with `judging` that of what its metrics asked."""
         with self.database.connected() as connection:
             query = f"select {column} from trials where run_id = ? and case_id = ? and trial = ?"
-            found = connection.execute(query, (run_id, _stored(key.case_id), key.trial)).fetchone()
+            found = connection.execute(
+                query, (run_id, to_column(key.case_id), key.trial)
+            ).fetchone()
         if found is None:
             raise _missing(run_id, key)
         return loaded(bytes(found[0]), run_id, key)
@@ -356,53 +407,14 @@ def _missing(run_id: str, key: Key) -> NotFound:
     return NotFound(f"run {run_id!r} has no trial {key.trial} of case {key.case_id!r} any more.")
 
 
-def _without_again(run: Run, connection: sqlite3.Connection) -> Run:
-    """The run whose counts leave out the trials that were played again; these are counted apart."""
-    query = (
-        "select status, count(*) from trials where run_id = ? and position >= 0 and trial > ? "
-        "group by status"
-    )
-    again: dict[str, int] = dict(connection.execute(query, (run.id, run.plan.trials)).fetchall())
-    counts = {status: count - again.get(status, 0) for status, count in run.counts.items()}
-    return replace(run, counts={s: n for s, n in counts.items() if n}, again=sum(again.values()))
-
-
 def _new_id() -> str:
-    """Sorts by the time of its making, and is short enough to be typed."""
+    """Sorts by the time it was made, and is short enough to type."""
     return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(2).hex()}"
-
-
-@cache
-def _insertion(count: int) -> str:
-    places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
-    return f"insert or replace into trials values {places}"
-
-
-def _values(run_id: str, rows: Iterable[Row]) -> list[object]:
-    found: list[object] = []
-    for row in rows:
-        case_id, trial = _stored(row.key.case_id), row.key.trial
-        found += (run_id, case_id, trial, row.position, row.digest, row.status)
-        found += (row.verdict, row.ledger, row.judging)
-    return found
-
-
-def _stored(text: str) -> str | bytes:
-    """Half a character, as a cut stream leaves it, has no place in a text of a database."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="surrogatepass")
-    return text
-
-
-def _given(stored: str | bytes) -> str:
-    return stored if isinstance(stored, str) else stored.decode(errors="surrogatepass")
 
 
 def _unfinished(run: Run) -> list[str]:
     if run.done >= run.total:
         if run.plan.confirm and run.status != "finished":
-            return [f"{UNFINISHED}: cases that fail may have to be played again"]
+            return [f"{UNFINISHED}: cases that fail may have to run again"]
         return []
     return [f"{UNFINISHED}: {run.done} of {run.total} trials are done"]

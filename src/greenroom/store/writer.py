@@ -5,7 +5,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import sleep
@@ -15,7 +14,7 @@ from msgspec import Struct
 
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.store.redaction import Cleaner
-from greenroom.store.runs import Row
+from greenroom.store.runs import Row, Run
 from greenroom.store.store import Store
 
 _GATHERING = 0.005
@@ -25,27 +24,26 @@ Kept = Callable[[GreenroomError | None], None]
 
 
 class _Addition(Struct, frozen=True):
-    """A finished trial, and whom to tell when it is safe, or why it is not."""
+    """A finished trial, and what to call when it is safe, or cannot be."""
 
-    run_id: str
+    run: Run
     row: Callable[[], Row]
     tell: Kept
 
 
 class _Job(Struct, frozen=True):
-    """Anything else that is to be done with the database."""
+    """Any other work with the database."""
 
-    work: Callable[[sqlite3.Connection], Any]
+    work: Callable[[sqlite3.Connection], object]
     answer: "asyncio.Future[Any]"
 
 
 class Writer:
     """Writes for one event loop, which never waits for the disk itself."""
 
-    def __init__(self, store: Store, cleaner: Cleaner, *, replacing: bool = False) -> None:
+    def __init__(self, store: Store, cleaner: Cleaner) -> None:
         self._store = store
         self._cleaner = cleaner
-        self._replacing = replacing
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[_Addition | _Job | None] = SimpleQueue()
         self._ended = asyncio.Event()
@@ -54,15 +52,15 @@ class Writer:
         self._file: os.stat_result | None = None
         Thread(target=self._write, name="greenroom-store", daemon=True).start()
 
-    def add(self, run_id: str, row: Callable[[], Row], tell: Kept) -> None:
+    def add(self, run: Run, row: Callable[[], Row], tell: Kept) -> None:
         """Keep a trial with the next group, and tell the loop when it is on disk."""
-        self._jobs.put(_Addition(run_id, row, tell))
+        self._jobs.put(_Addition(run, row, tell))
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` comes to, after all that was given before."""
         answer: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, answer))
-        # Whoever is cancelled while it waits must not take the work along.
+        # A caller that is cancelled while it waits must not cancel the work.
         return await asyncio.shield(answer)
 
     def stop(self) -> None:
@@ -86,16 +84,22 @@ class Writer:
 
     def _round(self) -> None:
         """Do what waits, in its order; additions go together."""
-        for kind, group in groupby(self._gathered(), type):
-            if kind is _Addition:
-                self._with_connection(list(group), self._commit)
-            elif kind is _Job:
-                for errand in group:
-                    self._with_connection([errand], self._run)
-            else:
+        group: list[_Addition] = []
+        for job in self._gathered():
+            if isinstance(job, _Addition):
+                group.append(job)
+                continue
+            if group:
+                self._commit(group)
+                group = []
+            if job is None:
                 self._is_open = False
+            else:
+                self._run(job)
+        if group:
+            self._commit(group)
 
-    def _gathered(self) -> list[Any]:
+    def _gathered(self) -> "list[_Addition | _Job | None]":
         """The jobs that wait, at least one."""
         jobs = [self._jobs.get()]
         if isinstance(jobs[0], _Addition):
@@ -105,46 +109,34 @@ class Writer:
                 jobs.append(self._jobs.get_nowait())
         return jobs
 
-    def _with_connection(
-        self, jobs: list[Any], work: Callable[[list[Any], sqlite3.Connection], None]
-    ) -> None:
-        try:
-            self._connection = self._connection or self._store.database.open()
-            self._file = self._store.database.same_file(self._file)
-        except Exception as error:  # noqa: BLE001 - whoever waits has to be told
-            self._refuse(jobs, self._named(error))
-        else:
-            work(jobs, self._connection)
-
-    def _commit(self, group: Sequence[_Addition], connection: sqlite3.Connection) -> None:
+    def _commit(self, group: Sequence[_Addition]) -> None:
         failure: GreenroomError | None = None
         try:
+            connection = self._open()
             rows = self._cleaner.rows([addition.row() for addition in group])
-            self._store.add(group[0].run_id, rows, connection, replacing=self._replacing)
-        except Exception as error:  # noqa: BLE001 - whoever waits has to be told
+            self._store.add(group[0].run, rows, connection)
+        except Exception as error:  # noqa: BLE001 - the waiting caller gets it
             failure = self._named(error)
         self._call(_tell, group, failure)
 
-    def _run(self, errands: Sequence[_Job], connection: sqlite3.Connection) -> None:
-        [errand] = errands
+    def _run(self, job: _Job) -> None:
         try:
-            found = errand.work(connection)
-        except Exception as error:  # noqa: BLE001 - whoever waits has to be told
-            self._call(_fail, errand.answer, self._named(error))
+            found = job.work(self._open())
+        except Exception as error:  # noqa: BLE001 - the waiting caller gets it
+            self._call(_fail, job.answer, self._named(error))
         else:
-            self._call(_give, errand.answer, found)
+            self._call(_give, job.answer, found)
 
-    def _call(self, tell: Callable[..., None], *about: Any) -> None:
-        """Have the loop call this; one that is closed has nobody left to tell."""
+    def _open(self) -> sqlite3.Connection:
+        """The thread's connection, to the file that it was opened with."""
+        self._connection = self._connection or self._store.database.open()
+        self._file = self._store.database.same_file(self._file)
+        return self._connection
+
+    def _call(self, tell: Callable[..., None], *about: object) -> None:
+        """Have the loop call this, unless it is closed: then nothing waits any more."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(tell, *about)
-
-    def _refuse(self, jobs: "Sequence[_Addition | _Job]", error: GreenroomError) -> None:
-        for job in jobs:
-            if isinstance(job, _Job):
-                self._call(_fail, job.answer, error)
-            else:
-                self._call(_tell, [job], error)
 
     def _named(self, error: Exception) -> GreenroomError:
         if isinstance(error, sqlite3.Error):
@@ -159,7 +151,7 @@ def _tell(group: Sequence[_Addition], failure: GreenroomError | None) -> None:
         addition.tell(failure)
 
 
-def _give(answer: "asyncio.Future[Any]", found: Any) -> None:
+def _give(answer: "asyncio.Future[Any]", found: object) -> None:
     if not answer.done():
         answer.set_result(found)
 

@@ -12,6 +12,7 @@ from greenroom.cases.parts import Metric
 from greenroom.errors import BadInput
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.plain import without_addresses
+from greenroom.results.result import UNKNOWN_CODE
 from greenroom.store.runs import Plan
 
 
@@ -32,15 +33,30 @@ def plan_of(
 
 def case_digest(case: Case) -> str:
     """Changes with the case, its mocks and what measures it."""
+    return case_identity(case)[0]
+
+
+def case_identity(case: Case) -> tuple[str, bool]:
+    """The digest of a case, and whether it covers all of its code: not if some cannot be read."""
     try:
-        return _digest(case_data(case))
+        text = json_of(case_data(case), repr)
     except BadInput:
         # A case that cannot be written as data does not run either, and says why itself.
-        return "unknown"
+        return "unknown", False
+    return _digest_of(text), UNKNOWN_CODE.encode() not in text
+
+
+def set_digest(cases: Iterable[tuple[str, bool]]) -> str:
+    """Changes with any of these identities, whatever their order; empty where one is not certain."""
+    found = sorted(cases)
+    return _digest([digest for digest, _ in found]) if all(known for _, known in found) else ""
 
 
 def _digest(data: Any) -> str:
-    text = json_of(data, repr)
+    return _digest_of(json_of(data, repr))
+
+
+def _digest_of(text: bytes) -> str:
     if b" at 0x" in text:
         text = without_addresses(text.decode()).encode()
     return blake2b(text, digest_size=12).hexdigest()

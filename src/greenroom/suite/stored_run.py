@@ -16,12 +16,12 @@ from greenroom.results.result import CaseResult, skipped
 from greenroom.store.cut_trials import CutTrial
 from greenroom.store.failpoints import failpoint
 from greenroom.store.journal import Entry, Journal, Settled
-from greenroom.store.ledgers import StoredLedger, row_of
+from greenroom.store.ledgers import RunLedgers, StoredLedger, row_of
 from greenroom.store.redaction import Cleaner
 from greenroom.store.runs import Key, Plan, Run
 from greenroom.store.store import Store
 from greenroom.store.writer import Writer
-from greenroom.suite.identity import case_digest
+from greenroom.suite.identity import case_identity, set_digest
 from greenroom.suite.options import Values
 from greenroom.suite.recorder import Done, Recorder
 from greenroom.suite.resume import (
@@ -42,7 +42,8 @@ _AHEAD_BYTES = 4_000_000
 async def begin_run(store: Store, plan: Plan, evalset: EvalSet) -> "StoredRun":
     """Begin a run in the store."""
     clean = redactor()
-    cases, plan = Cases(evalset, clean), _without_secrets(plan, clean)
+    cases = Cases(evalset, clean)
+    plan = replace(_without_secrets(plan, clean), set_digest=cases.set_digest)
     writer = Writer(store, Cleaner(redactor))
     try:
         run = await writer.do(lambda connection: store.begin(plan, connection))
@@ -60,8 +61,9 @@ async def resume_run(
     plan = _without_secrets(plan, clean)
     retry: bool = options["retry_errors"]
     before = store.run(run_id) if run_id else store.latest_open(plan, errors=retry)
-    writer, journal = Writer(store, Cleaner(redactor), replacing=True), None
+    writer, journal = Writer(store, Cleaner(redactor)), None
     try:
+        await writer.do(lambda _: None)  # an earlier format is left behind before the run is locked
         journal = store.journal(before.id)
         done = store.keys(before.id)  # no other process adds to them from here on
         without_errors = cache(partial(store.keys, before.id, broken=False))
@@ -77,6 +79,7 @@ async def resume_run(
             known = {k: d for k, d in done.items() if k not in cut or cut[k].digest != d}
         ids = {trial.digest: key.case_id for key, trial in cut.items()}
         cases = Cases(evalset, clean, ids | {digest: key.case_id for key, digest in done.items()})
+        plan = replace(plan, set_digest=cases.set_digest)
         accept: bool = options["accept_changes"]
         check_plan(before, plan, done, cases.digests, accept_changes=accept)
         places = positions(done, plan, cases.digests)
@@ -113,7 +116,7 @@ class StoredRun(Recorder):
         journal.fail = self._fail
         self._run = run
         self._store = store
-        self._ledgers = store.ledgers(run.id)
+        self._ledgers = RunLedgers(store, run.id)
         self._writer = writer
         self._journal = journal
         self._cases = cases
@@ -163,9 +166,9 @@ class StoredRun(Recorder):
             is_written = False  # it stays where it is until its doubt is on record
         elif cut is not None and state.doubt:
             # A run that resumes after another cut must find the same reason for doubt.
-            is_written = entry.take_up(cut.ledger, cut.judging)
+            is_written = entry.restore(cut.ledger, cut.judging)
         else:
-            is_written = state.ledger is None or entry.take_up(state.ledger, state.judging)
+            is_written = state.ledger is None or entry.restore(state.ledger, state.judging)
         if cut is not None and is_written:
             cut.discard()
 
@@ -177,7 +180,7 @@ class StoredRun(Recorder):
             # After what is there: only the last beginning in a file counts, whole or not at all.
             entry.forget()
             entry.begin(key, digest)
-            entry.take_up(ledger, judging)
+            entry.restore(ledger, judging)
 
         state.on_event, state.on_judging = entry.agent, entry.judge
         state.before_live, state.on_restart = settle, restart
@@ -234,7 +237,7 @@ class StoredRun(Recorder):
         self._waiting += 1
         self._waiting_bytes += size
         self._writer.add(
-            self.run_id, lambda: row_of(result, key, position, digest, ledger, judging), safe
+            self._run, lambda: row_of(result, key, position, digest, ledger, judging), safe
         )
         while self._is_far_ahead:  # looked at again: another may have filled the room there was
             self._room.clear()
@@ -279,7 +282,7 @@ class StoredRun(Recorder):
         is_written = False
         try:
             await self._writer.do(
-                lambda connection: self._store.close(self.run_id, status, clean, total, connection)
+                lambda connection: self._store.close(self._run, status, clean, total, connection)
             )
             is_written = not self.failure
         except StoreFailed as error:
@@ -309,8 +312,9 @@ class Cases:
         self._stored: dict[str, str] = {}
         self._own: dict[str, str] = {}
         clean = clean_ids(evalset.ids, redactor)
-        for case in evalset:
-            digest = case_digest(case)
+        identities = [case_identity(case) for case in evalset]
+        self.set_digest = set_digest(identities)
+        for case, (digest, _) in zip(evalset, identities, strict=True):
             stored = (names or {}).get(digest) or clean[case.id]
             if stored in self._own:  # the id of another case looks like this one without its secret
                 stored = f"{stored} #{digest}"

@@ -23,7 +23,6 @@ from greenroom.results.intervals import percent
 from greenroom.results.redaction import redacted
 from greenroom.results.text import number_of
 from greenroom.store import Run, RunStatus
-from greenroom.store.costs import costs
 
 _STYLES: Mapping[RunStatus, str] = {
     "running": "cyan",
@@ -42,18 +41,17 @@ def list_runs(limit: int | None, store: str, as_json: bool) -> int:
     with telling(verbose=False):
         place = report_output.open_store(store)
         found = place.runs()[:limit]
-        spent = costs(place, [run.id for run in found]) if found else {}
         if as_json:
-            data = [_data(run, spent[run.id]) for run in found]
+            data = [_data(run) for run in found]
             put_out_json(json.dumps(redactor().value(data), indent=2))
         elif found:
-            Terminal().print(_table(found, spent))
+            Terminal().print(_table(found))
         else:
             aside(f"no runs in {place.place}")
     return PASSED
 
 
-def _data(run: Run, cost: float | None) -> dict[str, Json]:
+def _data(run: Run) -> dict[str, Json]:
     return {
         "id": run.id,
         "begun": run.begun,
@@ -67,11 +65,11 @@ def _data(run: Run, cost: float | None) -> dict[str, Json]:
         "counts": dict(run.counts),
         "errors": _counts(run).errors,
         "pass_rate": _counts(run).pass_rate,
-        "cost": cost,
+        "cost": run.cost,
     }
 
 
-def _table(found: Sequence[Run], spent: Mapping[str, float | None]) -> Table:
+def _table(found: Sequence[Run]) -> Table:
     table = Table(
         box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
     )
@@ -80,7 +78,7 @@ def _table(found: Sequence[Run], spent: Mapping[str, float | None]) -> Table:
     for name in ("done", "errors", "passing", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for run in found:
-        counts, cost = _counts(run), spent[run.id]
+        counts = _counts(run)
         rate, errors = counts.pass_rate, counts.errors
         names = redactor().value([run.plan.name, run.plan.agent])
         table.add_row(
@@ -91,7 +89,7 @@ def _table(found: Sequence[Run], spent: Mapping[str, float | None]) -> Table:
             f"{run.done}/{run.total}",
             styled(str(errors), "bold red" if errors else "dim"),
             "–" if rate is None else percent(rate),
-            _price(cost),
+            _price(run.cost),
         )
     return table
 

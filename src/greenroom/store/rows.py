@@ -1,0 +1,129 @@
+"""Rows on their way into the tables, inside the transaction that is open."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
+from functools import cache
+
+from greenroom.errors import StoreFailed
+from greenroom.store.ledgers import pack
+from greenroom.store.runs import Plan, Row, Run, batches, tally
+from greenroom.store.schema import COUNTED
+
+_TOGETHER = 32
+_TOGETHER_BYTES = 250_000
+"""So many trials go into one statement, which SQLite copies whole: other threads run after each."""
+_TRIAL = (
+    "position, run_id, case_id, trial, place, digest, covers_code, status, error_type, cost, "
+    "ledger_size, verdict, ledger, judging"
+)
+_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _TRIAL.split(", "))
+
+
+def next_position(connection: sqlite3.Connection, count: int = 1) -> int:
+    """The first of so many positions, which belong to the transaction that is open."""
+    connection.execute("update store set position = position + ?", (count,))
+    [last] = connection.execute("select position from store").fetchone()
+    return last - count + 1
+
+
+def planned(plan: Plan) -> tuple[object, ...]:
+    """The columns of a run that say what it set out to do."""
+    named = (to_column(plan.name), to_column(plan.evalset_id), to_column(plan.agent))
+    return *named, plan.digest, plan.set_digest, json.dumps(asdict(plan))
+
+
+def read_sums(run: Run, connection: sqlite3.Connection) -> dict[str, float]:
+    """What the run has counted so far; StoreFailed if it is not this process's run any more."""
+    query = f"select attempt, {', '.join(COUNTED)} from runs where id = ?"
+    found = connection.execute(query, (run.id,)).fetchone()
+    if found is None:
+        raise StoreFailed(f"run {run.id!r} was deleted from the store while it was under way.")
+    attempt, *sums = found
+    if attempt != run.attempt:
+        raise StoreFailed(f"run {run.id!r} was resumed by another process. Let that one finish it.")
+    return dict(zip(COUNTED, sums, strict=True))
+
+
+def put_sums(
+    run_id: str, sums: Mapping[str, float], position: int, connection: sqlite3.Connection
+) -> None:
+    """Write the sums of a run, which are a change to follow."""
+    # Rounded, so that what is added and later taken away again leaves nothing behind.
+    sums = {**sums, "cost": round(sums["cost"], 12)}
+    connection.execute(
+        f"update runs set position = ?, {', '.join(f'{name} = ?' for name in COUNTED)} where id = ?",
+        (position, *(sums[name] for name in COUNTED), run_id),
+    )
+
+
+def put_trials(
+    run: Run, rows: Collection[Row], position: int, connection: sqlite3.Connection
+) -> dict[str, float]:
+    """Write trials, from this position on; by how much each sum of the run changes."""
+    change: dict[str, float] = dict.fromkeys(COUNTED, 0)
+    for some in batches(rows, _TOGETHER_BYTES, _TOGETHER):
+        keys = [value for row in some for value in (to_column(row.key.case_id), row.key.trial)]
+        before = connection.execute(_lookup(len(some)), (*keys, run.id)).fetchall()
+        connection.execute(_insertion(len(some)), _values(run.id, some, position))
+        position += len(some)
+        now = [(row.status, row.place, row.key.trial, row.cost) for row in some]
+        added, replaced = tally(run.plan, now), tally(run.plan, before)
+        for name in COUNTED:
+            change[name] += added[name] - replaced[name]
+    return change
+
+
+def put_spending(run_id: str, rows: Iterable[Row], connection: sqlite3.Connection) -> None:
+    """Add what these tries at trials cost; one that is there already is not counted again."""
+    connection.executemany(
+        "insert into spending values (?, ?, ?, ?, ?) on conflict do nothing",
+        [
+            (run_id, to_column(row.key.case_id), row.key.trial, row.began, row.spent)
+            for row in rows
+            if row.spent
+        ],
+    )
+
+
+@cache
+def _lookup(count: int) -> str:
+    # Joined in this order, each trial is looked up by its key; `in` would go through the whole run.
+    return (
+        f"with asked (case_id, trial) as (values {', '.join(['(?, ?)'] * count)}) "
+        "select status, place, trials.trial, cost from asked cross join trials "
+        "where run_id = ? and trials.case_id = asked.case_id and trials.trial = asked.trial"
+    )
+
+
+@cache
+def _insertion(count: int) -> str:
+    row = ", ".join("?" * len(_TRIAL.split(", ")))
+    return (
+        f"insert into trials ({_TRIAL}) values {', '.join([f'({row})'] * count)} "
+        f"on conflict (run_id, case_id, trial) do update set {_REPLACED}"
+    )
+
+
+def _values(run_id: str, rows: Iterable[Row], position: int) -> list[object]:
+    found: list[object] = []
+    for number, row in enumerate(rows, position):
+        found += (number, run_id, to_column(row.key.case_id), row.key.trial, row.place, row.digest)
+        found += (row.covers_code, row.status, row.error_type, row.cost, len(row.ledger))
+        found += (row.verdict, pack(row.ledger), pack(row.judging))
+    return found
+
+
+def to_column(text: str) -> str | bytes:
+    """A text as a column takes it: half a character, as a cut stream leaves it, goes as bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
+    return text
+
+
+def from_column(stored: str | bytes) -> str:
+    """The text that `to_column` wrote."""
+    return stored if isinstance(stored, str) else stored.decode(errors="surrogatepass")
