@@ -577,7 +577,7 @@ def test_what_cannot_be_measured_anew_is_exit_code_2(greenroom, shop, played, au
     )
     result = greenroom("eval", "rescore", run, "anew.py")
     assert result.exit_code == 2
-    assert "could not be measured anew: a, b, c" in result.stderr
+    assert "could not be measured again: a, b, c" in result.stderr
 
 
 def test_what_could_not_be_measured_before_either_is_exit_code_2(greenroom, shop, author):
@@ -595,7 +595,7 @@ def test_what_could_not_be_measured_before_either_is_exit_code_2(greenroom, shop
     assert greenroom("eval", "run", "odd.py").exit_code == 2
     result = greenroom("eval", "rescore", shop.runs()[0].id, "odd.py")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (2, "no verdict flips")
-    assert "could not be measured anew: a\n" in result.stderr
+    assert "could not be measured again: a\n" in result.stderr
 
 
 def test_an_agent_that_broke_then_is_no_failure_to_measure_now(greenroom, shop, author):

@@ -345,8 +345,8 @@ async def test_what_a_worker_cannot_find_again_is_refused_by_name(
 
 
 async def test_a_case_that_is_no_json_is_refused_by_name(shop: Callable[[str], str]) -> None:
-    tagged: Any = (Path("x"),)
-    with pytest.raises(BadInput, match="case 'one' cannot be sent"):
+    tagged: Any = (object(),)
+    with pytest.raises(BadInput, match=r"tags of case 'one' holds .* which is not JSON"):
         await evaluate(shop("agent"), [one(tags=tagged)], workers=1)
 
 

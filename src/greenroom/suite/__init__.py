@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from greenroom.suite.evaluation import evaluate, rehearse, stream
     from greenroom.suite.measurement import score
     from greenroom.suite.options import Options
-    from greenroom.suite.references import load_agent, load_cases
+    from greenroom.suite.references import load_agent
     from greenroom.suite.rescores import Rescored, rescore
+    from greenroom.suite.sources import load_cases
 
 __all__ = [
     "Batch",
@@ -37,8 +38,9 @@ _MODULES = {
     "evaluation": ("evaluate", "rehearse", "stream"),
     "measurement": ("score",),
     "options": ("Options",),
-    "references": ("load_agent", "load_cases"),
+    "references": ("load_agent",),
     "rescores": ("Rescored", "rescore"),
+    "sources": ("load_cases",),
 }
 
 

@@ -48,7 +48,13 @@ class Spending(Struct, frozen=True, kw_only=True):
         return 0 if self.verdict == "unclear" else self.most - self.played
 
     def __str__(self) -> str:
-        return f"{self._verdict_text}: {self._counts}{self._without}"
+        rounds = number_of(self.rounds, "round")
+        saved = f", {self.saved} saved ({percent(self.saved / self.most, 0)})" if self.saved else ""
+        more = len(self.left_out) - _NAMED
+        names = ", ".join(self.left_out[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        without = f"; without {names}, which kept breaking" if names else ""
+        counts = f"{rounds}, {self.played} of {self.most} trials run{saved}"
+        return f"{self._verdict_text}: {counts}{without}"
 
     @property
     def _verdict_text(self) -> str:
@@ -64,18 +70,6 @@ class Spending(Struct, frozen=True, kw_only=True):
             case "unclear":
                 why = ", as any number of trials would" if self.bar == 1 else ""
                 return f"{rate}, which leaves open whether it reaches the minimum of {bar}{why}"
-
-    @property
-    def _counts(self) -> str:
-        rounds = number_of(self.rounds, "round")
-        saved = f", {self.saved} saved ({percent(self.saved / self.most, 0)})" if self.saved else ""
-        return f"{rounds}, {self.played} of {self.most} trials run{saved}"
-
-    @property
-    def _without(self) -> str:
-        more = len(self.left_out) - _NAMED
-        names = ", ".join(self.left_out[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-        return f"; without {names}, which kept breaking" if names else ""
 
 
 def spending(cases: Sequence[Case], bar: float, results: Iterable[CaseResult]) -> Spending:
@@ -124,7 +118,11 @@ class Adaptive:
         # A round that one of its cases cannot finish would decide nothing.
         if any(self._runs[case_id] >= self.max_trials for case_id in wanted):
             return []
-        return [self._next_trial(case_id) for case_id in wanted]
+        found: list[Trial] = []
+        for case_id in wanted:
+            (number, case), done = self._places[case_id], self._runs[case_id]
+            found.append(Trial(number * self.max_trials + done, case, done + 1))
+        return found
 
     def add(self, result: CaseResult) -> None:
         """Learn how a trial that was due has ended.
@@ -138,7 +136,10 @@ class Adaptive:
             return
         self._runs[case_id] += 1
         if result.status in ("error", "skipped"):
-            self._count_breakage(case_id)
+            self._broke[case_id] += 1
+            if self._broke[case_id] == min(PATIENCE, self.max_trials):
+                self._left_out.append(case_id)
+                self._test.leave_out(case_id)
         else:
             self._broke[case_id] = 0
             self._test.add(case_id, result.passed)
@@ -156,14 +157,3 @@ class Adaptive:
             most=self.max_trials * len(self._places),
             left_out=tuple(self._left_out),
         )
-
-    def _next_trial(self, case_id: str) -> Trial:
-        number, case = self._places[case_id]
-        done = self._runs[case_id]
-        return Trial(number * self.max_trials + done, case, done + 1)
-
-    def _count_breakage(self, case_id: str) -> None:
-        self._broke[case_id] += 1
-        if self._broke[case_id] == min(PATIENCE, self.max_trials):
-            self._left_out.append(case_id)
-            self._test.leave_out(case_id)

@@ -1,6 +1,6 @@
 """Our metrics inside google-adk's own evaluation, so that `adk eval` and its pages can ask for them.
 
-Nobody opens this file who does not use it. Evaluators need google-adk alone; its own registry, if
+Only code that uses it imports this file. Evaluators need google-adk alone; its own registry, if
 none is handed over, needs `google-adk[eval]`.
 """
 
@@ -76,7 +76,7 @@ def evaluator_of(metric: Metric) -> type[Evaluator]:
 
 
 class _Measures(Evaluator):
-    """Measures what google-adk played. What could not be measured is not evaluated, never passed."""
+    """Measures what google-adk ran. What could not be measured is not evaluated, never passed."""
 
     metric: ClassVar[Metric]
 
@@ -132,7 +132,7 @@ class _Measures(Evaluator):
 
 
 def ledger_of(invocations: Sequence[Invocation]) -> Ledger:
-    """A conversation that google-adk played, as a ledger."""
+    """A conversation that google-adk ran, as a ledger."""
     ledger = Ledger()
     _write(ledger, RunStarted(run_id="google-adk"))
     for n, invocation in enumerate(invocations, 1):
@@ -165,7 +165,7 @@ def _write(ledger: Ledger, *events: Event) -> None:
 
 
 def _case(invocations: Sequence[Invocation]) -> Case:
-    """The case that google-adk played, with what it expects."""
+    """The case that google-adk ran, with what it expects."""
     turns = [one.model_dump(mode="json", exclude_none=True) for one in invocations]
     data = {"eval_set_id": "adk", "eval_cases": [{"eval_id": "adk", "conversation": turns}]}
     return shape_named("adk").read(data, "adk").cases[0]

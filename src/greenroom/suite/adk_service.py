@@ -1,6 +1,6 @@
 """A set through google-adk's own evaluation: its loop and its metrics, on a copy behind our gate.
 
-Nobody opens this file who does not use it. It needs `google-adk[eval]`, of version 2 or newer.
+Only code that uses it imports this file. It needs `google-adk[eval]`, of version 2 or newer.
 """
 
 import asyncio
@@ -66,7 +66,8 @@ from greenroom.suite.criteria import equipped
 from greenroom.suite.evaluation import Cases
 from greenroom.suite.measurement import Measurement, in_time, only_looking
 from greenroom.suite.options import CONCURRENCY, METRIC_SECONDS, Options, complete
-from greenroom.suite.references import as_evalset, load_agent
+from greenroom.suite.references import load_agent
+from greenroom.suite.sources import as_evalset
 from greenroom.suite.trial import OnEvent, Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import watched
 
@@ -104,7 +105,7 @@ async def evaluate_in_adk(
     (the set's, for a bare agent) and an id of the trial's own, which is among the result's notes.
     The run lives on a session of ours: a copy that fails is a note and changes no verdict. In an
     `artifact_service` each trial keeps its files, under the same names; if it breaks, so does the
-    trial. Both run inside the fence, and reach nobody but `service_hosts`.
+    trial. Both run inside the fence, and reach only `service_hosts`.
     """
     given: Options = {
         "trials": trials,
@@ -162,7 +163,7 @@ class _Run:
         """Every trial of every case, so many under way at once."""
         gate, trials = asyncio.Semaphore(self.settings.concurrency), range(1, evalset.trials + 1)
         tasks = [
-            asyncio.ensure_future(self.play(case, trial, gate))
+            asyncio.ensure_future(self.run_trial(case, trial, gate))
             for case in evalset
             for trial in trials
         ]
@@ -172,8 +173,8 @@ class _Run:
             for task in tasks:
                 task.cancel()
 
-    async def play(self, case: Case, trial: int, gate: asyncio.Semaphore) -> CaseResult:
-        """One trial of a case: played by the service, judged by the service and by us."""
+    async def run_trial(self, case: Case, trial: int, gate: asyncio.Semaphore) -> CaseResult:
+        """One trial of a case: run by the service, judged by the service and by us."""
         async with gate:
             try:
                 check_judged(case, self.theirs.criteria)
@@ -182,7 +183,7 @@ class _Run:
                 place = self._place(case, trial)
                 copy = self.named.copy_to(place)
                 service = _Service(self.theirs, case, self.named, place)
-                served = ServedBackend(case.agent or self.agent, service.play, copy)
+                served = ServedBackend(case.agent or self.agent, service.run, copy)
                 served.way_out = self.named.way_out
             except (GreenroomError, ValueError) as error:
                 return replace(broken(case, error, metrics=self.theirs.criteria), trial=trial)
@@ -246,17 +247,13 @@ def _config(criteria: Criteria) -> EvalConfig:
     try:
         if isinstance(criteria, str | Path):
             return EvalConfig.model_validate(json.loads(text_of(Path(criteria))))
-        told = {name: _number(given) for name, given in criteria.items()}
-        return EvalConfig.model_validate({"criteria": told})
+        numbers = {n: float(one) if isinstance(one, int) else one for n, one in criteria.items()}
+        return EvalConfig.model_validate({"criteria": numbers})
     except (BadFile, ValueError) as error:
         raise BadInput(
             f"{criteria!r} names no criteria of google-adk: {error}. Give names with thresholds, as "
             f"{_USUAL!r}, or the path of a test_config.json."
         ) from error
-
-
-def _number(given: Any) -> Any:
-    return float(given) if isinstance(given, int) else given
 
 
 class _Service:
@@ -272,7 +269,7 @@ class _Service:
         self._listener = Listener(theirs.registry)
         self._made: Any = None
 
-    async def play(self, served: ServedBackend[InferenceResult], app: App) -> InferenceResult:
+    async def run(self, served: ServedBackend[InferenceResult], app: App) -> InferenceResult:
         """Let the service run the agent through the whole conversation."""
         self._made = self.theirs.service(
             root_agent=app.root_agent,
@@ -355,8 +352,12 @@ class _Judging(Measurement, frozen=True, kw_only=True):
 
     async def _by_theirs(self) -> dict[str, Outcome]:
         seconds = self.seconds_per_metric * (1 + len(self.service.theirs.criteria))
+
+        async def judged() -> dict[str, Outcome]:
+            return await self.service.judge(await self.served.over())
+
         try:
-            return await in_time(self._judged, seconds, "google-adk's evaluation")
+            return await in_time(judged, seconds, "google-adk's evaluation")
         except MetricsHung as error:
             return self.service.all_unmeasured(str(error))
         except MetricRefused as error:
@@ -365,9 +366,6 @@ class _Judging(Measurement, frozen=True, kw_only=True):
             )
         except Exception as error:  # noqa: BLE001 - their service may raise anything
             return self.service.all_unmeasured(f"google-adk could not judge the run: {error!r}")
-
-    async def _judged(self) -> dict[str, Outcome]:
-        return await self.service.judge(await self.served.over())
 
 
 def _without_own(case: Case) -> Case:

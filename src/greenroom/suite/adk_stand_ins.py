@@ -94,14 +94,14 @@ def check_judged(case: Case, criteria: Mapping[str, Any]) -> None:
 
 def _compares_arguments(criterion: Any) -> bool:
     if isinstance(criterion, BaseCriterion):
-        told = criterion.model_dump(by_alias=True)
-        return not (told.get("ignoreArgs") or told.get("ignore_args"))
+        options = criterion.model_dump(by_alias=True)
+        return not (options.get("ignoreArgs") or options.get("ignore_args"))
     return criterion is not None
 
 
 def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]) -> list[Metric]:
     """What we measure of a case: what is asked for, and what it expects that no criterion judges."""
-    implied, judged = expectations(case), _judged(criteria)
+    implied, judged = expectations(case), {_JUDGES[name] for name in criteria if name in _JUDGES}
     found = metrics_for(case, given)
     for name in found.keys() & set(criteria):
         raise BadInput(f"case {case.id!r}: {name!r} {CLASH}")
@@ -110,10 +110,6 @@ def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]
         for name, metric in found.items()
         if implied.get(name) is not metric or judged.isdisjoint(getattr(metric, "covers", ()))
     ]
-
-
-def _judged(criteria: Collection[str]) -> set[str]:
-    return {_JUDGES[name] for name in criteria if name in _JUDGES}
 
 
 def _asks(wanted: ToolCall) -> bool:
@@ -183,9 +179,9 @@ class _Heard:
 def outcome_of(one: EvalMetricResult, heard: str) -> Outcome:
     """A result of theirs by our rule: without a number there is no verdict."""
     scores = (one.details.rubric_scores if one.details else None) or []
-    why = "; ".join(told.rationale for told in scores if told.rationale)
+    why = "; ".join(score.rationale for score in scores if score.rationale)
     if one.eval_status is EvalStatus.NOT_EVALUATED or one.score is None:
-        return Unmeasured(heard or why or "google-adk did not evaluate it and does not say why")
+        return Unmeasured(heard or why or "google-adk did not evaluate it, and gives no reason")
     if not isfinite(one.score):
         return Unmeasured(heard or why or f"google-adk gives it {one.score!r}, which is no measure")
     bar = one.criterion.threshold if one.criterion is not None else one.threshold

@@ -15,7 +15,7 @@ from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases, backend_of
-from greenroom.suite.references import as_evalset
+from greenroom.suite.sources import as_evalset
 from greenroom.suite.watch import refusals_since, watched
 
 OnSimulated = Callable[[Simulation], None]

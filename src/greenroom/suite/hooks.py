@@ -1,4 +1,4 @@
-"""The author's hooks, told what happens in a run: they may look, and they can harm nothing.
+"""The author's hooks, called as things happen in a run: they may look, and can do no harm.
 
 Single functions are hooks. A plug-in is an object with as many of their names among its methods as
 it likes, and with `on_run_start` and `on_run_complete`.
@@ -48,7 +48,7 @@ class _Listener(Struct, frozen=True):
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """What the hooks of a run are told. A hook that raises, hangs or is async is noted and changes nothing.
+    """The hooks of a run. A hook that raises, hangs or is async is noted and changes nothing.
 
     They run outside the fence, because they belong to the author of the run and not to the agent; but
     they may not call a tool.
@@ -77,28 +77,28 @@ class Hooks:
 
     def run_started(self, plan: Plan) -> None:
         """A run begins, or is resumed."""
-        self._tell("on_run_start", plan)
+        self._call_all("on_run_start", plan)
 
     def case_started(self, case: Case) -> None:
         """A case begins."""
-        self._tell("on_case_start", case)
+        self._call_all("on_case_start", case)
 
     def happened(self, case: Case, event: Event) -> None:
         """Something was written into the ledger of a case."""
-        self._tell("on_event", case, event)
+        self._call_all("on_event", case, event)
 
     def metric_completed(self, case: Case, name: str, outcome: Outcome) -> None:
         """A metric has measured a trial."""
-        self._tell("on_metric_complete", case, name, outcome)
+        self._call_all("on_metric_complete", case, name, outcome)
 
     def case_completed(self, result: CaseResult) -> None:
         """A trial is done, and safe if the run is recorded."""
-        self._tell("on_case_complete", result)
+        self._call_all("on_case_complete", result)
 
     def run_completed(self, report: Report) -> Report:
         """A run is over: its report, with a note of what went wrong in hooks at this moment."""
         known = len(self.notes)
-        self._tell("on_run_complete", report)
+        self._call_all("on_run_complete", report)
         new = self.notes[known:]
         return replace(report, notes=[*report.notes, *new]) if new else report
 
@@ -108,20 +108,20 @@ class Hooks:
             self.notes.append(text)
 
     def _add_plugin(self, plugin: object) -> None:
-        heard = [moment for moment in MOMENTS if callable(getattr(plugin, moment, None))]
-        if not heard or isinstance(plugin, type):
+        moments = [moment for moment in MOMENTS if callable(getattr(plugin, moment, None))]
+        if not moments or isinstance(plugin, type):
             raise BadInput(
                 f"plugins= has {plugin!r}, which is not a plug-in. Give an object with any of the "
                 f"methods {', '.join(MOMENTS)}."
             )
-        for moment in heard:
+        for moment in moments:
             name = f"{type(plugin).__name__}.{moment}"
             self._add(moment, _Listener(getattr(plugin, moment), name))
 
     def _add(self, moment: str, listener: _Listener) -> None:
         self.listeners.setdefault(moment, []).append(listener)
 
-    def _tell(self, moment: str, *what: Any) -> None:
+    def _call_all(self, moment: str, *what: Any) -> None:
         for listener in tuple(self.listeners.get(moment, ())):
             refuse = partial(self._refuse, listener)
             put_up()

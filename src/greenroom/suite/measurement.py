@@ -93,12 +93,10 @@ class Measurement(Struct, frozen=True, kw_only=True):
         refusals = Refusals()
         world = FencedWorld(judging, refusals, on_event=on_event)
         world.deadline = monotonic() + self.seconds_for(case)
-        return self._fenced(case, ledger, self._asked(world, f"{case.id}#{trial}"), refusals)
-
-    def _asked(self, world: FencedWorld, trial: str) -> World:
-        """The world as metrics see it: with a memory, and with the cache if there is one."""
-        remembering = RememberingWorld(world, trial)
-        return remembering if self.cache is None else CachedWorld(remembering, self.cache)
+        asked: World = RememberingWorld(world, f"{case.id}#{trial}")
+        if self.cache is not None:
+            asked = CachedWorld(asked, self.cache)
+        return self._fenced(case, ledger, asked, refusals)
 
     async def _fenced(
         self, case: Case, ledger: Ledger, world: World, refusals: Refusals

@@ -17,8 +17,9 @@ from greenroom.suite.identity import identity_of, plan_of
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import Options, Values, complete
 from greenroom.suite.recorder import open_recorder
-from greenroom.suite.references import as_evalset, load_agent
+from greenroom.suite.references import load_agent
 from greenroom.suite.run import ActiveRun
+from greenroom.suite.sources import as_evalset
 from greenroom.suite.suspects import suspects_for
 from greenroom.suite.trial import Settings
 from greenroom.suite.watch import fence_gaps
@@ -93,5 +94,5 @@ def _pool(
 
     asked = workers if isinstance(workers, Workers) else Workers(count=workers)
     identity = identity_of(backend, evalset, settings.measuring.metrics)
-    told = briefing(asked, agent, cases, found, options)
-    return Pool(asked.count, told, identity, backend, settings)
+    brief = briefing(asked, agent, cases, found, options)
+    return Pool(asked.count, brief, identity, backend, settings)

@@ -1,27 +1,26 @@
-"""References to the author's code: `path[:attr]`, loaded and never guessed beyond what is named."""
+"""The author's code by reference: `path[:attr]`, imported inside the fence, and nothing beyond what is named."""
 
 import ast
+import asyncio
 import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from greenroom.backends.registry import backend_for
-from greenroom.cases.case import Case
-from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadAgent, BadFile, NotFound
-from greenroom.suite.imports import fenced_import
+from greenroom.errors import BadAgent, BadFile, FenceBreach, ImportRefused, NotFound, ToolRefused
+from greenroom.simulation.fence import FencedScope, RunScope, put_up
+from greenroom.world.presence import guarded
 
 AGENT_NAMES = ("root_agent", "agent", "graph", "app")
 AGENT_FACTORIES = ("create_graph", "create_agent", "get_agent_async")
 FOLDER_FILES = ("agent.py", "__init__.py", "main.py")
-_DATA = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".tsv")
 
 
 async def load_agent(reference: str, *, model: Any = None) -> Any:
@@ -77,74 +76,12 @@ async def _made(found: Any) -> Any:
         return await made
 
 
-def load_cases(reference: str) -> EvalSet:
-    """The cases of `path[:attr]`: a data file, or every Case, list of them or EvalSet of a module.
-
-    `cases.json:first,second` takes the cases with these ids.
-    """
-    where, attr = split_reference(reference)
-    if Path(where).suffix in _DATA:
-        from greenroom.cases.files import read_evalset  # loaded only for data files
-
-        found = read_evalset(where)
-        return chosen(found, listed_ids(attr)) if attr else found
-    if attr:
-        return as_evalset(load_value(reference), Path(where).stem)
-    cases = module_cases(load_module(where))
-    if not cases:
-        raise NotFound(
-            f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
-            f"level. Add one, or name a file with cases."
-        )
-    return EvalSet(Path(where).stem, cases)
-
-
-def chosen(evalset: EvalSet, ids: Iterable[str]) -> EvalSet:
-    """The set with the cases of these ids only, in their order."""
-    return replace(evalset, cases=[evalset[case_id] for case_id in ids])
-
-
-def listed_ids(attr: str) -> list[str]:
-    """The ids in `first,second`; at least one."""
-    ids = [case_id.strip() for case_id in attr.split(",") if case_id.strip()]
-    if not ids:
-        raise NotFound(f"{attr!r} names no case; give their ids: cases.json:first,second.")
-    return ids
-
-
 def load_value(reference: str) -> Any:
     """What `path:attr` names in the author's code."""
     where, attr = split_reference(reference)
     if not attr:
         raise NotFound(f"{reference!r} names a module; say what in it: {where}:name.")
     return _attribute(load_module(where), attr, reference)
-
-
-def module_cases(module: ModuleType) -> list[Case]:
-    """Every case of a module once, though it may have several names."""
-    seen: dict[int, Case] = {}
-    for value in list(vars(module).values()):
-        items: list[Any] = []
-        if isinstance(value, Case):
-            items = [value]
-        elif isinstance(value, EvalSet | list | tuple):
-            items = list(cast("Iterable[Any]", value))
-        if all(isinstance(item, Case) for item in items):
-            seen.update((id(case), case) for case in items)
-    return list(seen.values())
-
-
-def as_evalset(given: Any, name: str = "cases") -> EvalSet:
-    """An eval set from one, from cases, from a single case, or from a path."""
-    if isinstance(given, EvalSet):
-        return given
-    if isinstance(given, Case):
-        return EvalSet(given.id, [given])
-    if isinstance(given, str | Path):
-        return load_cases(str(given))
-    if isinstance(given, Iterable):
-        return EvalSet(name, list(cast("Iterable[Case]", given)))
-    raise BadFile(f"{given!r} is neither a case, a list of cases, an EvalSet nor a path to them.")
 
 
 def split_reference(reference: str) -> tuple[str, str]:
@@ -298,3 +235,77 @@ def anchored(reference: str, *folders: Path) -> str:
         if (folder / where).exists():
             return f"{folder / where}:{attr}" if attr else str(folder / where)
     return reference
+
+
+# Files are imported inside the fence: loading an agent connects to nothing and changes nothing.
+# A file that must fetch something when it is imported needs permission: `--allow-import-network`, or a
+# program that imports it by itself and hands over the agent.
+
+_allowed: list[bool] = []
+
+
+def allow_import_network() -> None:
+    """Let files that are imported from now on connect and start processes; tools stay closed."""
+    _allowed.append(True)
+
+
+def is_import_allowed() -> bool:
+    """Whether imported files may connect and start processes."""
+    return bool(_allowed)
+
+
+@contextmanager
+def fenced_import(what: str, *, runs_loop: bool = True) -> Generator[None]:
+    """Import a file, or call a factory in it. What it tries to do is refused, and named.
+
+    With `runs_loop` it may run event loops of its own, as `asyncio.run` does, though one is running.
+    """
+    scope, refused = FencedScope(f"import of {what}"), list[str]()
+
+    def no_tools(_: object, tool: str) -> None:
+        refused.append(f"called the tool {tool!r}")
+        raise ToolRefused(f"tool {tool!r} was called while {what} was imported; it was not run.")
+
+    scope.body_guard = no_tools
+    put_up()
+    try:
+        apart = nullcontext() if is_import_allowed() else RunScope(scope)
+        with apart, guarded(no_tools), _without_loop() if runs_loop else nullcontext():
+            yield
+    except (FenceBreach, ToolRefused) as error:
+        raise _refusal(what, scope, refused) from error
+    except Exception as error:
+        # Whatever became of a refusal on its way up, it is what has to be mended.
+        if scope.breach is not None or refused:
+            raise _refusal(what, scope, refused) from error
+        raise
+    finally:
+        # A thread that was started here lives on, and belongs to no case.
+        scope.is_void = True
+    if scope.breach is not None or refused:
+        raise _refusal(what, scope, refused)
+
+
+def _refusal(what: str, scope: FencedScope, refused: list[str]) -> ImportRefused:
+    if scope.breach is None:
+        tried = refused[0] if refused else "reached for the outside"
+        return ImportRefused(
+            f"importing {what} {tried}, which was not run. Call tools from the agent, not while its "
+            f"file is loaded."
+        )
+    return ImportRefused(
+        f"importing {what} tried {scope.breach}; it was refused, because files are imported "
+        f"inside the fence. Do it in a function or tool instead, or allow it with "
+        f"--allow-import-network (in Python: import the file yourself and hand over the agent)."
+    )
+
+
+@contextmanager
+def _without_loop() -> Generator[None]:
+    """As if no event loop were running here."""
+    running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
+    asyncio._set_running_loop(None)  # pyright: ignore[reportPrivateUsage]
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(running)  # pyright: ignore[reportPrivateUsage]

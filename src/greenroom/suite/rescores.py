@@ -34,7 +34,7 @@ from greenroom.store.store import Store, as_store
 from greenroom.suite.criteria import as_config, check_metrics, equipped
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import CONCURRENCY, METRIC_SECONDS, Options, complete
-from greenroom.suite.references import as_evalset
+from greenroom.suite.sources import as_evalset
 from greenroom.suite.watch import watched
 from greenroom.world.answers import AnswerCache
 
@@ -130,9 +130,13 @@ class _Rescoring:
         at, begun = time(), perf_counter()
         before = [*self.report.results, *self.report.confirmed]
         waiting = iter(enumerate(before))
+
+        async def measure_in_turn() -> None:
+            for place, result in waiting:
+                self.done[place] = await self._measure(result)
+
         async with watched(self.notes.append):
-            workers = [self._measure_in_turn(waiting) for _ in range(max(1, concurrency))]
-            await asyncio.gather(*workers)
+            await asyncio.gather(*(measure_in_turn() for _ in range(concurrency)))
         found = [self.done[place] for place in sorted(self.done)]
         results = found[: len(self.report.results)]
         report = replace(
@@ -156,10 +160,6 @@ class _Rescoring:
         if self.gone:
             names = ", ".join(sorted(self.gone))
             yield f"measured then and not now: {names}"
-
-    async def _measure_in_turn(self, waiting: Iterator[tuple[int, CaseResult]]) -> None:
-        for place, result in waiting:
-            self.done[place] = await self._measure(result)
 
     async def _measure(self, before: CaseResult) -> CaseResult:
         """A result by the metrics of now; one that never ran stays what it is."""
@@ -214,17 +214,12 @@ class _Rescoring:
         """The outcomes of metrics that are code of a case which is known from its ledger only."""
         if self.cases is not None or case is before.asked:
             return {}
-        names = _code_in(ledger)
+        first = started(ledger)
+        recorded = cast("Mapping[str, Any]", (first and first.case) or {})
+        names = {str(one["name"]) for one in recorded.get("metrics", ()) if is_code(one)}
         found = {name: outcome for name, outcome in before.scores.items() if name in names}
         self.as_recorded |= found.keys()
         return found
-
-
-def _code_in(ledger: Ledger) -> set[str]:
-    """The names of a recorded case's metrics that are code."""
-    first = started(ledger)
-    case = cast("Mapping[str, Any]", (first and first.case) or {})
-    return {str(metric["name"]) for metric in case.get("metrics", ()) if is_code(metric)}
 
 
 def _flip(before: CaseResult, now: CaseResult) -> Flip:

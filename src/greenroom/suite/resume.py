@@ -97,13 +97,13 @@ def cut_trials(
         other = found.setdefault(cut.key, cut)
         if other is not cut:
             # The shorter one would later be mistaken for newer than what runs from here on.
-            found[cut.key], shorter = sorted((cut, other), key=_length, reverse=True)
+            found[cut.key], shorter = sorted(
+                (cut, other),
+                key=lambda one: (bool(one.damage), len(one.ledger), len(one.judging)),
+                reverse=True,
+            )
             shorter.discard()
     return found
-
-
-def _length(cut: "CutTrial") -> tuple[bool, int, int]:
-    return bool(cut.damage), len(cut.ledger), len(cut.judging)
 
 
 def is_retry(cut: "CutTrial", store: "Store", run: Run) -> bool:

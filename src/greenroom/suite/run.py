@@ -54,7 +54,7 @@ class ActiveRun:
     """Takes the results of a stream; without it, they are kept for the report."""
     results: dict[int, CaseResult] = field(default_factory=dict[int, CaseResult])
     stopped: str = ""
-    """Why the run stopped itself: an error or failure it was told to stop at."""
+    """Why the run stopped itself: an error or failure that is to end it."""
     unfinished: int = 0
     """How many trials that were due have no result of their own."""
     _cuts_others: bool = False

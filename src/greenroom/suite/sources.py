@@ -1,16 +1,18 @@
-"""Cases gathered from a file, a folder, a glob or an agent's surroundings, and where each is from."""
+"""Cases, from a value, a module, a file, a folder, a glob or an agent's surroundings, and where each is from."""
 
 import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 from msgspec import Struct, structs
 
+from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
@@ -18,13 +20,10 @@ from greenroom.errors import BadFile, NotFound
 from greenroom.ledger.plain import is_object
 from greenroom.suite.criteria import as_config, check_evalset, equipped
 from greenroom.suite.references import (
+    FOLDER_FILES,
     agent_beside,
-    chosen,
-    listed_ids,
-    load_cases,
     load_module,
     load_value,
-    module_cases,
     split_reference,
 )
 
@@ -130,6 +129,68 @@ def _with_distinct_ids(sources: Sequence[Source]) -> list[EvalSet]:
 # One source
 
 
+def load_cases(reference: str) -> EvalSet:
+    """The cases of `path[:attr]`: a data file, or every Case, list of them or EvalSet of a module.
+
+    `cases.json:first,second` takes the cases with these ids.
+    """
+    where, attr = split_reference(reference)
+    if Path(where).suffix in (*_TEXTS, *_TABLES):
+        from greenroom.cases.files import read_evalset  # loaded only for data files
+
+        found = read_evalset(where)
+        return chosen(found, listed_ids(attr)) if attr else found
+    if attr:
+        return as_evalset(load_value(reference), Path(where).stem)
+    cases = module_cases(load_module(where))
+    if not cases:
+        raise NotFound(
+            f"no cases found in {where}: it defines no Case, list of cases or EvalSet at module "
+            f"level. Add one, or name a file with cases."
+        )
+    return EvalSet(Path(where).stem, cases)
+
+
+def module_cases(module: ModuleType) -> list[Case]:
+    """Every case of a module once, though it may have several names."""
+    seen: dict[int, Case] = {}
+    for value in list(vars(module).values()):
+        items: list[Any] = []
+        if isinstance(value, Case):
+            items = [value]
+        elif isinstance(value, EvalSet | list | tuple):
+            items = list(cast("Iterable[Any]", value))
+        if all(isinstance(item, Case) for item in items):
+            seen.update((id(case), case) for case in items)
+    return list(seen.values())
+
+
+def as_evalset(given: Any, name: str = "cases") -> EvalSet:
+    """An eval set from one, from cases, from a single case, or from a path."""
+    if isinstance(given, EvalSet):
+        return given
+    if isinstance(given, Case):
+        return EvalSet(given.id, [given])
+    if isinstance(given, str | Path):
+        return load_cases(str(given))
+    if isinstance(given, Iterable):
+        return EvalSet(name, list(cast("Iterable[Case]", given)))
+    raise BadFile(f"{given!r} is neither a case, a list of cases, an EvalSet nor a path to them.")
+
+
+def chosen(evalset: EvalSet, ids: Iterable[str]) -> EvalSet:
+    """The set with the cases of these ids only, in their order."""
+    return replace(evalset, cases=[evalset[case_id] for case_id in ids])
+
+
+def listed_ids(attr: str) -> list[str]:
+    """The ids in `first,second`; at least one."""
+    ids = [case_id.strip() for case_id in attr.split(",") if case_id.strip()]
+    if not ids:
+        raise NotFound(f"{attr!r} names no case; give their ids: cases.json:first,second.")
+    return ids
+
+
 def _source(reference: str, configs: bool) -> Source:
     where, _ = split_reference(reference)
     path = Path(where)
@@ -183,7 +244,7 @@ def _of_folder(folder: Path, configs: bool) -> CaseSource:
             passed_by.append(str(file))
     if sources:
         return together(sources, passed_by)
-    if any((folder / name).is_file() for name in ("agent.py", "__init__.py", "main.py")):
+    if any((folder / name).is_file() for name in FOLDER_FILES):
         return together([_source(str(folder), configs)])
     raise NotFound(
         f"no eval sets found in {folder}: none of its files is one. Looked at "

@@ -84,7 +84,7 @@ class PartialTrial(Protocol):
 
 @dataclass(slots=True, eq=False)
 class TrialState:
-    """A trial under way: what an earlier process did of it, and who is told what happens."""
+    """A trial under way: what an earlier process did of it, and who observes it."""
 
     trial: Trial
     ledger: Ledger | None = None

@@ -40,7 +40,9 @@ def compare_reports(
         found = {name: gate.decide(read_report(name, store), before) for name in others}
         _show(found, shown_as)
         if output:
-            aside(f"wrote {_saved(found, Path(output))}")
+            is_markdown = Path(output).suffix == ".md"
+            text = _markdown(found) if is_markdown else json_text(_data(found)) + "\n"
+            aside(f"wrote {write_whole(text, Path(output), 'the comparison')}")
         return _decided(found)
 
 
@@ -88,9 +90,3 @@ def _data(found: Compared) -> Any:
         if decision.comparison is not None
     }
     return next(iter(data.values())) if len(data) == 1 else data
-
-
-def _saved(found: Compared, path: Path) -> Path:
-    if path.suffix == ".md":
-        return write_whole(_markdown(found), path, "the comparison")
-    return write_whole(json_text(_data(found)) + "\n", path, "the comparison")

@@ -40,15 +40,13 @@ def left_behind(
         steps.append(partial(report_output.write_report, report, own, baseline, said, order.aside))
     if order.save_failures:
         steps.append(lambda: _save_failures(order, cases, reports))
-    return [why for step in steps if (why := _unwritten(step))]
-
-
-def _unwritten(step: Callable[[], object]) -> str:
-    try:
-        step()
-    except (BadInput, StoreFailed) as error:
-        return str(error)
-    return ""
+    unwritten: list[str] = []
+    for step in steps:
+        try:
+            step()
+        except (BadInput, StoreFailed) as error:
+            unwritten.append(str(error))
+    return unwritten
 
 
 def _save_failures(order: Order, cases: Chosen, reports: Reports) -> None:

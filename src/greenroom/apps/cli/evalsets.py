@@ -22,10 +22,10 @@ from greenroom.cases import (
     Expect,
     Turn,
     evalset_schema,
-    from_template,
     harvest,
     merge,
 )
+from greenroom.cases import from_template as new_case
 from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.files.save import save_text
 from greenroom.cases.names import id_trouble
@@ -69,7 +69,7 @@ def add(
         if from_session:
             case = _recorded(from_session, case_id, evalset, expect=not no_expect)
         elif from_template:
-            case = _templated(from_template, case_id, evalset)
+            case = new_case(from_template, case_id or free_id(from_template, evalset))
         else:
             case = ask_for_case(evalset, case_id)
         _saved(evalset.with_cases(case), file)
@@ -97,10 +97,6 @@ def _recorded(path: str, case_id: str, evalset: EvalSet, *, expect: bool) -> Cas
     except BadCase as error:
         message = str(error).replace("harvest(..., expect=False) takes", "--no-expect takes")
         raise BadFile(f"{path}: {message}") from error
-
-
-def _templated(template: str, case_id: str, evalset: EvalSet) -> Case:
-    return from_template(template, case_id or free_id(template, evalset))
 
 
 def free_id(wanted: str, evalset: EvalSet) -> str:

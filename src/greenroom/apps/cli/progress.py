@@ -49,22 +49,13 @@ class Watching:
         """One more case is over."""
         self.done.append(result)
         self._counts[result.status] += 1
-        spent = result.spent
-        self._cost = None if self._cost is None or spent is None else self._cost + spent
-        words = f"{counted(self._summary)}{self._spent}"
+        paid = result.spent
+        self._cost = None if self._cost is None or paid is None else self._cost + paid
+        spent = ", cost unknown" if self._cost is None else f", ${self._cost:.4f}"
+        words = f"{counted(Summary.of(self.total, self._counts))}{spent if self._cost != 0 else ''}"
         # Cases that are run again come on top.
         total = max(self.total, len(self.done))
         self._bar.update(self._task, advance=1, total=total, description=words)
-
-    @property
-    def _spent(self) -> str:
-        if self._cost is None:
-            return ", cost unknown"
-        return f", ${self._cost:.4f}" if self._cost else ""
-
-    @property
-    def _summary(self) -> Summary:
-        return Summary.of(self.total, self._counts)
 
     @property
     def so_far(self) -> Report:

@@ -19,9 +19,8 @@ from greenroom.results.text import number_of
 from greenroom.store import Store
 from greenroom.store.store import as_store
 from greenroom.suite.budget import Budget, UnknownPrices
-from greenroom.suite.imports import is_import_allowed
 from greenroom.suite.options import OPTIONS
-from greenroom.suite.references import load_module, split_reference
+from greenroom.suite.references import is_import_allowed, load_module, split_reference
 from greenroom.suite.sources import CaseSource, gather, gather_beside, load_mocks, load_model
 from greenroom.suite.workers import Workers
 from greenroom.world.answers import AnswerCache

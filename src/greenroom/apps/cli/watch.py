@@ -214,11 +214,10 @@ class Places:
 
 
 def _lies_in(file: Path, folders: frozenset[Path]) -> bool:
-    return any(_is_ours(file.relative_to(f)) for f in folders if file.is_relative_to(f))
-
-
-def _is_ours(inside: Path) -> bool:
-    return not any(part.startswith(".") or part in _NOT_OURS for part in inside.parts)
+    inside = (file.relative_to(folder).parts for folder in folders if file.is_relative_to(folder))
+    return any(
+        not any(part.startswith(".") or part in _NOT_OURS for part in parts) for parts in inside
+    )
 
 
 def places_of(order: Order) -> Places:
@@ -243,9 +242,5 @@ def _data_places(order: Order) -> Iterator[Path]:
     for name in (order.cases, order.config, order.mocks):
         path = Path(split_reference(name)[0])
         if name and (path.suffix in _DATA or path.exists()):
-            yield path if path.exists() else _beginning(path)
-
-
-def _beginning(path: Path) -> Path:
-    """The folder that a glob starts in."""
-    return next(folder for folder in path.parents if folder.exists())
+            # A glob starts in the first folder that exists.
+            yield path if path.exists() else next(f for f in path.parents if f.exists())

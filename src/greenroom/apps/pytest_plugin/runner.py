@@ -22,7 +22,7 @@ from greenroom.results.result import CaseResult
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.evaluation import rehearse
 from greenroom.suite.options import check
-from greenroom.suite.references import as_evalset
+from greenroom.suite.sources import as_evalset
 
 MAX_TURNS = 10
 _TRAJECTORY = ("tool_trajectory_avg_score", "trajectory_match", "expected_tools")

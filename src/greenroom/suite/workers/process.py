@@ -104,7 +104,9 @@ class Worker:
             self._end_process()
         finally:
             self.is_gone = True
-            self._settle(await self._describe_end())
+            await self._exit()
+            self._end_process()
+            self._settle(self._died or _describe_exit(self._process.returncode))
 
     def _receive(self, line: bytes) -> None:
         if not line.endswith(b"\n"):
@@ -172,42 +174,30 @@ class Worker:
             self._ready.set_exception(WorkerDied(f"a worker process {how} before it was ready."))
             self._ready.exception()  # marked as seen, since the wait for it may be over
 
-    async def _describe_end(self) -> str:
-        """How it ended, once its pipe is closed."""
-        await self._exit()
-        self._end_process()
-        return self._died or _describe_exit(self._process.returncode)
-
     # Its end
 
     def look(self, now: float) -> None:
         """End the worker if a trial of it is overdue, or its pipe if it is dead already."""
         if self._process.poll() is not None:
-            self._close_pipe_of_dead(now)
+            self.is_gone = True
+            self._dead_since = self._dead_since or now
+            if now > self._dead_since + _LEAVING and self._reading is not None:
+                # A child of the worker holds the other end of the pipe.
+                self._inbox.close()
         elif not self.is_gone:
             self._check_trials(now)
 
-    def _close_pipe_of_dead(self, now: float) -> None:
-        self.is_gone = True
-        self._dead_since = self._dead_since or now
-        if now > self._dead_since + _LEAVING and self._reading is not None:
-            # A child of the worker holds the other end of the pipe.
-            self._inbox.close()
-
     def _check_trials(self, now: float) -> None:
-        for trial in self.trials.values():
-            # Seen twice: what the worker said meanwhile is heard first.
+        trials = self.trials.values()
+        for trial in trials:
+            # Twice in a row, so that what the worker has sent meanwhile is read first.
             trial.missed = trial.missed + 1 if trial.is_overdue(now) else 0
-        if any(trial.missed > 1 for trial in self.trials.values()):
-            self._cut = {trial: trial.cut() for trial in self.trials.values()}
+        if any(trial.missed > 1 for trial in trials):
+            self._cut = {trial: trial.cut() for trial in trials}
             self._end_process()
-        elif self._is_stuck(now):
+        elif not any(t.has_begun for t in trials) and any(t.is_stuck(now) for t in trials):
             self._died = "did not begin the trial it was given"
             self._end_process()
-
-    def _is_stuck(self, now: float) -> bool:
-        trials = self.trials.values()
-        return not any(e.has_begun for e in trials) and any(e.is_stuck(now) for e in trials)
 
     def kill(self) -> None:
         """End it at once, and all that waits for it."""
@@ -257,13 +247,14 @@ class Worker:
 
 def _started() -> tuple["subprocess.Popen[bytes]", Any, Any]:
     """A new process, and the ends of the pipes to it and from it."""
+    python = [sys.executable, *["-O"] * sys.flags.optimize]  # with asserts if they count here
     inbox, to = os.pipe()
     from_, outbox = os.pipe()
     try:
         # It belongs to no case: the fence of another run in this process is not meant for it.
         with opening_for(processes=True):
             process = subprocess.Popen(
-                [*_python(), "-c", _BEGINNING, json.dumps(sys.path), str(inbox), str(outbox)],
+                [*python, "-c", _BEGINNING, json.dumps(sys.path), str(inbox), str(outbox)],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what agents print must not get between the lines of a report
                 pass_fds=(inbox, outbox),
@@ -277,11 +268,6 @@ def _started() -> tuple["subprocess.Popen[bytes]", Any, Any]:
         os.close(inbox)
         os.close(outbox)
     return process, os.fdopen(to, "wb", 0), os.fdopen(from_, "rb", 0)
-
-
-def _python() -> list[str]:
-    """This Python, with asserts if they count here."""
-    return [sys.executable, *["-O"] * sys.flags.optimize]
 
 
 def _describe_exit(code: int | None) -> str:

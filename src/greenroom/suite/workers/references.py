@@ -1,10 +1,9 @@
-"""What a worker is told so that it finds agent, cases and metrics by itself: references and data.
+"""What a worker is sent so that it finds agent, cases and metrics by itself: references and data.
 
 Objects are not sent. One that stands in a module is named by where it stands; cases and mocks that
 are data are sent as data; anything else is refused by name.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
@@ -23,10 +22,15 @@ from greenroom.cases.liveness import is_live
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
 from greenroom.ledger.plain import Json
-from greenroom.suite.imports import fenced_import, is_import_allowed
 from greenroom.suite.option_types import MOST_WORKERS
 from greenroom.suite.options import OPTIONS, Values
-from greenroom.suite.references import FOLDER_FILES, executed, split_reference
+from greenroom.suite.references import (
+    FOLDER_FILES,
+    executed,
+    fenced_import,
+    is_import_allowed,
+    split_reference,
+)
 from greenroom.world.answers import AnswerCache
 
 _MAIN = "__main__"
@@ -69,7 +73,7 @@ def briefing(
     `evalset` are the cases before mocks and config were added to them.
     """
     agent = workers.agent or _plain(agent, f"the agent {_shown(agent)}")
-    told = _cases(workers, cases, evalset)
+    found = _cases(workers, cases, evalset)
     given = dict(options)
     if workers.mocks:
         given["mocks"] = workers.mocks
@@ -77,11 +81,11 @@ def briefing(
     return {
         "agent": agent,
         "model": workers.model,
-        "cases": told,
+        "cases": found,
         "ids": evalset.ids,
         "options": sent,
         "allow_import": is_import_allowed(),
-        "modules": _modules([agent, told, workers.model, *sent.values()]),
+        "modules": _modules([agent, found, workers.model, *sent.values()]),
     }
 
 
@@ -147,15 +151,7 @@ def _data_of(case: Case) -> Json:
             f"the case has a part that is code, {part}, and code is not sent to worker processes. "
             f"Give the cases as a file, or as 'module:name' of a list of cases."
         )
-    data = case_data(case)
-    try:
-        json.dumps(data)
-    except (TypeError, ValueError) as error:
-        raise BadInput(
-            f"case {case.id!r} cannot be sent to worker processes, because a part of it is no JSON: "
-            f"{error}. Give the cases as 'module:name' of a list of cases."
-        ) from None
-    return data
+    return case_data(case)
 
 
 def _metric(metric: MetricLike) -> Json:

@@ -29,11 +29,10 @@ from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.watchdog import keep_watching
 from greenroom.suite.criteria import as_config, equipped
 from greenroom.suite.identity import identity_of
-from greenroom.suite.imports import allow_import_network
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
-from greenroom.suite.references import as_evalset, load_agent, load_value
-from greenroom.suite.sources import gather, gather_beside, load_mocks, load_model
+from greenroom.suite.references import allow_import_network, load_agent, load_value
+from greenroom.suite.sources import as_evalset, gather, gather_beside, load_mocks, load_model
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
 from greenroom.suite.watch import describe_stall, fence_gaps, refusals_since
 from greenroom.suite.workers.references import load_as
