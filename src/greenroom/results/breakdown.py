@@ -1,10 +1,10 @@
 """A report broken down: by tag, and by case where a case ran several times."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import comb
 
-from greenroom.results.intervals import Interval, Tally, of_cases, of_trials
+from greenroom.results.intervals import Interval, Tally, of_trials
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import EVALUATED, CaseResult
 
@@ -103,11 +103,6 @@ def per_case(report: Report) -> dict[str, CaseSummary]:
     }
 
 
-def set_interval(report: Report) -> Interval | None:
-    """How sure the report's pass rate is; None with fewer than two evaluated cases."""
-    return of_cases(tallies_of(report))
-
-
 def tallies_of(report: Report) -> Collection[Tally]:
     """How many trials of each case passed, and of how many; of those that were evaluated."""
     tallies: dict[str, tuple[int, int]] = {}
@@ -118,21 +113,8 @@ def tallies_of(report: Report) -> Collection[Tally]:
     return tallies.values()
 
 
-def any_of(cases: Mapping[str, CaseSummary], k: int) -> float | None:
-    """pass@k over many cases: the mean of theirs; None if one of them has fewer than `k` trials."""
-    return _mean([case.any_of(k) for case in _evaluated(cases)])
-
-
-def all_of(cases: Mapping[str, CaseSummary], k: int) -> float | None:
-    """pass^k over many cases: the mean of theirs; None if one of them has fewer than `k` trials."""
-    return _mean([case.all_of(k) for case in _evaluated(cases)])
-
-
-def _evaluated(cases: Mapping[str, CaseSummary]) -> list[CaseSummary]:
-    """The cases that a pass rate counts: those with at least one evaluated trial."""
-    return [case for case in cases.values() if case.counts.evaluated]
-
-
-def _mean(found: Sequence[float | None]) -> float | None:
-    known = [value for value in found if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(found) else None
+def mean_over(report: Report, measure: Callable[[CaseSummary], float | None]) -> float | None:
+    """The mean of a measure over the evaluated cases; None if it is unknown for one of them."""
+    cases = [case for case in per_case(report).values() if case.counts.evaluated]
+    known = [value for case in cases if (value := measure(case)) is not None]
+    return sum(known) / len(known) if known and len(known) == len(cases) else None

@@ -6,7 +6,6 @@ made in `greenroom.results.verdicts`. Over the whole set every case counts once,
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -315,14 +314,9 @@ def compare_all(
 
 
 def _together(name: str, found: Sequence[MetricChange]) -> MetricChange:
-    p = _flipped(tuple(change.delta for change in found))
+    p = flips_of_values([change.delta for change in found])
     before, now = mean(c.before for c in found), mean(c.now for c in found)
     return MetricChange(name, before, now, p, len(found))
-
-
-@lru_cache(maxsize=256)
-def _flipped(differences: tuple[float, ...]) -> float:
-    return flips_of_values(differences)
 
 
 def _all_known(name: str, found: Sequence[MetricChange | None]) -> MetricChange | None:

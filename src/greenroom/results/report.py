@@ -243,27 +243,28 @@ class Report:
     @property
     def interval(self) -> "Interval | None":
         """How sure the pass rate is, `82 % ± 6`; None with fewer than two evaluated cases."""
-        from greenroom.results.breakdown import set_interval
+        from greenroom.results.breakdown import tallies_of
+        from greenroom.results.intervals import of_cases
 
-        return set_interval(self)
+        return of_cases(tallies_of(self))
 
     def any_of(self, k: int) -> float | None:
         """pass@k: the chance that at least one of `k` trials of a case passes, over all cases.
 
         None if a case has fewer than `k` evaluated trials; one that has none at all is left out.
         """
-        from greenroom.results.breakdown import any_of
+        from greenroom.results.breakdown import mean_over
 
-        return any_of(self.per_case, k)
+        return mean_over(self, lambda case: case.any_of(k))
 
     def all_of(self, k: int) -> float | None:
         """pass^k: the chance that `k` trials of a case all pass, over all cases.
 
         None if a case has fewer than `k` evaluated trials; one that has none at all is left out.
         """
-        from greenroom.results.breakdown import all_of
+        from greenroom.results.breakdown import mean_over
 
-        return all_of(self.per_case, k)
+        return mean_over(self, lambda case: case.all_of(k))
 
     def compare(
         self, baseline: "Report | Sequence[Report]", threshold: float = 0.05
