@@ -67,9 +67,13 @@ async def test_a_run_that_is_over_calls_nothing_any_more_and_says_whose_it_was()
     before = await simulate(Case("hello", says="Hi", mocks={}), backend)
     length = len(before)
     (world,) = backend.worlds
-    with pytest.raises(ToolRefused, match=r"^the run of case 'hello' is over; nothing is called"):
+    with pytest.raises(
+        ToolRefused, match=r"^the run of case 'hello' is over; nothing may be called"
+    ):
         await world.call_tool(ToolRequest("1", "refund", {}), body)
-    with pytest.raises(ToolRefused, match=r"^the run of case 'hello' is over; nothing is called"):
+    with pytest.raises(
+        ToolRefused, match=r"^the run of case 'hello' is over; nothing may be called"
+    ):
         await world.call_model(ModelRequest("clerk", ()), body)
     assert len(before) == length
     assert end_of(before).reason == "completed"
