@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Scripted, SimulatedUser, UserAgents
+from greenroom import Agent, Bridge, Case, Scripted, SimulatedUser, UserAgents
 from greenroom.cases.data import case_data
 from greenroom.metrics import contains, judge
 from greenroom.suite.identity import case_digest
@@ -91,5 +91,8 @@ def test_two_models_that_differ_in_their_address_only_are_one() -> None:
 
 
 def test_where_our_own_functions_stand_does_not_tell_cases_apart() -> None:
-    judged = case(metrics=[judge("kind", "Is it kind?", model=Scripted("yes"))])
-    assert "greenroom." not in json.dumps(case_data(judged)["metrics"])
+    judged = [judge("kind", "Is it kind?", model=Scripted("yes"))]
+    user = SimulatedUser("A traveller", model=Model())
+    written = json.dumps(case_data(case(metrics=judged, user=user, bridge=Bridge(), mocks={})))
+    assert "SimulatedUser" in written
+    assert "greenroom." not in written

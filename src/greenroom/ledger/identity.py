@@ -7,10 +7,15 @@ from typing import Any, cast
 
 
 def code_identity(live: Any) -> str:
-    """Module, qualified name and a hash of the source; "unknown" where no source can be read."""
+    """Module, qualified name and a hash of the source; "unknown" where no source can be read.
+
+    Of our own code the name is enough: a new version of Greenroom is not a change of the case.
+    """
     # A tool is known by its function.
     live = getattr(live, "fn", live)
     named: Any = live if hasattr(live, "__qualname__") else cast(Any, type(live))
+    if str(named.__module__).startswith("greenroom."):
+        return str(named.__qualname__)
     source = _source_hash(getattr(live, "__code__", named))
     return f"{named.__module__}.{named.__qualname__}:{source}"
 
