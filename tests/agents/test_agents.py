@@ -93,7 +93,7 @@ async def test_an_answer_that_is_wrong_three_times_fails_the_agent() -> None:
     ledger = await asked(Agent("a", model=Scripted("no", "no", "no", GOOD), output=Triage))
     end = end_of(ledger)
     assert (end.reason, end.phase, end.error_type) == ("error", "agent", "AgentFailed")
-    assert "did not answer in its output schema after being told 2 times" in end.error
+    assert "did not answer in its output schema after being corrected 2 times" in end.error
     assert len(ledger.of(ModelCalled)) == 3
 
 

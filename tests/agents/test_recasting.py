@@ -1,7 +1,7 @@
 """The same agent with another model in every part of it."""
 
 from greenroom import Agent, Case, Scripted, loop, rehearse, route, step
-from greenroom.agents.other_models import recast
+from greenroom.agents.graph import recast
 from greenroom.backends.native import NativeBackend
 from greenroom.metrics import contains
 

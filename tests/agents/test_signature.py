@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from greenroom.agents.signature import (
     _arguments,  # pyright: ignore[reportPrivateUsage] - the thorough way, to compare with
-    _names,  # pyright: ignore[reportPrivateUsage]
     checked_arguments,
 )
 
@@ -40,8 +39,9 @@ USUAL = st.fixed_dictionaries(
 
 
 def thorough(args: dict[str, Any]) -> dict[str, Any]:
-    found = _arguments(book).__pydantic_validator__.validate_python(dict(args))
-    return {_names(book)[field]: vars(found)[field] for field in found.__pydantic_fields_set__}
+    model = _arguments(book)
+    found = model.model_validate(dict(args))
+    return {model.model_fields[name].alias: getattr(found, name) for name in found.model_fields_set}
 
 
 def outcome(check: Any, args: dict[str, Any]) -> Any:

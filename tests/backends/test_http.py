@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from backends.far_side import FarSide, Torn
 from greenroom import Case, Expect, Turn, Unmeasured, evaluate
-from greenroom.backends.http import HttpBackend, http_agent
-from greenroom.backends.http.templates import NAMES, Template, answer_path, found_at
+from greenroom.backends.http import NAMES, HttpBackend, Template, answer_path, found_at, http_agent
 from greenroom.errors import BadAgent
 from greenroom.ledger import Ledger
 from greenroom.ledger import questions as q

@@ -1,4 +1,4 @@
-"""Messages are remembered in a shorter form than the framework's own, and lose nothing by it."""
+"""Messages are remembered in the framework's own form, and lose nothing by it."""
 
 import gc
 import json
@@ -31,8 +31,8 @@ from pydantic_ai.usage import RequestUsage
 from greenroom import Case, Ledger, simulate
 from greenroom.backends.callers import HostCaller
 from greenroom.backends.pydantic_ai import PydanticAIBackend
-from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.backends.pydantic_ai.run import FrameworkRun
+from greenroom.backends.pydantic_ai.translation import recalled, remembered
 from greenroom.ledger.plain import Json, plain
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -132,7 +132,7 @@ def test_what_was_recalled_is_remembered_in_the_same_words(said: list[ModelMessa
     ],
     ids=range(9),
 )
-def test_what_is_not_plain_is_told_by_the_framework(said: ModelMessage):
+def test_what_is_not_plain_is_recalled_too(said: ModelMessage):
     assert recalled(through_a_ledger([said])) == as_the_framework_has_it([said])
 
 
@@ -159,21 +159,6 @@ class Table:
 def test_what_stands_beside_a_tools_answer_is_never_compared():
     part = ToolReturnPart("query", "3 rows", metadata=Table(3))
     assert remembered([ModelRequest([part])])[0]["parts"][0]["metadata"] == {"rows": 3}
-
-
-def test_a_message_says_nothing_that_goes_without_saying():
-    (kept,) = remembered([ModelResponse([TextPart("hi")], timestamp=NOON, model_name="m")])
-    assert kept == {
-        "parts": [{"content": "hi", "part_kind": "text"}],
-        "usage": {},
-        "model_name": "m",
-        "model_id": None,
-        "timestamp": "2026-05-01T12:00:00Z",
-        "kind": "response",
-        "run_id": None,
-        "conversation_id": None,
-        "state": "complete",
-    }
 
 
 async def test_a_run_leaves_no_ring_behind_that_only_a_search_for_garbage_would_find():

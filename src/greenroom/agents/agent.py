@@ -17,7 +17,7 @@ class Agent(Flow):
     """A model that answers, calling its tools on the way.
 
     `model` may be the name of a provider's model, such as "openai:gpt-4o-mini".
-    `output` is a type the answer must fit (a wrong one is told why and asked again); `writes` puts
+    `output` is a type the answer must fit (after a wrong one the model hears why and is asked again); `writes` puts
     the answer into the session's state; `max_steps` bounds how often the model is asked in a row.
     """
 

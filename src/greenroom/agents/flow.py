@@ -105,11 +105,7 @@ def step(
     `retries` tries a failing step again; `writes` also puts its output into the session's state.
     """
     if fn is None:
-        return functools.partial(_step, name=name, retries=retries, writes=writes)
-    return _step(fn, name=name, retries=retries, writes=writes)
-
-
-def _step(fn: Callable[..., Any], *, name: str, retries: int, writes: str) -> Step:
+        return functools.partial(step, name=name, retries=retries, writes=writes)
     called = name or function_name(fn).strip("<>")
     wants = wanted_names(fn, STEP_NAMES, "step")
     return Step(checked_name(called, "a step"), fn, retries, writes, wants)
@@ -141,7 +137,7 @@ def _inside(part: Flow, kinds: tuple[type[Flow], ...]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Loop(Flow):
-    """Again and again until told to stop; with `awaits_input` each round waits for the user."""
+    """Again and again until it is to stop; with `awaits_input` each round waits for the user."""
 
     body: Flow
     until: Decider | None = None
@@ -150,7 +146,7 @@ class Loop(Flow):
     wants: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        options = [f"until={_shown(self.until)}"] if self.until is not None else []
+        options = [f"until={_describe(self.until)}"] if self.until is not None else []
         if self.awaits_input:
             options.append("awaits_input=True")
         if self.max_rounds is not None:
@@ -192,7 +188,7 @@ class Route(Flow):
 
     def __repr__(self) -> str:
         named = [f"{key}={flow!r}" for key, flow in self.branches.items()]
-        return f"route({', '.join([_shown(self.on), *named])})"
+        return f"route({', '.join([_describe(self.on), *named])})"
 
 
 def route(on: str | Callable[..., Any], /, **branches: object) -> Route:
@@ -219,7 +215,7 @@ def _decider(given: Decider | None, what: str) -> tuple[str, ...]:
     return wanted_names(given, DECIDER_NAMES, what)
 
 
-def _shown(given: Decider | None) -> str:
+def _describe(given: Decider | None) -> str:
     if callable(given):
         return function_name(given)
     return repr(dict(given) if isinstance(given, Mapping) else given)

@@ -3,9 +3,10 @@
 import inspect
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any
 
 from greenroom.agents.agent import Agent
@@ -15,7 +16,7 @@ from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
-from greenroom.models.model import model_name
+from greenroom.models.model import Model, model_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Graph:
 
     @cached_property
     def snapshot(self) -> Json:
-        """The graph as JSON: what a ledger keeps to say who was on stage."""
+        """The graph as JSON, for the first event of a ledger."""
         return plain(_facts(self.root))
 
     @cached_property
@@ -82,6 +83,22 @@ class Graph:
 def compile_flow(flow: Flow) -> Graph:
     """The frozen graph of an expression."""
     return Graph(_node(flow, ""))
+
+
+def recast(flow: Flow, model: Model | str) -> Flow:
+    """The expression with `model` for every agent in it; the original stays as it is."""
+    match flow:
+        case Agent():
+            return replace(flow, model=model)
+        case Sequence(parts) | Parallel(parts):
+            return type(flow)(tuple(recast(part, model) for part in parts))
+        case Loop(body):
+            return replace(flow, body=recast(body, model))
+        case Route(branches=branches):
+            recasted = {key: recast(part, model) for key, part in branches.items()}
+            return replace(flow, branches=MappingProxyType(recasted))
+        case _:
+            return flow
 
 
 def _node(flow: Flow, base: str) -> Node:
@@ -119,15 +136,28 @@ def _facts(node: Node) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": node.id, "kind": type(node.flow).__name__.lower()}
     match node.flow:
         case Agent() as agent:
+            adapter = output_adapter(agent.output)
             facts |= {
                 "name": agent.name,
                 "model": model_name(agent.model),
                 "instructions": agent.instructions,
-                "tools": [_tool_facts(tool) for tool in agent.tools],
-                "context": [
-                    repr(rule) if _is_data(rule) else code_identity(rule) for rule in agent.context
+                "tools": [
+                    {
+                        "name": tool.name,
+                        "signature": str(inspect.signature(tool.fn)),
+                        "about": tool.description,
+                        "yields": tool.yields,
+                    }
+                    for tool in agent.tools
                 ],
-                "output": _output_facts(agent.output),
+                "context": [
+                    # Our own rules are data, and show it.
+                    repr(rule)
+                    if type(rule).__module__.startswith("greenroom.")
+                    else code_identity(rule)
+                    for rule in agent.context
+                ],
+                "output": None if adapter is None else adapter.json_schema(),
                 "limits": [agent.max_steps, agent.retries],
                 "writes": agent.writes,
             }
@@ -151,25 +181,6 @@ def _facts(node: Node) -> dict[str, Any]:
     if node.children:
         facts["parts"] = {key: _facts(child) for key, child in node.children.items()}
     return facts
-
-
-def _is_data(rule: object) -> bool:
-    return type(rule).__module__.startswith("greenroom.")
-
-
-def _output_facts(annotation: Any) -> Json:
-    adapter = output_adapter(annotation)
-    return None if adapter is None else adapter.json_schema()
-
-
-def _tool_facts(tool: Tool) -> dict[str, Any]:
-    signature = str(inspect.signature(tool.fn))
-    return {
-        "name": tool.name,
-        "signature": signature,
-        "about": tool.description,
-        "yields": tool.yields,
-    }
 
 
 def _decider_facts(given: Decider | None) -> Json:

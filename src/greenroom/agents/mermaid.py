@@ -16,7 +16,7 @@ Ends = tuple[list[str], list[tuple[str, str]]]
 
 
 def mermaid(snapshot: Json) -> str:
-    """The graph that a backend's `snapshot` describes; of a stranger's, the agents and tools."""
+    """The graph that a backend's `snapshot` describes; of a foreign one, the agents and tools."""
     drawing = _Drawing()
     begin = drawing.node("start", "([", "])")
     entries, exits = drawing.part(_mapping(snapshot))
@@ -27,7 +27,7 @@ def mermaid(snapshot: Json) -> str:
 
 
 class _Drawing:
-    """A chart under way: every node gets a name of its own, and strangers' words are only labels."""
+    """A chart under way: every node gets a name of its own, and words from outside are only labels."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -41,8 +41,8 @@ class _Drawing:
     def link(self, sources: Sequence[tuple[str, str]], targets: Sequence[str]) -> None:
         for source, word in sources:
             for target in targets:
-                told = f'|"{_label(word)}"|' if word else ""
-                self.lines.append(f"{source} -->{told} {target}")
+                label = f'|"{_label(word)}"|' if word else ""
+                self.lines.append(f"{source} -->{label} {target}")
 
     def part(self, facts: Mapping[str, Any]) -> Ends:
         parts = _parts(facts)
@@ -76,7 +76,11 @@ class _Drawing:
 
     def _loop(self, facts: Mapping[str, Any], body: Mapping[str, Any]) -> Ends:
         entries, exits = self.part(body)
-        again = self.node(_rounds(facts), "{", "}")
+        limit, until = facts.get("max_rounds"), facts.get("until")
+        label = f"until {_decider(until)}" if until is not None else "loop"
+        if limit is not None:
+            label = f"{label}, at most {limit} rounds"
+        again = self.node(label, "{", "}")
         self.link(exits, [again])
         waits = "the user answers" if facts.get("awaits_input") else "again"
         self.link([(again, waits)], entries)
@@ -93,7 +97,9 @@ class _Drawing:
 
     def _leaf(self, facts: Mapping[str, Any], below: list[Mapping[str, Any]]) -> Ends:
         brackets = ("[[", "]]") if facts.get("kind") == "step" else ("[", "]")
-        here = self.node(_title(facts), *brackets)
+        name, model = facts.get("name") or facts.get("framework") or "agent", facts.get("model")
+        title = f"{name} · {model}" if isinstance(model, str) and model else str(name)
+        here = self.node(title, *brackets)
         for tool in _tools(facts.get("tools")):
             held = self.node(tool, "(", ")")
             self.lines.append(f"{here} -.- {held}")
@@ -126,19 +132,6 @@ def _tools(given: Any) -> Iterator[str]:
                 yield from _tools(tool)
         case _:
             return
-
-
-def _title(facts: Mapping[str, Any]) -> str:
-    name = str(facts.get("name") or facts.get("framework") or "agent")
-    model = facts.get("model")
-    return f"{name} · {model}" if isinstance(model, str) and model else name
-
-
-def _rounds(facts: Mapping[str, Any]) -> str:
-    limit = facts.get("max_rounds")
-    until = facts.get("until")
-    told = f"until {_decider(until)}" if until is not None else "loop"
-    return f"{told}, at most {limit} rounds" if limit is not None else told
 
 
 def _decider(given: Any) -> str:

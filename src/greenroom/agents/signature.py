@@ -33,7 +33,7 @@ def parameters_of(fn: Callable[..., Any], what: str) -> Mapping[str, inspect.Par
 
 
 def function_name(fn: Callable[..., Any]) -> str:
-    """What people call this function."""
+    """The name of a function, or of the class of a callable object."""
     return str(getattr(fn, "__name__", type(fn).__name__))
 
 
@@ -56,9 +56,9 @@ def checked_arguments(fn: Callable[..., Any], args: Mapping[str, Json]) -> dict[
     plain = _plain_parameters(fn)
     if plain is not None and _are_as_wanted(args, plain):
         return dict(args)
-    given = _arguments(fn).__pydantic_validator__.validate_python(dict(args))
-    names, values = _names(fn), given.__dict__
-    return {names[field]: values[field] for field in given.__pydantic_fields_set__}
+    model = _arguments(fn)
+    given = model.model_validate(dict(args))
+    return {model.model_fields[name].alias: getattr(given, name) for name in given.model_fields_set}
 
 
 Plain = tuple[Mapping[str, type], frozenset[str]]
@@ -81,7 +81,8 @@ def _are_as_wanted(args: Mapping[str, Json], plain: Plain) -> bool:
 def _plain_parameters(fn: Callable[..., Any]) -> Plain | None:
     """Names and types of the parameters and which of them must be given, if JSON has all the types.
 
-    Most tools want no more than texts and numbers, and need nobody else to check them.
+    Most tools want no more than texts and numbers. For those pydantic is not needed, which takes
+    longer to load than all of Greenroom.
     """
     hints = _hints(fn)
     found = {n: p for n, p in inspect.signature(fn).parameters.items() if n not in CONTEXT_NAMES}
@@ -97,11 +98,6 @@ _PLAIN = (str, int, float, bool)
 
 
 @lru_cache(maxsize=512)
-def _names(fn: Callable[..., Any]) -> dict[str, str]:
-    return {field: info.alias for field, info in _arguments(fn).model_fields.items()}
-
-
-@lru_cache(maxsize=512)
 def _arguments(fn: Callable[..., Any]) -> Any:
     """A pydantic model of the parameters; built on first use, since most rehearsals need none."""
     from pydantic import Field, create_model
@@ -114,7 +110,7 @@ def _arguments(fn: Callable[..., Any]) -> Any:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise BadAgent(
                 f"tool {function_name(fn)!r} takes {parameter}; name every argument, so that the "
-                f"model can be told about it."
+                f"model can be given them."
             )
         default = ... if parameter.default is parameter.empty else parameter.default
         # By alias: a parameter may be called `json` or `_id`, which a field of a model may not.

@@ -78,8 +78,8 @@ class Tool:
             is_asking = bool(unwrapped(real[0])[1])
             return real[0] if is_asking else to_jsonable_python(real[0], fallback=json_fallback)
 
-        told = to_jsonable_python(given, fallback=json_fallback)
-        request = ToolRequest("", self.name, told, "", self.yields, self.read_only, self)
+        args = to_jsonable_python(given, fallback=json_fallback)
+        request = ToolRequest("", self.name, args, "", self.yields, self.read_only, self)
         outcome = await host.call_tool(request, SealedBody(body))
         if not outcome.error:
             return real[0] if real else outcome.value
@@ -112,7 +112,7 @@ class Tool:
         except ValueError:
             if not isinstance(value, str):
                 raise
-            # A model that plays the user answers in text, which may well be the JSON asked for.
+            # A model in the part of the user answers in text, which may well be the JSON asked for.
             found = adapter.validate_json(value, strict=strict)
         return adapter.dump_python(found, mode="json")
 
@@ -151,7 +151,7 @@ def tool(
     yields: bool = False,
     read_only: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a function a tool; its signature and docstring are what the model is told.
+    """Make a function a tool; its signature and docstring are what the model sees.
 
     A parameter named `ctx` receives the call's context and stays hidden from the model. With
     `yields=True` the body never runs: the call waits, and the user's answer is its result.

@@ -11,13 +11,15 @@ from typing import Any, Protocol, TypeVar
 from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.plain import Json, plain
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.presence import Host, model_host, tool_host
 from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest
 
 T = TypeVar("T")
 Run = Callable[[], Awaitable[Any]]
 ToJson = Callable[[Any], Json]
+RunModel = Callable[[ModelRequest], Awaitable[T]]
+ToReply = Callable[[T], ModelReply]
 
 
 class Kept:
@@ -66,8 +68,10 @@ class Caller(Protocol):
         """The answer to a placed call, and what the real tool gave or raised if it ran."""
         ...
 
-    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
-        """The reply to a placed question."""
+    async def ask_model(
+        self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
+    ) -> tuple[ModelReply, Kept]:
+        """The reply to a placed question, and what the real model gave if it was asked."""
         ...
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
@@ -80,22 +84,27 @@ class Caller(Protocol):
 
 
 class RunCaller:
-    """Asks the World, for the run of an agent that a backend was given."""
+    """Asks the World, for the run of an agent that a backend was given.
 
-    __slots__ = ("invocation",)
+    Calls stand at `path`; a framework whose agents hand over to each other says where by `place`.
+    """
 
-    def __init__(self, invocation: Invocation) -> None:
+    __slots__ = ("_agent", "_path", "invocation")
+
+    def __init__(self, invocation: Invocation, agent: str = "", path: str = "") -> None:
         self.invocation = invocation
+        self._agent = agent
+        self._path = path
 
     @property
     def agent(self) -> str:
         """The agent's name, where calls need it."""
-        return ""
+        return self._agent
 
     @property
     def place(self) -> str:
         """The path of what is at work now."""
-        return self.invocation.root
+        return self._path or self.invocation.root
 
     def call_id(self, tool: str) -> str:
         """The id of a call that no model asked for."""
@@ -123,12 +132,16 @@ class RunCaller:
         """The World's answer."""
         kept = Kept()
         answer = self.invocation.world.call_tool(request, _sealed(run, kept, to_json))
-        outcome = await self.invocation.routed(answer)
+        outcome = await self.invocation.ask(answer)
         return outcome if isinstance(outcome, Pending) else _copied(outcome), kept
 
-    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+    async def ask_model(
+        self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
+    ) -> tuple[ModelReply, Kept]:
         """The World's reply."""
-        return await self.invocation.routed(self.invocation.world.call_model(request, body))
+        kept = Kept()
+        asked = self.invocation.world.call_model(request, _model_body(run, kept, to_reply))
+        return await self.invocation.ask(asked), kept
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
         """Keep the error: it decides how the invocation ends."""
@@ -166,9 +179,12 @@ class HostCaller:
         kept = Kept()
         return _copied(await self.host.call_tool(request, _sealed(run, kept, to_json))), kept
 
-    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+    async def ask_model(
+        self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
+    ) -> tuple[ModelReply, Kept]:
         """The host's reply."""
-        return await self.host.call_model(request, body)
+        kept = Kept()
+        return await self.host.call_model(request, _model_body(run, kept, to_reply)), kept
 
     def refuse(self, error: GreenroomError) -> GreenroomError:
         """Let this error end the trial."""
@@ -197,6 +213,14 @@ def refuse_to_wait(caller: Caller, tool: str, outcome: Returned | Pending) -> Re
         why = f"tool {tool!r} waits for its user, which its framework has no way to do."
         raise caller.refuse(AgentFailed(why))
     return outcome
+
+
+def _model_body(run: RunModel[T], kept: Kept, to_reply: ToReply[T]) -> ModelBody:
+    async def body(request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
+        real = await run(request)
+        return kept.keep(real, to_reply(real))
+
+    return body
 
 
 def _sealed(run: Run, kept: Kept, to_json: ToJson) -> SealedBody:

@@ -1,53 +1,85 @@
-"""What backends of foreign frameworks share: how an invocation begins, pauses, ends and breaks.
+"""The base of backends for foreign frameworks, and the small parts that their gates share.
 
-A framework keeps a history of its own. At every pause and every end of a turn that history is
-written into the ledger, so the next advance finds it there, in this process or in another.
+A backend says how it describes its agent, which tools it knows, and how it runs one invocation;
+`Invocation` does what comes before and after that.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import ContextVar
+from functools import cached_property
 from hashlib import blake2b
-from itertools import takewhile
-from operator import eq
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar
 
-from msgspec import Struct, structs
-from pydantic import TypeAdapter
+from msgspec import Struct
 from pydantic_core import to_jsonable_python
 
-from greenroom.backends.backend import Advance, Failed, TurnOver, Waiting, Yield
+from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
+from greenroom.backends.invocation import Check, Invocation, Progress
 from greenroom.backends.native.history import as_text
-from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
-from greenroom.ledger.events import (
-    AgentSaid,
-    Answer,
-    Answered,
-    Event,
-    InvocationEnded,
-    InvocationStarted,
-    ModelCalled,
-    NodeEnded,
-    NodeStarted,
-    Remembered,
-    ToolCalled,
-    ToolReturned,
-    YieldOpened,
-)
-from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import told
-from greenroom.ledger.paths import free_path
-from greenroom.ledger.plain import Json, OwnedJson, plain
+from greenroom.ledger.plain import Json
 from greenroom.ledger.records import json_fallback
-from greenroom.world.records import describe_error
 from greenroom.world.world import World
 
 T = TypeVar("T")
-Check = Callable[[Json, bool], Json]
-"""Turns an answer into what was asked for, strictly or not; ValueError if it cannot."""
 
-_BOOL = TypeAdapter(bool)
+
+class ForeignBackend(ABC):
+    """Runs agents of a framework that keeps its own history.
+
+    `memory` names that history in ledgers. A framework declares its name and features, and defines
+    `describe`, `run` and, where its tools are known before a run, `list_tools`.
+    """
+
+    name: ClassVar[str]
+    models: ClassVar[Interception] = "routed"
+    tool_calls: ClassVar[Interception] = "routed"
+    # Exact at pauses and between turns; a run cut while the framework works must start again.
+    resumes: ClassVar[Resumption] = "checkpoint"
+    supports: ClassVar[frozenset[Feature]]
+    memory: ClassVar[str]
+    check_approval: ClassVar[Check | None] = None
+    """Checks what the user says to an approval, if a framework knows more than yes and no."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Json]:
+        """The agent as JSON, with all that makes a difference to what it does."""
+
+    @abstractmethod
+    async def run(self, invocation: Invocation) -> Progress:
+        """Run the agent to its answer or its next pause."""
+
+    def list_tools(self) -> Mapping[str, ToolFacts] | None:
+        """The tools the agent may call; None if they are not known before it runs."""
+        return None
+
+    def install_seam(self) -> None:  # noqa: B027 - a framework without a seam has none to put in
+        """Put in the framework's seam, if the gates of its agents need it."""
+
+    @cached_property
+    def snapshot(self) -> Json:
+        """The agent as JSON, for the first event of a ledger."""
+        return {"framework": self.name, **self.describe()}
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes whenever the agent does."""
+        return digest_of(self.snapshot)
+
+    @cached_property
+    def tools(self) -> Mapping[str, ToolFacts] | None:
+        """The tools the agent may call; None if they are not known before it runs."""
+        return self.list_tools()
+
+    async def advance(self, ledger: Ledger, world: World) -> Advance:
+        """Go on with the open invocation, or begin the next one with what the user said last."""
+        self.install_seam()
+        check, replays = type(self).check_approval, self.resumes == "by_replay"
+        invocation = Invocation(ledger, world, self.memory, check, replays=replays)
+        return await invocation.advance(lambda: self.run(invocation))
 
 
 class Origin(Struct, frozen=True):
@@ -66,270 +98,6 @@ class Spec(Struct, frozen=True):
     parameters: dict[str, Json]
 
 
-class Played(Struct, frozen=True):
-    """How far a framework came: its whole history, and either what it waits for or its answer."""
-
-    history: list[Json]
-    output: Json = None
-    yields: tuple[Yield, ...] = ()
-    is_fresh: bool = False
-    """Whether the history is plain JSON that was made for this, and is not shared."""
-
-
-class Invocation:
-    """One invocation of a foreign agent, begun or resumed from the ledger.
-
-    It keeps the first error of ours that passed through the framework: whatever callbacks, retries
-    or plug-ins make of it, that error decides how the invocation ends.
-    """
-
-    __slots__ = (
-        "_check",
-        "_known",
-        "_replays",
-        "broke",
-        "given",
-        "index",
-        "ledger",
-        "memory",
-        "resumed",
-        "root",
-        "world",
-    )
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        world: World,
-        memory: str,
-        check: Check | None = None,
-        *,
-        replays: bool = False,
-    ) -> None:
-        index = ledger.index_of(world.voice)
-        begun = index.open_invocation
-        self.resumed = begun is not None
-        if begun is None:
-            given = index.said[-1].text if index.said else None
-            root = f"@{len(index.invocations) + 1}"
-            begun = world.record(InvocationStarted(path=root, input=given))
-        self.ledger = ledger
-        self.world = world
-        self.memory = memory
-        self._check = check or checked_approval
-        self._replays = replays
-        self.root = begun.path
-        self.given: Json = begun.input
-        self.broke: GreenroomError | None = None
-        self.index: VoiceIndex = index
-        """Where the run stands now."""
-        self._known: list[Json] | None = None if self.resumed or len(index.invocations) > 1 else []
-
-    async def play(self, work: Callable[[], Awaitable[Played]]) -> Advance:
-        """Let the framework work, and write down how that ended."""
-        if self.resumed and self.index.pending:
-            return Waiting(tuple(self._reopened(opened) for opened in self.index.pending))
-        if (over := self._over()) is not None:
-            return self._ended(over.data["output"])
-        try:
-            self._refuse_cut()
-            played = await work()
-        except Exception as error:  # noqa: BLE001 - a framework may raise anything
-            return self._broken(error)
-        if self.broke is not None:
-            return self._broken(self.broke)
-        # Waits come before the memory that their answers continue: a cut between the two is seen.
-        for wanted in played.yields:
-            self._open(wanted)
-        self._remember(played)
-        return Waiting(played.yields) if played.yields else self._ended(played.output)
-
-    async def routed(self, answer: Awaitable[T]) -> T:
-        """The World's answer; an error of ours is kept before the framework gets to see it.
-
-        After one, nothing is asked any more: code that swallowed it would only go on in vain.
-        """
-        if self.broke is not None:
-            if isinstance(answer, Coroutine):
-                answer.close()  # pyright: ignore[reportUnknownMemberType]
-            raise self.broke
-        try:
-            return await answer
-        except GreenroomError as error:
-            self.keep(error)
-            raise
-
-    def keep(self, error: GreenroomError) -> GreenroomError:
-        """Remember the first error of ours, and give it to be raised."""
-        self.broke = self.broke or error
-        return error
-
-    def history(self) -> list[Json]:
-        """The framework's own history as it was at the last pause or end of a turn."""
-        if self._known is None:
-            items: list[Json] = []
-            for note in self.ledger.of(Remembered, voice=self.world.voice):
-                if self._is_memory(note):
-                    items = [*items[: note.data["keep"]], *note.data["items"]]
-            self._known = items
-        return list(self._known)
-
-    def answers(self) -> list[Answer]:
-        """What the user answered since the framework came to rest; copies, for it to keep."""
-        found: list[Answer] = []
-        for event in self.ledger:
-            if event.voice == self.world.voice:
-                if isinstance(event, Answered):
-                    found += [structs.replace(one, value=plain(one.value)) for one in event.answers]
-                elif self._is_memory(event):
-                    found = []
-        return found
-
-    def result_wanted(self, call_id: str, tool: str, args: Json) -> Yield:
-        """The wait for what a tool call that the user answers shall return."""
-        return Yield(call_id, "tool", tool, call_id, args, invocation=self.root)
-
-    def approval_wanted(self, yield_id: str, call_id: str, tool: str, args: Json) -> Yield:
-        """The wait for whether a tool call may run; its id is not the call's own."""
-        return Yield(yield_id, "tool", tool, call_id, args, invocation=self.root, check=self._check)
-
-    def message_wanted(self, yield_id: str, prompt: str) -> Yield:
-        """The wait for the user's next message, inside a run."""
-        return Yield(yield_id, "message", prompt=prompt, invocation=self.root)
-
-    def take_result(self, call_id: str, value: Json) -> None:
-        """Write down that the user's answer is what a waiting call returned."""
-        called, ended = self.index.called.get(call_id), self.index.results.get(call_id)
-        opened = self.index.yields.get(call_id)
-        # A named body may itself leave its result to the user: then that is how it first ended.
-        is_over = ended is not None and (opened is None or opened.seq < ended.seq)
-        if called is not None and not is_over:
-            self.world.record(
-                ToolReturned(
-                    path=called.path,
-                    call_id=call_id,
-                    tool=called.tool,
-                    value=value,
-                    source="user",
-                )
-            )
-
-    def begin_node(self, node: str, within: str, given: Json = None) -> str:
-        """Write down that an agent or a step begins inside a path; where it stands."""
-        path = free_path(f"{within}/{node}", self.index.started.__contains__)
-        self.world.record(NodeStarted(path=path, node=node, input=given))
-        return path
-
-    def begin_unseen(self, node: str, what: str) -> str:
-        """Write down that work begins which no gate can see; where it stands.
-
-        If the run was cut at this work before, it may have acted, and is not asked twice.
-        """
-        path = f"{self.root}/{node}"
-        if path in self.index.started:
-            raise BadLedger(
-                f"the run was cut while the {what} was at work in {path!r}, so nobody knows what it "
-                f"did. Start this case again."
-            )
-        self.world.record(NodeStarted(path=path, node=node, input=self.given))
-        return path
-
-    def end_node(self, node: str, path: str) -> None:
-        """Write down that an agent or a step has ended, with what it said last."""
-        steps = self.index.steps.get(path)
-        output: Json = getattr(steps[-1], "text", None) if steps else None
-        self.world.record(NodeEnded(path=path, node=node, output=output))
-
-    def _is_memory(self, event: Event) -> bool:
-        return isinstance(event, Remembered) and event.name == self.memory
-
-    def _refuse_cut(self) -> None:
-        """Only pauses can be continued: between them the framework keeps its state to itself.
-
-        An agent that replays is begun anew, and hears what it was answered before.
-        """
-        if not self.resumed or self._replays:
-            return
-        at_work = False
-        for event in self.ledger:
-            if event.voice != self.world.voice:
-                continue
-            if isinstance(event, ModelCalled | ToolCalled):
-                at_work = True
-            elif isinstance(event, InvocationStarted) or self._is_memory(event):
-                at_work = False
-        if at_work:
-            raise BadLedger(
-                f"the run was cut in the middle of invocation {self.root!r}, where a foreign agent "
-                f"cannot be taken up again; it can at a pause and between turns. Start this case "
-                f"again."
-            )
-
-    def _over(self) -> Remembered | None:
-        """The memory of an invocation that had its answer when it was cut."""
-        notes = self.ledger.of(Remembered, voice=self.world.voice) if self.resumed else []
-        mine = [note for note in notes if self._is_memory(note) and note.path == self.root]
-        return mine[-1] if mine and mine[-1].data["over"] else None
-
-    def _remember(self, played: Played) -> None:
-        """Write the framework's history down, as far as it is new."""
-        keep = len([*takewhile(bool, map(eq, self.history(), played.history))])
-        data = {
-            "keep": keep,
-            "items": played.history[keep:] if keep else played.history,
-            "over": not played.yields,
-            "output": plain(played.output),
-        }
-        self._known = None
-        told: Any = OwnedJson(data) if played.is_fresh else data
-        self.world.record(Remembered(path=self.root, name=self.memory, data=told))
-
-    def _open(self, wanted: Yield) -> None:
-        if wanted.type == "message" and wanted.prompt:
-            self.world.record(AgentSaid(path=f"{self.root}/{wanted.id}", text=wanted.prompt))
-        self.world.record(
-            YieldOpened(
-                path=self.root,
-                yield_id=wanted.id,
-                type=wanted.type,
-                tool=wanted.tool,
-                call_id=wanted.call_id,
-                args=wanted.args,
-                prompt=wanted.prompt,
-            )
-        )
-
-    def _reopened(self, opened: YieldOpened) -> Yield:
-        if opened.type == "message":
-            return self.message_wanted(opened.yield_id, opened.prompt)
-        if opened.yield_id == opened.call_id:
-            return self.result_wanted(opened.call_id, opened.tool, opened.args)
-        return self.approval_wanted(opened.yield_id, opened.call_id, opened.tool, opened.args)
-
-    def _ended(self, output: Json) -> TurnOver:
-        if output is not None and self.root not in self.index.spoken:
-            self.world.record(AgentSaid(path=self.root, text=as_text(output)))
-        self.world.record(InvocationEnded(path=self.root, outcome="turn_over", output=output))
-        return TurnOver(output)
-
-    def _broken(self, error: Exception) -> Failed:
-        error = self.broke or error
-        if isinstance(error, Refusal):
-            raise error
-        if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(
-                f"the agent raised {told(error, describe_error(error)['error_type'])}"
-            )
-            wrapped.__cause__ = error
-            error = wrapped
-        self.world.record(
-            InvocationEnded(
-                path=self.root, outcome="failed", phase=error.phase, **describe_error(error)
-            )
-        )
-        return Failed(error)
-
-
 class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`
     """Let a context variable have this value inside.
 
@@ -346,27 +114,8 @@ class held(Generic[T]):  # noqa: N801 - read as a verb: `with held(...)`
         self._token = self._variable.set(self._value)
 
     def __exit__(self, *_: object) -> None:
-        try:  # noqa: SIM105 - around every call, where `suppress` costs as much as the rest
+        with suppress(ValueError):
             self._variable.reset(self._token)
-        except ValueError:
-            pass
-
-
-def checked_approval(value: Json, strict: bool) -> Json:
-    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
-    if isinstance(value, dict):
-        said = cast("dict[str, Json]", value)
-        return {**said, "confirmed": _BOOL.validate_python(said.get("confirmed"), strict=strict)}
-    return _BOOL.validate_python(value, strict=strict)
-
-
-def approval(value: Json) -> dict[str, Json]:
-    """Whether the user approved, as `{"confirmed": bool}` with whatever else they said."""
-    try:
-        checked = checked_approval(value, strict=False)
-    except ValueError as error:
-        raise UserAgentFailed(f"{value!r} neither approves nor denies: {error}") from error
-    return cast("dict[str, Json]", checked) if isinstance(checked, dict) else {"confirmed": checked}
 
 
 def message_data(role: str, said: Json) -> dict[str, Json]:
@@ -375,7 +124,7 @@ def message_data(role: str, said: Json) -> dict[str, Json]:
 
 
 def jsonable(value: Any) -> Json:
-    """A framework's value as plain JSON; what has no JSON form is told by its text."""
+    """A framework's value as plain JSON; what has no JSON form becomes its text."""
     return to_jsonable_python(value, fallback=json_fallback, by_alias=True)
 
 

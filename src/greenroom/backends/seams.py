@@ -7,12 +7,14 @@ Importing Greenroom puts in nothing.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from inspect import signature
 from threading import RLock
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -56,6 +58,11 @@ _put_in: Final[set[Seam]] = set()
 _broken: Final[dict[str, str]] = {}
 _installing: Final = RLock()
 
+Call = Callable[..., Any]
+Wrap = Callable[[Call], Call]
+_reals: Final[dict[Call, Call]] = {}
+"""What each seam was put in front of."""
+
 
 def stand() -> None:
     """Put in the seams of all frameworks that are loaded, and be ready for those to come."""
@@ -86,6 +93,60 @@ def original(owner: Any, name: str) -> Callable[..., Any]:
     except (KeyError, AttributeError):
         where = getattr(owner, "__qualname__", getattr(owner, "__name__", repr(owner)))
         raise FenceNotHeld(f"it has no {where}.{name}") from None
+
+
+def is_seam(function: object) -> bool:
+    """Whether this very function is one of ours; attributes would say so of a wrapper too."""
+    return isinstance(function, FunctionType) and function in _reals
+
+
+def real_of(function: Any) -> Any:
+    """What a seam was put in front of, or the function itself if it is none."""
+    return _reals[function] if is_seam(function) else function
+
+
+def stand_in(real: Call, seam: Call) -> Call:
+    """The seam, looking like what it stands for, but without a way past it."""
+    wrapped: Any = wraps(real)(seam)
+    wrapped.__signature__ = signature(real)
+    del wrapped.__wrapped__
+    _reals[wrapped] = real
+    return wrapped
+
+
+def wrap(places: Iterable[tuple[Any, str, Wrap]]) -> None:
+    """Put a seam at each place, an attribute of a module or a class.
+
+    All are looked up before the first goes in: a version that lacks one is left as it is.
+    """
+    found = [(owner, name, make, original(owner, name)) for owner, name, make in places]
+    for owner, name, make, real in found:
+        setattr(owner, name, stand_in(real, make(real)))
+
+
+def wrap_method(kind: type, name: str, make: Wrap) -> None:
+    """Wrap a method that a class defines itself, unless it is abstract or wrapped already."""
+    real = vars(kind).get(name)
+    if callable(real) and not is_seam(real) and not getattr(real, "__isabstractmethod__", False):
+        setattr(kind, name, stand_in(real, make(real)))
+
+
+def follow_classes(base: type, visit: Callable[[type], None]) -> None:
+    """Visit a class, all classes below it, and those that are yet to be defined."""
+    kinds = [base]
+    for kind in kinds:
+        visit(kind)
+        kinds += [below for below in kind.__subclasses__() if below not in kinds]
+    before: Any = vars(base).get("__init_subclass__")
+
+    def init_subclass(cls: type, **options: Any) -> None:
+        if before is None:
+            super(base, cls).__init_subclass__(**options)
+        else:
+            before.__get__(None, cls)(**options)
+        visit(cls)
+
+    base.__init_subclass__ = classmethod(init_subclass)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _install(seam: Seam) -> None:

@@ -9,8 +9,8 @@ T = TypeVar("T")
 
 async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in order; the first failure cancels and awaits the others, then is raised."""
-    if len(work) == 1:
-        return [await work[0]]
+    if len(work) < 2:
+        return [await item for item in work]
     tasks = [asyncio.ensure_future(item) for item in work]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

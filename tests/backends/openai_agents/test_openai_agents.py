@@ -40,6 +40,7 @@ from backends.openai_agents.scripts import Script, swallow
 from greenroom import Case, Ledger, Lines, Turn, UserAgents, evaluate, simulate
 from greenroom.backends import TurnOver, backend_for
 from greenroom.backends.openai_agents import OpenAIAgentsBackend
+from greenroom.backends.seams import is_seam
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import (
@@ -369,7 +370,7 @@ async def test_nothing_is_traced_in_a_rehearsal_not_even_by_an_agent_within(desk
     fired = collector.traces
     result = await result_of(agent, case())
     assert (result.status, fired > 0, collector.traces) == ("passed", True, fired), why(result)
-    assert DefaultTraceProvider.create_trace.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    assert is_seam(DefaultTraceProvider.create_trace)
 
 
 async def test_outside_of_a_rehearsal_everything_is_as_it_was(desk: Desk):

@@ -22,7 +22,7 @@ from greenroom.backends.adk.nodes import (
     check_node,
     copied_graph,
     gated_function,
-    noted,
+    note_node,
 )
 from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.adk.toolsets import ToolsetGate, is_remote, label_of
@@ -43,15 +43,15 @@ class Copier:
     An agent that runs without the app's plug-ins carries the tripwire itself.
     """
 
-    __slots__ = ("_done", "_has_plugins", "_made", "_stage", "_toolsets", "tripwire")
+    __slots__ = ("_done", "_has_plugins", "_made", "_run", "_toolsets", "tripwire")
 
-    def __init__(self, stage: FrameworkRun, has_plugins: bool = False) -> None:
-        self._stage = stage
+    def __init__(self, run: FrameworkRun, has_plugins: bool = False) -> None:
+        self._run = run
         self._has_plugins = has_plugins
         self._done: dict[tuple[int, bool], BaseAgent] = {}
         self._made: dict[int, BaseTool] = {}
         self._toolsets: list[ToolsetGate] = []
-        self.tripwire = Tripwire(stage, self.made)
+        self.tripwire = Tripwire(run, self.made)
 
     def agent(self, original: BaseAgent, plugged: bool = True) -> BaseAgent:
         """The gated copy of an agent and of all below it."""
@@ -76,13 +76,13 @@ class Copier:
         if check_node(original) is START:
             return original
         if isinstance(original, FunctionNode):
-            return noted(gated_function(original, self._stage), self._stage)
+            return note_node(gated_function(original, self._run), self._run)
         if isinstance(original, ToolNode):
             tool = self._tool(original.tool, plugged=True, in_graph=True)
-            return noted(original.model_copy(update={"tool": tool}), self._stage)
+            return note_node(original.model_copy(update={"tool": tool}), self._run)
         if isinstance(original, Workflow) and original.graph is not None:
             graph = copied_graph(original.graph, self.node)
-            return noted(original.model_copy(update={"graph": graph}), self._stage)
+            return note_node(original.model_copy(update={"graph": graph}), self._run)
         twin: Any = original.model_copy()
         if isinstance(original, ParallelWorker):
             twin._node = self.node(twin._node)
@@ -103,9 +103,9 @@ class Copier:
         twin = model.model_copy()
         # Pydantic refuses attributes that are no fields, yet the twin must stay of the model's own
         # type: the framework asks for it.
-        gate = ModelGate(self._stage, agent.name, model)
+        gate = ModelGate(self._run, agent.name, model)
         object.__setattr__(twin, "generate_content_async", gate)
-        object.__setattr__(twin, "connect", NoLine(self._stage, agent.name))
+        object.__setattr__(twin, "connect", NoLine(self._run, agent.name))
         return twin
 
     def _given(self, given: Any, plugged: bool) -> Any:
@@ -114,10 +114,10 @@ class Copier:
             return self._tool(given, plugged)
         twin: Any = copy.copy(given)
 
-        def take(tool: BaseTool) -> BaseTool:
+        def gated(tool: BaseTool) -> BaseTool:
             return self._tool(check_tool(tool, f"toolset {label_of(given)}"), plugged)
 
-        twin.get_tools_with_prefix = gate = ToolsetGate(self._stage, given, take)
+        twin.get_tools_with_prefix = gate = ToolsetGate(self._run, given, gated)
         self._toolsets.append(gate)
         return twin
 
@@ -129,7 +129,7 @@ class Copier:
                 assert isinstance(twin, AgentTool)
                 twin = self._delegation(twin, plugged)
             else:
-                twin.run_async = ToolGate(self._stage, tool, origin_of(given), in_graph)
+                twin.run_async = ToolGate(self._run, tool, origin_of(given), in_graph)
             tool = twin
         self._made[id(tool)] = tool
         return tool
@@ -144,5 +144,5 @@ class Copier:
         # A task is driven by the framework itself; its tool is only the sign to begin.
         if not getattr(tool, "_defers_response", False):
             inner = copy.copy(tool)
-            tool.run_async = Delegation(self._stage, inner)
+            tool.run_async = Delegation(self._run, inner)
         return tool

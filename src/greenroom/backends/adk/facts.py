@@ -24,7 +24,6 @@ from greenroom.backends.adk.nodes import (
     function_of,
     parameters_of,
 )
-from greenroom.backends.adk.routed import real_of
 from greenroom.backends.adk.versions import (
     BaseNode,
     FinishTaskTool,
@@ -35,12 +34,13 @@ from greenroom.backends.adk.versions import (
 )
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import Origin, jsonable
+from greenroom.backends.seams import real_of
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json
 
-# Modules of the agent classes that can be played; some of the classes are deprecated by now.
-_PLAYED = {
+# Modules of the agent classes that can be run; some of the classes are deprecated by now.
+_RUN = {
     "google.adk.agents.llm_agent",
     "google.adk.agents.sequential_agent",
     "google.adk.agents.parallel_agent",
@@ -99,7 +99,8 @@ def members_of(root: BaseNode) -> list[BaseNode]:
         found[id(member)] = member
         if isinstance(member, BaseAgent):
             check_agent(member)
-            waiting += [*member.sub_agents, *(tool.agent for tool in _delegations(member))]
+            tools = [cast(AgentTool, tool) for _, tool in _tools(member) if is_delegation(tool)]
+            waiting += [*member.sub_agents, *(tool.agent for tool in tools)]
         else:
             waiting += children_of(check_node(member))
             if isinstance(member, ToolNode):
@@ -110,7 +111,7 @@ def members_of(root: BaseNode) -> list[BaseNode]:
 def check_agent(agent: BaseAgent) -> BaseAgent:
     """The agent, if all its work can be led through the gate; BadAgent naming what cannot."""
     kind = type(agent).__name__
-    if not any(cls.__module__ in _PLAYED for cls in type(agent).__mro__):
+    if not any(cls.__module__ in _RUN for cls in type(agent).__mro__):
         raise BadAgent(
             f"agent {agent.name!r} is a {kind}, whose work cannot be led through the gate. "
             f"Rehearse it apart, or put an LlmAgent with a mocked tool in its place."
@@ -123,7 +124,18 @@ def check_agent(agent: BaseAgent) -> BaseAgent:
                 f"there would run past the gate."
             )
     if isinstance(agent, LlmAgent):
-        _check_parts(agent)
+        if agent.code_executor is not None:
+            raise BadAgent(
+                f"agent {agent.name!r} has the code executor {type(agent.code_executor).__name__}, "
+                f"which runs code no gate can see. Rehearse the agent without it."
+            )
+        if getattr(agent.model, "use_interactions_api", False):
+            raise BadAgent(
+                f"the model of agent {agent.name!r} keeps its history at the provider "
+                f"(use_interactions_api); a rehearsal needs to see it. Switch that off."
+            )
+        for tool in given_tools(agent):
+            check_tool(tool, agent.name)
     return agent
 
 
@@ -143,10 +155,9 @@ def is_steering(tool: Any) -> bool:
 
 def is_delegation(tool: Any) -> bool:
     """Whether a tool is another agent, run as the framework runs one."""
-    # By type first: most tools are functions, and the framework takes long to tell who is what.
-    if type(tool) is FunctionTool or not isinstance(tool, AgentTool) or "run_async" in vars(tool):
+    if not isinstance(tool, AgentTool) or "run_async" in vars(tool):
         return False
-    # By the code itself: everything else that tells whose it is can be copied onto a wrapper.
+    # By the code itself: everything else that shows whose it is can be copied onto a wrapper.
     return getattr(real_of(type(tool).run_async), "__code__", None) in _DELEGATING
 
 
@@ -191,7 +202,7 @@ def tool_facts(member: BaseNode) -> list[ToolFacts]:
 
 
 def toolsets_of(member: BaseNode) -> list[BaseToolset]:
-    """What tells its tools only when it is asked."""
+    """What lists its tools only when it is asked."""
     return [given for given in given_tools(member) if isinstance(given, BaseToolset)]
 
 
@@ -199,8 +210,13 @@ def described(root: BaseNode) -> dict[str, Json]:
     """An agent or a workflow, and all below, as JSON."""
     if isinstance(root, BaseAgent):
         return described_agent(root)
-    told = [_described_node(node) for node in members_of(root) if not isinstance(node, BaseAgent)]
-    return described_node(root, described_agent) | {"code": [one for one in told if one]}
+    code: list[Json] = []
+    for node in members_of(root):
+        if isinstance(node, FunctionNode):
+            code.append({"name": node.name, "code": code_identity(function_of(node))})
+        elif isinstance(node, ToolNode):
+            code.append(_described_tool(node.tool))
+    return described_node(root, described_agent) | {"code": code}
 
 
 def described_agent(agent: BaseAgent) -> dict[str, Json]:
@@ -211,45 +227,29 @@ def described_agent(agent: BaseAgent) -> dict[str, Json]:
         "description": agent.description,
     }
     if isinstance(agent, LlmAgent):
+        instruction = agent.instruction
         facts |= {
             "model": agent.model if isinstance(agent.model, str) else agent.model.model,
-            "instructions": _instruction_text(agent.instruction),
+            "instructions": instruction
+            if isinstance(instruction, str)
+            else code_identity(instruction),
             "tools": [_described_tool(tool) for _, tool in _tools(agent)],
             "toolsets": [type(toolset).__name__ for toolset in toolsets_of(agent)],
         }
     return facts | {"sub_agents": [described_agent(child) for child in agent.sub_agents]}
 
 
-def _check_parts(agent: LlmAgent) -> None:
-    if agent.code_executor is not None:
-        raise BadAgent(
-            f"agent {agent.name!r} has the code executor {type(agent.code_executor).__name__}, "
-            f"which runs code no gate can see. Rehearse the agent without it."
-        )
-    if getattr(agent.model, "use_interactions_api", False):
-        raise BadAgent(
-            f"the model of agent {agent.name!r} keeps its history at the provider "
-            f"(use_interactions_api); a rehearsal needs to see it. Switch that off."
-        )
-    for tool in given_tools(agent):
-        check_tool(tool, agent.name)
-
-
 def check_tool(tool: Any, owner: str) -> Any:
     """The tool, if its body can be held; BadAgent if it runs elsewhere."""
-    if isinstance(tool, FunctionType):
-        return tool
-    kind = type(tool).__name__
-    if isinstance(tool, BaseToolset | BaseNode):
-        return tool
     if not isinstance(tool, BaseTool):
-        if not callable(tool):
+        if not isinstance(tool, BaseToolset | BaseNode) and not callable(tool):
             raise BadAgent(f"{owner!r} has the tool {tool!r}, which is no tool of google-adk.")
         return tool
-    if _module_of_run(tool) == BaseTool.__module__ and not is_control(tool):
+    # What does not define how it runs is only described to the provider, which runs it.
+    if type(tool).run_async.__module__ == BaseTool.__module__ and not is_control(tool):
         raise BadAgent(
-            f"tool {tool.name!r} ({kind}) of {owner!r} runs at the model's provider, where no "
-            f"gate can hold it. Rehearse with a function tool of that name."
+            f"tool {tool.name!r} ({type(tool).__name__}) of {owner!r} runs at the model's provider, "
+            f"where no gate can hold it. Rehearse with a function tool of that name."
         )
     return tool
 
@@ -259,14 +259,6 @@ def _tools(member: BaseNode) -> Iterator[tuple[Any, BaseTool]]:
     for tool in given:
         if not isinstance(tool, BaseToolset):
             yield tool, as_tool(tool)
-
-
-def _delegations(agent: BaseAgent) -> list[AgentTool]:
-    return [cast(AgentTool, tool) for _, tool in _tools(agent) if is_delegation(tool)]
-
-
-def _module_of_run(tool: BaseTool) -> str:
-    return type(tool).run_async.__module__
 
 
 def _described_tool(tool: BaseTool) -> Json:
@@ -283,14 +275,8 @@ def _described_tool(tool: BaseTool) -> Json:
     }
 
 
-def _described_node(node: BaseNode) -> Json:
-    if isinstance(node, FunctionNode):
-        return {"name": node.name, "code": code_identity(function_of(node))}
-    return _described_tool(node.tool) if isinstance(node, ToolNode) else None
-
-
 def _declared(tool: BaseTool) -> dict[str, Json]:
-    """JSON schema of a tool's arguments, as its model is told."""
+    """JSON schema of a tool's arguments, as its model sees it."""
     declaration = tool._get_declaration()  # pyright: ignore[reportPrivateUsage]
     if declaration is None:
         return {}
@@ -298,7 +284,3 @@ def _declared(tool: BaseTool) -> dict[str, Json]:
         return jsonable(declaration.parameters_json_schema)
     parameters = declaration.parameters
     return parameters.model_dump(mode="json", exclude_none=True) if parameters else {}
-
-
-def _instruction_text(instruction: Any) -> str:
-    return instruction if isinstance(instruction, str) else code_identity(instruction)

@@ -13,8 +13,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
-from greenroom.backends.adk.routed import PASSED, real_of, run_passed
-from greenroom.backends.adk.run import AdkCaller
+from greenroom.backends.adk.run import PASSED, AdkCaller, run_passed
 from greenroom.backends.adk.translation import (
     reply_of,
     request_of,
@@ -23,11 +22,11 @@ from greenroom.backends.adk.translation import (
     with_call_ids,
 )
 from greenroom.backends.adk.versions import signed_like
-from greenroom.backends.callers import Kept
 from greenroom.backends.foreign import held, jsonable
+from greenroom.backends.seams import real_of
 from greenroom.errors import ToolRefused
 from greenroom.ledger.redaction import keep_keys
-from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.world import Pending, ToolRequest
 
 Tool = TypeVar("Tool", bound=BaseTool)
@@ -49,19 +48,27 @@ class ModelGate:
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         """The World's reply; the real model's own response wherever that is what was replied."""
-        caller, kept = self._caller, Kept()
+        caller = self._caller
         keep_keys(self._model)
         if found := server_side_tools(llm_request):
-            raise caller.refuse(_refused_tools(self._agent, found))
+            raise caller.refuse(
+                ToolRefused(
+                    f"agent {self._agent!r} gives its model {', '.join(found)}, which would run at "
+                    f"the model's provider, where no gate can hold it. Rehearse with a function tool "
+                    f"instead."
+                )
+            )
         request = caller.place_model(request_of(llm_request, self._agent))
 
-        async def body(request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
+        async def ask(request: ModelRequest) -> list[LlmResponse]:
             asked = self._model.generate_content_async(llm_request, stream)
             given = [response async for response in asked if not response.partial]
-            final = with_call_ids(given[-1], caller.new_id, request)
-            return kept.keep([*given[:-1], final], reply_of(final, request.model))
+            return [*given[:-1], with_call_ids(given[-1], caller.new_id, request)]
 
-        reply = await caller.ask_model(request, body)
+        def to_reply(given: list[LlmResponse]) -> ModelReply:
+            return reply_of(given[-1], request.model)
+
+        reply, kept = await caller.ask_model(request, ask, to_reply)
         for response in kept.real if kept.matches(reply) else [response_of(reply)]:
             yield response
 
@@ -91,7 +98,7 @@ async def run_tool(tool: BaseTool, args: dict[str, Any], context: ToolContext) -
 
 
 class Delegation:
-    """Stands where an agent used as a tool is run: the call is written down, what is in it gated."""
+    """Stands where an agent used as a tool is run: the call is written down, and what is in it is gated."""
 
     __slots__ = ("_caller", "_run", "_tool")
 
@@ -158,7 +165,8 @@ class ToolGate:
         with held(PASSED, (stand_in, tool_context)):
             return await self._run(stand_in, args, tool_context)
 
-    async def _ask(self, told: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:
+    async def _ask(self, shown: dict[str, Any], args: dict[str, Any], context: ToolContext) -> Any:
+        """The World's answer to a call with these arguments; `args` are those the tool is run with."""
         caller, tool = self._caller, self._tool
         name = name_of_tool(tool)
         wanted = "" if self._in_graph else getattr(context, "function_call_id", None) or ""
@@ -166,7 +174,7 @@ class ToolGate:
             ToolRequest(
                 id=wanted,
                 tool=name,
-                args=jsonable(told),
+                args=jsonable(shown),
                 path=caller.agent,
                 yields=bool(getattr(tool, "is_long_running", False)),
                 origin=self._origin,
@@ -213,10 +221,3 @@ def name_of_tool(tool: Any) -> str:
     """The name its model knows it by; what is no tool of the framework is named after its type."""
     name = getattr(tool, "name", None)
     return name if isinstance(name, str) and name else type(tool).__name__
-
-
-def _refused_tools(agent: str, found: list[str]) -> ToolRefused:
-    return ToolRefused(
-        f"agent {agent!r} gives its model {', '.join(found)}, which would run at the model's "
-        f"provider, where no gate can hold it. Rehearse with a function tool instead."
-    )

@@ -8,8 +8,7 @@ from typing import Any, cast
 from google.adk.agents import BaseAgent
 from google.adk.events import Event
 
-from greenroom.backends.adk.routed import run_passed
-from greenroom.backends.adk.run import AdkCaller, FrameworkRun
+from greenroom.backends.adk.run import AdkCaller, FrameworkRun, run_passed
 from greenroom.backends.adk.versions import (
     START,
     BaseNode,
@@ -34,7 +33,7 @@ _KINDS = (Workflow, FunctionNode, JoinNode, ParallelWorker, ToolNode)
 
 
 def check_node(node: BaseNode) -> BaseNode:
-    """The node, if its work can be led through the gate; BadAgent if it cannot."""
+    """The node, if its work can be gated; BadAgent if it cannot."""
     if type(node) in _KINDS or node is START:
         return node
     raise BadAgent(
@@ -77,33 +76,34 @@ def copied_graph(graph: Graph, copied: Callable[[BaseNode], BaseNode]) -> Graph:
     return twin
 
 
-class Noted:
+class NodeNote:
     """Stands where a copied node's `_run_impl` stood: writes down when it is entered and left."""
 
-    __slots__ = ("_node", "_real", "_stage")
+    __slots__ = ("_node", "_real", "_run")
 
-    def __init__(self, node: BaseNode, stage: FrameworkRun) -> None:
+    def __init__(self, node: BaseNode, run: FrameworkRun) -> None:
         self._node = node
         self._real = node._run_impl  # pyright: ignore[reportPrivateUsage]
-        self._stage = stage
+        self._run = run
 
     async def __call__(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
         """What the node itself yields."""
         name = self._node.name
-        self._stage.enter(name, plain(jsonable(_as_text(node_input)), f"input of {name!r}"))
+        self._run.enter(name, plain(jsonable(_as_text(node_input)), f"input of {name!r}"))
         waits = False
         async with aclosing(self._real(ctx=ctx, node_input=node_input)) as items:
             async for item in items:
-                waits = waits or _pauses(item)
+                is_pause = isinstance(item, RequestInput)
+                waits = waits or is_pause or bool(getattr(item, "long_running_tool_ids", None))
                 yield item
         if not waits and not ctx.interrupt_ids:
-            self._stage.leave(name)
+            self._run.leave(name)
 
 
-def noted(node: BaseNode, stage: FrameworkRun) -> BaseNode:
+def note_node(node: BaseNode, run: FrameworkRun) -> BaseNode:
     """Let a copied node write down when it is entered and left."""
     # Pydantic refuses attributes that are no fields, and the node must stay of its own type.
-    object.__setattr__(node, "_run_impl", Noted(node, stage))
+    object.__setattr__(node, "_run_impl", NodeNote(node, run))
     return node
 
 
@@ -125,7 +125,9 @@ def gated_node(node: BaseNode, caller: AdkCaller) -> BaseNode:
     real = node._run_impl  # pyright: ignore[reportPrivateUsage]
 
     async def run(*, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
-        work = lambda: _all_of(real(ctx=ctx, node_input=node_input))  # noqa: E731
+        async def work() -> list[Any]:
+            return await _all_of(real(ctx=ctx, node_input=node_input))
+
         for item in await node_items(caller, node, node, {"node_input": node_input}, work):
             yield item
 
@@ -145,10 +147,14 @@ class FunctionGate:
 
     async def answer(self, **given: Any) -> AsyncGenerator[Any, None]:
         """What the node yields: the mock's value, or all that the real function gave."""
-        node, told = self._node, {k: given[k] for k in parameters_of(self._node) if k in given}
-        function = function_of(node)
-        run = lambda: _all_of(function(**given))  # noqa: E731
-        for item in await node_items(self._caller, node, Origin(function, node), told, run):
+        node = self._node
+        function, names = function_of(node), parameters_of(node)
+
+        async def run() -> list[Any]:
+            return await _all_of(function(**given))
+
+        args = {name: given[name] for name in names if name in given}
+        for item in await node_items(self._caller, node, Origin(function, node), args, run):
             yield item
 
 
@@ -176,7 +182,7 @@ async def _all_of(result: Any) -> list[Any]:
 
 
 def _output(items: list[Any]) -> Json:
-    """What the ledger is told of a node's items: its last."""
+    """What of a node's items is written down: the last."""
     last = items[-1] if items else None
     if isinstance(last, Event):
         last = {"output": last.output, "route": last.actions.route}
@@ -187,10 +193,6 @@ def _as_text(value: Any) -> Any:
     """Content of the framework as the text in it."""
     parts = getattr(value, "parts", None)
     return value if parts is None else "".join(part.text or "" for part in parts)
-
-
-def _pauses(item: Any) -> bool:
-    return isinstance(item, RequestInput) or bool(getattr(item, "long_running_tool_ids", None))
 
 
 def described_node(node: BaseNode, agent: Callable[[BaseAgent], Json]) -> dict[str, Json]:

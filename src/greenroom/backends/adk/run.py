@@ -1,22 +1,54 @@
-"""Who asks for the agents and nodes at work, and where in the ledger: a backend's run, or a host."""
+"""Who asks for the agents and nodes at work, and where in the ledger: a backend's run, or a host.
 
+A call goes through several places of the framework; `PASSED` sees to it that it is asked about once.
+"""
+
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
-from greenroom.backends.adk.routed import asking
-from greenroom.backends.adk.state import name_of
-from greenroom.backends.adk.state_writes import StateWrites
-from greenroom.backends.callers import HostCaller, Kept, Run, RunCaller, ToJson
-from greenroom.backends.foreign import Invocation, jsonable
-from greenroom.ledger.events import Decided, NodeStarted, ToolReturned
-from greenroom.ledger.paths import free_path, within
+from greenroom.backends.adk.state import StateWrites, name_of
+from greenroom.backends.callers import (
+    HostCaller,
+    Kept,
+    Run,
+    RunCaller,
+    RunModel,
+    T,
+    ToJson,
+    ToReply,
+)
+from greenroom.backends.foreign import held, jsonable
+from greenroom.backends.invocation import Invocation
+from greenroom.ledger.events import Decided, ToolReturned
+from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.presence import place_here, placed
 from greenroom.world.world import Pending, Returned, ToolRequest
 
+_NOTHING: tuple[object, object] = (None, None)
+
+PASSED: ContextVar[tuple[object, object]] = ContextVar("greenroom_adk_passed", default=_NOTHING)
+"""The tool or toolset that may run here, and the context of that very call.
+
+What a class hands on to its base, and what checks its arguments first, is asked about once. Another
+tool called from inside has another object, and an agent started inside other contexts.
+"""
 # The framework runs what works at the same time in tasks of its own, so each sees its own place.
 PLACE: ContextVar[str] = ContextVar("greenroom_adk_place", default="")
+
+
+def has_passed(what: object, context: object) -> bool:
+    """Whether this very call was asked about."""
+    passed, its_context = PASSED.get()
+    return passed is what and its_context is context
+
+
+async def run_passed(what: object, context: object, run: Callable[[], Awaitable[Any]]) -> Any:
+    """Run what was asked about; whatever it starts is asked about by itself."""
+    with held(PASSED, (what, context)):
+        return await run()
 
 
 class FrameworkRun(RunCaller):
@@ -51,7 +83,7 @@ class FrameworkRun(RunCaller):
         self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
     ) -> tuple[Returned | Pending, Kept]:
         """The World's answer; an agent inside a mock is asked about too."""
-        with asking():
+        with held(PASSED, _NOTHING):
             return await super().ask_tool(request, run, to_json)
 
     def watch_state(self, context: Any) -> None:
@@ -65,9 +97,9 @@ class FrameworkRun(RunCaller):
         for change in event.changes if isinstance(event, ToolReturned) else ():
             name = name_of(change.scope, change.path[0])
             if name is not None:
-                held = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
-                context.state[name] = held.get(change.path[0])
-        self._writes.take(invocation, self.place, call_id, context)
+                state = invocation.ledger.fold(invocation.world.voice).get(change.scope, {})
+                context.state[name] = state.get(change.path[0])
+        self._writes.add(invocation, self.place, call_id, context)
 
     def last_of(self, node: str) -> str:
         """The path of the latest run of an agent or node, by its name."""
@@ -82,14 +114,9 @@ class FrameworkRun(RunCaller):
             self._end(path)
         while around in self._handed:
             around = _parent(around)
-        index = self.invocation.index
-        path = free_path(
-            f"{around}/{node}", lambda path: path in index.ended or path in self._at_work
-        )
+        path = self.invocation.enter_node(node, around, given, self._at_work)
         self._at_work[path] = node
         PLACE.set(path)
-        if path not in index.started:
-            self.invocation.world.record(NodeStarted(path=path, node=node, input=given))
 
     def leave(self, node: str) -> None:
         """What was entered here has ended."""
@@ -127,13 +154,15 @@ class InnerCaller(HostCaller):
         self, request: ToolRequest, run: Run, to_json: ToJson = jsonable
     ) -> tuple[Returned, Kept]:
         """The host's answer; an agent inside a mock is asked about too."""
-        with placed(_place_around(self.agent)), asking():
+        with placed(_place_around(self.agent)), held(PASSED, _NOTHING):
             return await super().ask_tool(request, run, to_json)
 
-    async def ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
-        """The host's answer."""
+    async def ask_model(
+        self, request: ModelRequest, run: RunModel[T], to_reply: ToReply[T]
+    ) -> tuple[ModelReply, Kept]:
+        """The host's reply."""
         with placed(_place_around(self.agent)):
-            return await super().ask_model(request, body)
+            return await super().ask_model(request, run, to_reply)
 
     def watch_state(self, context: Any) -> None:
         """Nothing: the session is not the case's."""

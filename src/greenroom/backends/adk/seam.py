@@ -1,16 +1,17 @@
 """Where google-adk runs tools, asks models, runs nodes and lists tools: who answers is asked there.
 
-A class's own method is wrapped once, for the classes there are and those to come. Whoever calls
-a tool that has no such method, because it was replaced on the object or the class, is asked instead.
-An agent that was handed over has gates of its own above; what passes those passes here.
+A class's own method is wrapped once, for the classes there are and those to come. For a tool that
+has no such method, because it was replaced on the object or the class, the framework's own calling
+function asks instead. An agent that was handed over has gates of its own above; what passes those
+passes here.
 """
 
+import logging
 import sys
-from collections.abc import Callable
-from functools import wraps
-from inspect import signature
+from functools import cache
 from types import FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from google.adk.code_executors.base_code_executor import BaseCodeExecutor
 from google.adk.flows.llm_flows import functions
@@ -19,87 +20,195 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 
-from greenroom.backends.adk.model_seams import code_seam, line_seam, listing_seam, model_seam
-from greenroom.backends.adk.node_seams import node_seam
-from greenroom.backends.adk.quiet import quiet
-from greenroom.backends.adk.routed import is_seam, stands_for
-from greenroom.backends.adk.tool_seams import caller_seam, function_seam, pool_seam, tool_seam
+from greenroom.backends.adk.gates import ModelGate, NoLine
+from greenroom.backends.adk.run import PASSED, InnerCaller, run_passed
+from greenroom.backends.adk.tool_seams import (
+    agent_of,
+    caller_seam,
+    function_seam,
+    node_seam,
+    pool_seam,
+    tool_seam,
+)
+from greenroom.backends.adk.toolsets import ask_server, is_remote, label_of
 from greenroom.backends.adk.versions import HAS_GRAPHS, BaseNode
-from greenroom.backends.seams import original
+from greenroom.backends.seams import (
+    Call,
+    Wrap,
+    follow_classes,
+    original,
+    stand_in,
+    wrap,
+    wrap_method,
+)
+from greenroom.errors import GreenroomError, ToolRefused
+from greenroom.world.presence import Host, model_host, tool_host
 
 # By version: the function through which the framework calls a tool.
 _CALLERS = ("_call_tool_async", "__call_tool_async")
+_AGENT_LABEL = "adk_agent_name"
+# Loggers of the framework that write a traceback for an error that passes through.
+_LOGGERS = (
+    "agents.base_agent",
+    "agents.llm_agent",
+    "evaluation.local_eval_service",
+    "flows.llm_flows.tools._error_handler",
+    "live._live_llm_flow",
+    "plugins.plugin_manager",
+    "runners",
+    "workflow._node_runner",
+    "workflow._node_runner_utils",
+)
+_LISTED: "WeakKeyDictionary[Host, list[tuple[Any, str, list[BaseTool]]]]" = WeakKeyDictionary()
+"""What servers listed for an invocation: the framework asks before every question to a model."""
 
-Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-
+@cache
 def install() -> None:
     """Put the seam in; a version that lacks one of the names is refused."""
-    quiet()
+    silence_refusals()
     caller = next((name for name in _CALLERS if hasattr(functions, name)), _CALLERS[0])
     calls, pooled = original(functions, caller), original(functions, "_call_tool_in_thread_pool")
-    for owner, name in ((BaseLlm, "connect"), (BaseToolset, "get_tools_with_prefix")):
-        original(owner, name)
-    _follow(BaseTool, {"run_async": tool_seam})
-    _follow(FunctionTool, {"_invoke_callable": function_seam})
-    _follow(BaseLlm, {"generate_content_async": model_seam, "connect": line_seam})
-    _follow(BaseCodeExecutor, {"execute_code": code_seam})
-    _follow(BaseToolset, {"get_tools_with_prefix": listing_seam, "get_tools": listing_seam})
+    classes: list[tuple[type, dict[str, Wrap]]] = [
+        (BaseTool, {"run_async": tool_seam}),
+        (FunctionTool, {"_invoke_callable": function_seam}),
+        (BaseLlm, {"generate_content_async": _model_seam, "connect": _live_seam}),
+        (BaseCodeExecutor, {"execute_code": _code_seam}),
+        (BaseToolset, {"get_tools_with_prefix": _listing_seam, "get_tools": _listing_seam}),
+    ]
+    for base, methods in classes:
+        for name in methods:
+            original(base, name)
+    if HAS_GRAPHS:
+        wrap([(BaseNode, "run", node_seam)])
+    for base, methods in classes:
+        _wrap_below(base, methods)
     _replace_everywhere(calls, caller_seam(calls))
     _replace_everywhere(pooled, pool_seam(pooled))
-    if HAS_GRAPHS:
-        _wrap_method(BaseNode, "run", node_seam, original(BaseNode, "run"))
 
 
-def _follow(base: type, methods: dict[str, Wrap]) -> None:
+def _wrap_below(base: type, methods: dict[str, Wrap]) -> None:
     """Wrap these methods of a class, of all classes below it, and of those to come."""
-    for name in methods:
-        original(base, name)
 
-    def wrap_all(kind: type) -> None:
+    def visit(kind: type) -> None:
         for name, seam in methods.items():
-            method = vars(kind).get(name)
-            if isinstance(method, FunctionType):
-                _wrap_method(kind, name, seam, method)
+            if isinstance(vars(kind).get(name), FunctionType):
+                wrap_method(kind, name, seam)
 
-    waiting, known = [base], {base}
-    while waiting:
-        kind = waiting.pop()
-        wrap_all(kind)
-        fresh = [below for below in kind.__subclasses__() if below not in known]
-        known.update(fresh)
-        waiting += fresh
-    before: Any = vars(base).get("__init_subclass__")
-
-    def follow(cls: type, **options: Any) -> None:
-        if before is None:
-            super(base, cls).__init_subclass__(**options)
-        else:
-            before.__get__(None, cls)(**options)
-        wrap_all(cls)
-
-    base.__init_subclass__ = classmethod(follow)  # pyright: ignore[reportAttributeAccessIssue]
+    follow_classes(base, visit)
 
 
-def _wrap_method(kind: type, name: str, seam: Wrap, method: Callable[..., Any]) -> None:
-    if is_seam(method) or getattr(method, "__isabstractmethod__", False):
-        return
-    setattr(kind, name, _in_place_of(method, seam(method)))
-
-
-def _in_place_of(real: Callable[..., Any], seam: Callable[..., Any]) -> Callable[..., Any]:
-    """The seam, looking like what it stands for, but without a way past it."""
-    wrapped: Any = wraps(real)(seam)
-    wrapped.__signature__ = signature(real)
-    del wrapped.__wrapped__
-    stands_for(wrapped, real)
-    return wrapped
-
-
-def _replace_everywhere(real: Callable[..., Any], seam: Callable[..., Any]) -> None:
+def _replace_everywhere(real: Call, seam: Call) -> None:
     """Put a module's function into every module of the framework that has taken it by name."""
-    wrapped = _in_place_of(real, seam)
+    wrapped = stand_in(real, seam)
     for name, module in list(sys.modules.items()):
         if name.startswith("google.adk."):
             for taken in [key for key, value in vars(module).items() if value is real]:
                 setattr(module, taken, wrapped)
+
+
+def _model_seam(real: Call) -> Call:
+    """For a model that is asked."""
+
+    def generate_content_async(self: Any, *given: Any, **named: Any) -> Any:
+        host = model_host()
+        if host is None:
+            return real(self, *given, **named)
+        request: Any = named.get("llm_request", given[0] if given else None)
+        stream = named.get("stream", given[1] if len(given) > 1 else False)
+        agent = _asking_agent(request)
+        caller = InnerCaller(host, agent)
+        if getattr(self, "use_interactions_api", False):
+            raise caller.refuse(
+                ToolRefused(
+                    f"the model of agent {agent!r} keeps its history at the provider "
+                    f"(use_interactions_api); a rehearsal needs to see it. Switch that off."
+                )
+            )
+        return ModelGate(caller, agent, self)(request, stream)
+
+    return generate_content_async
+
+
+def _live_seam(real: Call) -> Call:
+    """For a model that is talked to live."""
+
+    def connect(self: Any, *given: Any, **named: Any) -> Any:
+        host = model_host()
+        if host is None:
+            return real(self, *given, **named)
+        request: Any = named.get("llm_request", given[0] if given else None)
+        return NoLine(InnerCaller(host), _asking_agent(request))(request)
+
+    return connect
+
+
+def _asking_agent(request: Any) -> str:
+    """Which agent asks its model, by the label that the framework puts there for billing."""
+    labels: Any = getattr(getattr(request, "config", None), "labels", None)
+    return str(labels.get(_AGENT_LABEL, "")) if labels else ""
+
+
+def _code_seam(real: Call) -> Call:
+    """For what runs code that a model wrote."""
+
+    def execute_code(self: Any, *given: Any, **named: Any) -> Any:
+        kind = type(self).__name__
+        host = tool_host(self, kind)
+        if host is None:
+            return real(self, *given, **named)
+        raise host.refuse(
+            ToolRefused(
+                f"the code executor {kind} was to run code that no gate can see. Rehearse the agent "
+                f"without it."
+            )
+        )
+
+    return execute_code
+
+
+def _listing_seam(real: Call) -> Call:
+    """For toolsets that ask a server which tools there are."""
+
+    async def get_tools(self: Any, *given: Any, **named: Any) -> Any:
+        if not is_remote(self) or PASSED.get()[0] is self:
+            return await real(self, *given, **named)
+        host = tool_host(self, label_of(self))
+        if host is None:
+            return await real(self, *given, **named)
+        context = named.get("readonly_context", given[0] if given else None)
+        invocation = getattr(context, "invocation_id", "")
+        known = _LISTED.setdefault(host, [])
+        for toolset, of, tools in known:
+            if toolset is self and of == invocation and of:
+                return tools
+
+        async def really() -> Any:
+            return await run_passed(self, None, lambda: real(self, *given, **named))
+
+        tools = await ask_server(InnerCaller(host, agent_of(context)), self, really)
+        known.append((self, invocation, tools))
+        return tools
+
+    return get_tools
+
+
+class _RefusalFilter(logging.Filter):
+    """Keeps tracebacks of our own errors out of the log: the report shows them already."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        while error is not None:
+            if isinstance(error, GreenroomError):
+                return False
+            error = error.__cause__
+        return True
+
+
+_REFUSALS = _RefusalFilter()
+
+
+def silence_refusals() -> None:
+    """Keep tracebacks of refusals out of the framework's log; asking twice changes nothing."""
+    for name in _LOGGERS:
+        logging.getLogger(f"google_adk.google.adk.{name}").addFilter(_REFUSALS)

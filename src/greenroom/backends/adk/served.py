@@ -13,17 +13,15 @@ from google.adk.events import Event
 from google.adk.sessions import Session
 from google.genai import types
 
-from greenroom.backends.adk import MEMORY, AdkBackend
+from greenroom.backends.adk import AdkBackend
 from greenroom.backends.adk.run import PLACE, FrameworkRun
 from greenroom.backends.adk.sessions import Keeper, Sessions
 from greenroom.backends.adk.state import pour, prefixed
 from greenroom.backends.adk.tripwire import Tripwire
-from greenroom.backends.adk.turns import is_last_word, message_for, played, record_state
-from greenroom.backends.backend import Advance, Resumption
-from greenroom.backends.foreign import Invocation, Played
+from greenroom.backends.adk.turns import is_last_word, message_for, progress_of, record_state
+from greenroom.backends.backend import Resumption
+from greenroom.backends.invocation import Invocation, Progress
 from greenroom.errors import AgentFailed, GreenroomError
-from greenroom.ledger.ledger import Ledger
-from greenroom.world.world import World
 
 T = TypeVar("T")
 
@@ -35,7 +33,7 @@ _ITS_OWN = ("__llm_request_key__",)
 
 
 class Prompter:
-    """Sits where the loop's user sits: tells it the next line, and hears that a turn is over."""
+    """Stands in for the loop's user: gives it the next line, and notices that a turn is over."""
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[types.Content | None] = asyncio.Queue()
@@ -59,10 +57,10 @@ class Prompter:
 
 
 class ServedBackend(AdkBackend, Generic[T]):
-    """Plays one run of an agent that `serve` drives.
+    """Runs an agent that `serve` drives, once.
 
-    `serve` is handed the gated copy and begins when the first message is there; what it makes of
-    the run in the end is told by `over`. `keeper` is told what is in the run's session.
+    `serve` is given the gated copy and begins when the first message is there; what it makes of
+    the run in the end is what `over` returns. `keeper` is given what is in the run's session.
     """
 
     resumes: ClassVar[Resumption] = "no"
@@ -80,14 +78,9 @@ class ServedBackend(AdkBackend, Generic[T]):
         self._serve = serve
         self._keeper = keeper
         self._events: list[Event] = []
-        self._staged: tuple[FrameworkRun, Tripwire] | None = None
+        self._running: tuple[FrameworkRun, Tripwire] | None = None
         self._task: asyncio.Task[T] | None = None
         self._cut = False
-
-    async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Hand over what the user said last, and wait until the loop asks for more."""
-        invocation = Invocation(ledger, world, MEMORY)
-        return await invocation.play(lambda: self._turn(invocation))
 
     async def over(self) -> T | None:
         """What came of the run, after which nothing more is said; None if it was cut short."""
@@ -97,7 +90,7 @@ class ServedBackend(AdkBackend, Generic[T]):
         return await self._task
 
     async def close(self) -> None:
-        """Break off what still runs."""
+        """Cancel what still runs."""
         if self._task is not None and not self._task.done():
             self._cut = True
             self._task.cancel()
@@ -105,17 +98,19 @@ class ServedBackend(AdkBackend, Generic[T]):
 
     def broke(self, error: GreenroomError) -> GreenroomError:
         """Let this error end the run, whatever the agent makes of it; given back to be raised."""
-        assert self._staged is not None
-        return self._staged[0].invocation.keep(error)
+        assert self._running is not None
+        return self._running[0].invocation.keep(error)
 
-    async def _turn(self, invocation: Invocation) -> Played:
-        is_first = self._staged is None
+    async def run(self, invocation: Invocation) -> Progress:
+        """Hand over what the user said last, and wait until the loop asks for more."""
+        is_first = self._running is None
         try:
-            stage = await self._set_stage(invocation)
+            run = await self._begin(invocation)
             state = prefixed(invocation.ledger.fold(invocation.world.voice))
             if is_first and self._keeper is not None:
                 self._keeper.begin(state)
-            pour(state, self._session, self.sessions)
+            session = self.sessions.sessions[APP][USER][SESSION]
+            pour(state, session, self.sessions)
             begun = len(self._events)
             self.prompter.say(message_for(invocation, self._events))
             self._events = await self._rest()
@@ -124,30 +119,30 @@ class ServedBackend(AdkBackend, Generic[T]):
             raise
         words = [event for event in self._events[begun:] if is_last_word(event)]
         said = next((event for event in reversed(words) if event.author != "user"), None)
-        return played(stage, self._events, said, self.answers_with_data(said))
+        return progress_of(run, self._events, said, self.answers_with_data(said))
 
-    async def _set_stage(self, invocation: Invocation) -> FrameworkRun:
-        """The stage of the run, ready for this invocation; the loop is begun with the first."""
-        if self._staged is not None:
-            stage, tripwire = self._staged
-            stage.begin(invocation)
+    async def _begin(self, invocation: Invocation) -> FrameworkRun:
+        """The run, ready for this invocation; the loop is begun with the first."""
+        if self._running is not None:
+            run, tripwire = self._running
+            run.begin(invocation)
             tripwire.begin()
-            return stage
-        stage = FrameworkRun(invocation)
-        copier = self.copier(stage)
-        self._staged = stage, copier.tripwire
+            return run
+        run = FrameworkRun(invocation)
+        copier = self.copier(run)
+        self._running = run, copier.tripwire
         app = self.copied(copier)
         await copier.ask_servers()
         self._task = asyncio.create_task(self._serve(self, app))
         self._events = await self._rest()
-        return stage
+        return run
 
     def _hear(self, event: Event) -> None:
         """Note what waits and what changes in the state, as the loop shows its events too late."""
-        if self._staged is not None:
-            stage, tripwire = self._staged
+        if self._running is not None:
+            run, tripwire = self._running
             tripwire.hear(event)
-            record_state(stage, event, _ITS_OWN)
+            record_state(run, event, _ITS_OWN)
 
     def _keep(self, session: Session, event: Event) -> None:
         # Code of the agent may keep sessions of its own here.
@@ -165,7 +160,3 @@ class ServedBackend(AdkBackend, Generic[T]):
             resting.cancel()
         self._task.result()
         raise AgentFailed("the run was ended before its user had said everything.")
-
-    @property
-    def _session(self) -> Session:
-        return self.sessions.sessions[APP][USER][SESSION]

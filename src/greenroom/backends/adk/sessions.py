@@ -1,4 +1,4 @@
-"""The framework's sessions, overheard: nothing gets into one without being told here first.
+"""The framework's sessions, overheard: nothing gets into one without being reported here first.
 
 A plug-in would not do. The framework asks plug-ins about an event one after the other, and stops at
 the first that gives an event of its own.
@@ -17,7 +17,7 @@ _FILES = "artifacts"
 
 
 class Keeper(Protocol):
-    """Keeps a session somewhere else too; neither call may wait, raise or change what it is told."""
+    """Keeps a session somewhere else too; neither call may wait, raise or change what it is given."""
 
     def begin(self, state: Mapping[str, Any]) -> None:
         """The session begins with this state, by prefixed keys."""
@@ -29,7 +29,7 @@ class Keeper(Protocol):
 
 
 class Sessions(InMemorySessionService):
-    """Sessions in memory; `heard` is told every event before it is kept, and `kept` after that."""
+    """Sessions in memory; `heard` is given every event before it is kept, and `kept` after that."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Sessions(InMemorySessionService):
         self._kept = kept
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Tell of the event, temporary state included, and keep the rest."""
+        """Report the event, temporary state included, and keep the rest."""
         if event.partial:
             return await super().append_event(session, event)
         self._heard(event)

@@ -1,22 +1,32 @@
-"""State between a ledger's scopes and the framework's prefixed keys."""
+"""State between a ledger's scopes and the framework's prefixed keys, and calls that write one key at once.
 
-from collections.abc import Mapping
+The framework lets each tool write into the session at once and then merges what they wrote, in the
+order of the calls: where two meet, the later call wins. Where one of them did not know of the other,
+that is written down.
+"""
+
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
 from google.adk.sessions import InMemorySessionService, Session
+from google.adk.sessions.state import State as SessionState
+from msgspec import Struct
 
 from greenroom.backends.foreign import jsonable
+from greenroom.backends.invocation import Invocation
 from greenroom.ledger.changes import Change, State
-from greenroom.ledger.plain import plain
+from greenroom.ledger.events import ModelReplied, StateConflicted, ToolReturned
+from greenroom.ledger.plain import Json, plain, same
+
+Place = tuple[str, tuple[str, ...]]
+"""A scope, and the way to a value in it."""
 
 _PREFIXES = {"session": "", "user": "user:", "app": "app:", "temp": "temp:"}
 
 
 def prefixed(state: State) -> dict[str, Any]:
     """A copy of the scopes the framework knows, as one mapping; other scopes stay with us."""
-    if not state:
-        return {}
     return {
         f"{prefix}{key}": deepcopy(value)
         for scope, prefix in _PREFIXES.items()
@@ -38,15 +48,15 @@ def pour(state: Mapping[str, Any], session: Session, service: InMemorySessionSer
             session.state[name] = value
 
 
-def state_changes(delta: Mapping[str, Any], held: State) -> tuple[Change, ...]:
-    """What a delta of the framework changes in the state as it is held."""
+def state_changes(delta: Mapping[str, Any], state: State) -> tuple[Change, ...]:
+    """What a delta of the framework changes in the ledger's state."""
     found: list[Change] = []
     for name, value in delta.items():
         scope, key = place_of(name)
-        told = plain(jsonable(value), f"state {name!r}")
-        known = held.get(scope, {})
-        if key not in known or known[key] != told:
-            found.append(Change(scope, (key,), "set", told))
+        new = plain(jsonable(value), f"state {name!r}")
+        known = state.get(scope, {})
+        if key not in known or known[key] != new:
+            found.append(Change(scope, (key,), "set", new))
     return tuple(found)
 
 
@@ -61,3 +71,126 @@ def place_of(name: str) -> tuple[str, str]:
 def name_of(scope: str, key: str) -> str | None:
     """The prefixed name of a place, or None where the framework has no such scope."""
     return f"{_PREFIXES[scope]}{key}" if scope in _PREFIXES else None
+
+
+class _Watched(SessionState):
+    """A state that remembers which keys were looked at, and after how many calls had ended."""
+
+    _seen: dict[str, int]
+    _writes: "StateWrites"
+
+    def __getitem__(self, key: str) -> Any:
+        self._seen[key] = self._writes.ended
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._seen[str(key)] = self._writes.ended
+        return super().__contains__(cast("str", key))
+
+    def to_dict(self) -> dict[str, Any]:
+        found = super().to_dict()
+        self._seen.update(dict.fromkeys(found, self._writes.ended))
+        return found
+
+
+class _Writer(Struct, frozen=True):
+    """What one call wrote, and how many calls had ended when it last looked at each key."""
+
+    call_id: str
+    number: int
+    written: dict[Place, Json]
+    seen: dict[str, int]
+    by_world: frozenset[tuple[str, str]]
+    """Where the answer itself, such as a mock's, changed the state: those the World settles."""
+
+
+class StateWrites:
+    """The calls of one reply that have written to the state so far, in the order they ended."""
+
+    __slots__ = ("_of", "_writers", "ended")
+
+    def __init__(self) -> None:
+        self._of: ModelReplied | None = None
+        self._writers: list[_Writer] = []
+        self.ended = 0
+        """How many calls have ended that wrote anything, of all replies."""
+
+    def watch(self, context: Any) -> None:
+        """Remember what a call looks at from here on; a state of another kind is left as it is."""
+        held: Any = getattr(context, "_state", None)
+        kind = cast("type[Any]", type(held))
+        if kind is SessionState:
+            held.__class__ = _Watched
+            held._seen, held._writes = {}, self
+
+    def add(self, invocation: Invocation, path: str, call_id: str, context: Any) -> None:
+        """Add what a call that has ended wrote, and write down where it met another."""
+        asking = (r for r in reversed(invocation.index.replied) if call_id in _order(r))
+        reply = next(asking, None)
+        if reply is None:
+            return
+        if reply is not self._of:
+            self._of, self._writers = reply, []
+        actions: Any = getattr(context, "actions", None)
+        delta: dict[str, Any] = getattr(actions, "state_delta", None) or {}
+        written: dict[Place, Json] = {}
+        for name, value in delta.items():
+            scope, key = place_of(name)
+            written |= _leaves((scope, (key,)), plain(jsonable(value), f"state {name!r}"))
+        if not written:
+            return
+        seen = dict(getattr(getattr(context, "_state", None), "_seen", {}))
+        event = invocation.index.results.get(call_id)
+        changes = event.changes if isinstance(event, ToolReturned) else ()
+        by_world = frozenset((change.scope, change.path[0]) for change in changes)
+        self.ended += 1
+        mine = _Writer(call_id, self.ended, written, seen, by_world)
+        for other in self._writers:
+            for place in _lost(other, mine, reply):
+                _record_conflict(invocation, path, place, [other, mine], reply)
+        self._writers.append(mine)
+
+
+def _order(reply: ModelReplied) -> dict[str, int]:
+    """The calls of a reply by id, each with its number."""
+    return {call.id: n for n, call in enumerate(reply.calls)}
+
+
+def _leaves(place: Place, value: Json) -> Iterator[tuple[Place, Json]]:
+    """Every value that was written; of an object each of its own, for those are merged."""
+    if isinstance(value, dict) and value:
+        for key, item in cast("dict[str, Json]", value).items():
+            yield from _leaves((place[0], (*place[1], key)), item)
+    else:
+        yield place, value
+
+
+def _lost(other: _Writer, mine: _Writer, reply: ModelReplied) -> list[Place]:
+    """Where one of two calls overwrote what the other did, unseen."""
+    order = _order(reply)
+    in_order = order[other.call_id] < order[mine.call_id]
+    found: list[Place] = []
+    for place, value in mine.written.items():
+        scope, path = place
+        for theirs, their_value in other.written.items():
+            if not Change(*place).meets(Change(*theirs)) or same(value, their_value):
+                continue
+            knew = mine.seen.get(f"{_PREFIXES[scope]}{path[0]}", -1) >= other.number
+            is_settled = (scope, path[0]) in mine.by_world & other.by_world
+            if not is_settled and not (knew and in_order):
+                found.append(min(place, theirs, key=lambda one: len(one[1])))
+    return list(dict.fromkeys(found))
+
+
+def _record_conflict(
+    invocation: Invocation, path: str, place: Place, writers: list[_Writer], reply: ModelReplied
+) -> None:
+    scope, key, order = place[0], ".".join(place[1]), _order(reply)
+    if invocation.index.conflicted.get((path, scope, key), -1) > reply.seq:
+        return  # the World has seen it too
+    here = Change(*place)
+    values: list[Json] = [
+        next(value for at, value in writer.written.items() if Change(*at).meets(here))
+        for writer in sorted(writers, key=lambda writer: order[writer.call_id])
+    ]
+    invocation.world.record(StateConflicted(path=path, scope=scope, key=key, values=values))

@@ -1,20 +1,38 @@
-"""Where google-adk calls tools: the host of the case answers, if there is one."""
+"""Where google-adk calls tools and runs nodes of graphs: the host of the case answers, if there is one."""
 
-from collections.abc import Callable
+import copy
+import sys
 from inspect import signature
 from typing import Any, cast
 
+from google.adk.agents import BaseAgent
+from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 
 from greenroom.backends.adk.facts import is_delegation, is_steering, origin_of
-from greenroom.backends.adk.gates import Delegation, RunTool, ToolGate, name_of_tool
-from greenroom.backends.adk.routed import PASSED, has_passed, is_seam
-from greenroom.backends.adk.run import InnerCaller
-from greenroom.backends.adk.versions import request_input
+from greenroom.backends.adk.gates import Delegation, RunTool, ToolGate, name_of_tool, run_tool
+from greenroom.backends.adk.nodes import (
+    NodeNote,
+    function_of,
+    gated_function,
+    gated_node,
+    is_gated_function,
+)
+from greenroom.backends.adk.run import PASSED, InnerCaller, has_passed
+from greenroom.backends.adk.versions import (
+    START,
+    BaseNode,
+    FunctionNode,
+    NodeTool,
+    ToolNode,
+    request_input,
+)
+from greenroom.backends.foreign import Origin
+from greenroom.backends.seams import Call, is_seam
 from greenroom.world.presence import tool_host
 
 
-def tool_seam(real: Callable[..., Any]) -> Callable[..., Any]:
+def tool_seam(real: Call) -> Call:
     """For `run_async` of a tool's class."""
 
     async def run_async(self: Any, *given: Any, **named: Any) -> Any:
@@ -22,12 +40,12 @@ def tool_seam(real: Callable[..., Any]) -> Callable[..., Any]:
             return await real(tool, *given, **named)
 
         args, context = _arguments(given, named)
-        return await answered(self, args, context, run, True)
+        return await answer(self, args, context, run, True)
 
     return run_async
 
 
-def function_seam(real: Callable[..., Any]) -> Callable[..., Any]:
+def function_seam(real: Call) -> Call:
     """For the call of a tool's function: a `run_async` kept from before the seam was there ends here."""
     given_as = signature(real)
 
@@ -39,14 +57,14 @@ def function_seam(real: Callable[..., Any]) -> Callable[..., Any]:
         async def run(_tool: Any, _args: Any, _context: Any) -> Any:
             return await real(self, *given, **named)
 
-        told = {key: value for key, value in args.items() if not isinstance(value, ToolContext)}
+        shown = {key: value for key, value in args.items() if not isinstance(value, ToolContext)}
         context = next((value for value in args.values() if isinstance(value, ToolContext)), None)
-        return await answered(self, told, context, run, False)
+        return await answer(self, shown, context, run, False)
 
     return invoke
 
 
-def caller_seam(real: Callable[..., Any]) -> Callable[..., Any]:
+def caller_seam(real: Call) -> Call:
     """For the code that calls tools: asks for those whose own method is no seam."""
 
     async def call_tool(*given: Any, **named: Any) -> Any:
@@ -57,12 +75,12 @@ def caller_seam(real: Callable[..., Any]) -> Callable[..., Any]:
         async def run(_tool: Any, _args: Any, _context: Any) -> Any:
             return await real(*given, **named)
 
-        return await answered(tool, *_arguments(tuple(rest), named), run, False)
+        return await answer(tool, *_arguments(tuple(rest), named), run, False)
 
     return call_tool
 
 
-def pool_seam(real: Callable[..., Any]) -> Callable[..., Any]:
+def pool_seam(real: Call) -> Call:
     """For calls in a pool, where some versions call the function behind a tool, not the tool."""
 
     async def call_tool(*given: Any, **named: Any) -> Any:
@@ -70,7 +88,7 @@ def pool_seam(real: Callable[..., Any]) -> Callable[..., Any]:
             return await real(*given, **named)
 
         tool, *rest = given or (named.get("tool"),)
-        return await answered(tool, *_arguments(tuple(rest), named), run, False)
+        return await answer(tool, *_arguments(tuple(rest), named), run, False)
 
     return call_tool
 
@@ -92,9 +110,7 @@ def is_held(tool: Any) -> bool:
     return is_seam(getattr(kind, "run_async", None))
 
 
-async def answered(
-    tool: Any, args: dict[str, Any], context: Any, run: RunTool, checks: bool
-) -> Any:
+async def answer(tool: Any, args: dict[str, Any], context: Any, run: RunTool, checks: bool) -> Any:
     """What a call returns: the host's answer where there is one, else what the tool gives."""
     if has_passed(tool, context) or is_steering(tool):
         return await run(tool, args, context)
@@ -104,7 +120,7 @@ async def answered(
         return await run(tool, args, context)
     caller = InnerCaller(host, agent_of(context))
     if is_delegation(tool) and getattr(tool, "_defers_response", False):
-        return await run(tool, args, context)  # it only tells the framework to run the agent
+        return await run(tool, args, context)  # it only makes the framework run the agent
     # A question of the framework's own comes back to the code that runs the agent.
     if is_delegation(tool) or (tool is request_input and is_held(tool)):
         return await Delegation(caller, tool, run)(args=args, tool_context=context)
@@ -119,3 +135,64 @@ def agent_of(context: Any) -> str:
     except AttributeError:
         return ""
     return name if isinstance(name, str) else ""
+
+
+def node_seam(real: Call) -> Call:
+    """For nodes of graphs: functions, nodes of the author's own kind, tools that no seam holds."""
+
+    def run(self: Any, *, ctx: Any, node_input: Any) -> Any:
+        return real(_held_node(self), ctx=ctx, node_input=node_input)
+
+    return run
+
+
+def _held_node(node: BaseNode) -> BaseNode:
+    """The node, or a copy of it in which the author's work is put to the host."""
+    own: Any = vars(node).get("_run_impl")
+    if type(own) is NodeNote or node is START or isinstance(node, BaseAgent):
+        return node
+    # A class is the framework's own if it is found where it says that it was made.
+    kind = type(node)
+    found = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
+    is_plain = own is None and kind.__module__.startswith("google.adk.") and found is kind
+    if is_plain and isinstance(node, ToolNode):
+        return node if is_held(node.tool) else _with_held_tool(node)
+    if is_plain and not isinstance(node, FunctionNode):
+        return node
+    if is_gated_function(node) or _is_part_of_passed(node):
+        return node
+    function = function_of(node) if is_plain and isinstance(node, FunctionNode) else None
+    origin = node if function is None else Origin(function, node)
+    host = tool_host(origin, node.name)
+    if host is None:
+        return node
+    caller = InnerCaller(host, node.name)
+    if function is None:
+        return gated_node(node, caller)
+    assert isinstance(node, FunctionNode)
+    return gated_function(node, caller)
+
+
+def _with_held_tool(node: ToolNode) -> ToolNode:
+    """A copy of a node whose tool, run by something of its own, asks first."""
+    tool, twin = node.tool, copy.copy(node.tool)
+
+    async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
+        return await answer(tool, args, tool_context, run_tool, False)
+
+    object.__setattr__(twin, "run_async", run_async)
+    return node.model_copy(update={"tool": twin})
+
+
+def _is_part_of_passed(node: BaseNode) -> bool:
+    """Whether a function node is how a tool that was asked about runs its function."""
+    passed = PASSED.get()[0]
+    if not isinstance(node, FunctionNode):
+        return passed is node
+    own: list[Any] = [passed]
+    if isinstance(passed, NodeTool):
+        own.append(passed.node)
+    if isinstance(passed, FunctionTool):
+        own.append((getattr(passed, "_generator_node_cache", None) or (None, None))[1])
+    mine = function_of(node)
+    return any(isinstance(one, FunctionNode) and function_of(one) is mine for one in own)

@@ -9,8 +9,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.genai import types
 
-from greenroom.backends.adk.routed import run_passed
-from greenroom.backends.adk.run import AdkCaller, FrameworkRun
+from greenroom.backends.adk.run import AdkCaller, FrameworkRun, run_passed
 from greenroom.backends.callers import Run
 from greenroom.backends.foreign import jsonable
 from greenroom.errors import AgentFailed, BadCase, GreenroomError
@@ -40,13 +39,13 @@ def label_of(toolset: BaseToolset) -> str:
 class ToolsetGate:
     """Stands where a toolset lists its tools."""
 
-    __slots__ = ("_listed", "_stage", "_take", "toolset")
+    __slots__ = ("_gated", "_listed", "_run", "toolset")
 
     def __init__(
-        self, stage: FrameworkRun, toolset: BaseToolset, take: Callable[[BaseTool], BaseTool]
+        self, run: FrameworkRun, toolset: BaseToolset, gated: Callable[[BaseTool], BaseTool]
     ) -> None:
-        self._stage = stage
-        self._take = take
+        self._run = run
+        self._gated = gated
         self._listed: list[BaseTool] | None = None
         self.toolset = toolset
 
@@ -54,22 +53,22 @@ class ToolsetGate:
         """The tools as they are now, each behind a gate of its own."""
         if self._listed is not None:
             return self._listed
-        return self._taken(await self._really(readonly_context))
+        return self._gate_all(await self._really(readonly_context))
 
     async def ask_server(self) -> None:
         """List a server's tools before the agent begins, if the case lets us or says what they are."""
-        stage, name = self._stage, label_of(self.toolset)
-        n = sum(called.tool == name for called in stage.invocation.index.issued)
-        call_id = stage.new_id(stage.invocation.root, name, n)
-        listed = await ask_server(stage, self.toolset, lambda: self._really(None), call_id)
-        self._listed = self._taken(listed)
+        run, name = self._run, label_of(self.toolset)
+        n = sum(called.tool == name for called in run.invocation.index.issued)
+        call_id = run.new_id(run.invocation.root, name, n)
+        listed = await ask_server(run, self.toolset, lambda: self._really(None), call_id)
+        self._listed = self._gate_all(listed)
 
-    def _taken(self, tools: list[BaseTool]) -> list[BaseTool]:
+    def _gate_all(self, tools: list[BaseTool]) -> list[BaseTool]:
         try:
-            return [self._take(tool) for tool in tools]
+            return [self._gated(tool) for tool in tools]
         except GreenroomError as error:
             # The framework would go on without the toolset.
-            raise self._stage.refuse(error) from None
+            raise self._run.refuse(error) from None
 
     async def _really(self, context: ReadonlyContext | None) -> list[BaseTool]:
         # A copy without what was listed for another case.
@@ -97,17 +96,22 @@ async def ask_server(
         # Listed before a pause: what is in the ledger are names, and these tools have bodies.
         return await really()
     try:
-        return _listed_by_case(name, outcome.value)
-    except BadCase as error:
-        raise caller.refuse(error) from error.__cause__
+        return [ListedTool(dict(item)) for item in outcome.value]
+    except (KeyError, TypeError, ValueError) as error:
+        raise caller.refuse(
+            BadCase(
+                f"mocks[{name!r}] stands for the tools that the server lists: a list of "
+                f'{{"name": ..., "description": ..., "inputSchema": {{...}}}}, not {outcome.value!r}.'
+            )
+        ) from error
 
 
 class ListedTool(BaseTool):
     """A tool that a case says its server has; it has no body of its own."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        super().__init__(name=told["name"], description=told.get("description", ""))
-        self._schema: Json = told.get("inputSchema") or {"type": "object", "properties": {}}
+    def __init__(self, listed: dict[str, Any]) -> None:
+        super().__init__(name=listed["name"], description=listed.get("description", ""))
+        self._schema: Json = listed.get("inputSchema") or {"type": "object", "properties": {}}
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return types.FunctionDeclaration(
@@ -121,13 +125,3 @@ class ListedTool(BaseTool):
 
 def _names_of(tools: list[BaseTool]) -> Json:
     return jsonable([{"name": tool.name, "description": tool.description} for tool in tools])
-
-
-def _listed_by_case(name: str, value: Json) -> list[BaseTool]:
-    try:
-        return [ListedTool(dict(item)) for item in value]
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadCase(
-            f"mocks[{name!r}] stands for the tools that the server lists: a list of "
-            f'{{"name": ..., "description": ..., "inputSchema": {{...}}}}, not {value!r}.'
-        ) from error

@@ -1,9 +1,7 @@
 """Requests and replies between the framework's types and ours."""
 
 from collections.abc import Callable
-from itertools import repeat
-from operator import is_not
-from typing import Any, TypeVar
+from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
@@ -16,17 +14,22 @@ from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
-M = TypeVar("M", bound=BaseModel)
-
 
 def request_of(request: LlmRequest, agent: str) -> ModelRequest:
     """A question of the framework to its model, as ours."""
     config: Any = request.config
+    tools: list[Any] = config.tools or []
+    declared = [
+        declaration
+        for tool in tools
+        if isinstance(tool, types.Tool)
+        for declaration in tool.function_declarations or []
+    ]
     return ModelRequest(
         agent=agent,
         messages=tuple([m for content in request.contents for m in _messages(content)]),
         instructions=_instructions(config.system_instruction),
-        tools=tuple([_spec(declared) for declared in _declarations(config)]),
+        tools=tuple([_spec(declaration) for declaration in declared]),
         output_schema=_schema(config),
         model=request.model or "",
         node=agent,
@@ -36,11 +39,14 @@ def request_of(request: LlmRequest, agent: str) -> ModelRequest:
 def reply_of(response: LlmResponse, model: str) -> ModelReply:
     """A model's response, as ours; its price is not known."""
     text, calls = _said(_parts(response.content))
-    used = response.usage_metadata
+    used, usage = response.usage_metadata, None
+    if used is not None:
+        thoughts = getattr(used, "thoughts_token_count", 0) or 0
+        usage = Usage(used.prompt_token_count or 0, (used.candidates_token_count or 0) + thoughts)
     return ModelReply(
         text=text,
         calls=calls,
-        usage=Usage(used.prompt_token_count or 0, _written(used)) if used else None,
+        usage=usage,
         model=response.model_version or model,
     )
 
@@ -85,34 +91,21 @@ def with_call_ids(
     for part in _parts(content):
         call = part.function_call
         if call is not None:
-            told = call.id or f"adk-{new_id(request.path, request.n, index)}"
-            part = _changed(part, function_call=_changed(call, id=told))
+            call_id = call.id or f"adk-{new_id(request.path, request.n, index)}"
+            call = call.model_copy(update={"id": call_id})
+            part = part.model_copy(update={"function_call": call})
             index += 1
         parts.append(part)
-    return _changed(response, content=_changed(content, parts=parts))
-
-
-def _changed(model: M, **changes: Any) -> M:
-    """What `model_copy(update=changes)` gives, which goes a long way round for every reply."""
-    if model.__pydantic_private__ is not None:
-        return model.model_copy(update=changes)
-    twin, extra, put = object.__new__(type(model)), model.__pydantic_extra__, object.__setattr__
-    put(twin, "__dict__", model.__dict__ | changes)
-    put(twin, "__pydantic_extra__", None if extra is None else dict(extra))
-    put(twin, "__pydantic_fields_set__", model.__pydantic_fields_set__ | changes.keys())
-    put(twin, "__pydantic_private__", None)
-    return twin
+    content = content.model_copy(update={"parts": parts})
+    return response.model_copy(update={"content": content})
 
 
 def server_side_tools(request: LlmRequest) -> list[str]:
     """Tools in a request that the provider would run by itself."""
     found: list[str] = []
-    for tool in _tools(request.config):
+    for tool in request.config.tools or []:
         if isinstance(tool, types.Tool):
-            said, extra = vars(tool), tool.model_extra
-            if tool.function_declarations and not extra and _count(said) == 1:
-                continue
-            given: dict[str, Any] = {**said, **(extra or {})}
+            given: dict[str, Any] = {**vars(tool), **(tool.model_extra or {})}
             found += [
                 name
                 for name, value in given.items()
@@ -121,11 +114,6 @@ def server_side_tools(request: LlmRequest) -> list[str]:
         else:
             found.append(type(tool).__name__)
     return found
-
-
-def _count(said: dict[str, Any]) -> int:
-    """How many fields have a value."""
-    return sum(map(is_not, said.values(), repeat(None)))
 
 
 def _messages(content: types.Content) -> list[Message]:
@@ -137,8 +125,8 @@ def _messages(content: types.Content) -> list[Message]:
         found.append(Message(role, text, calls))
     for part in parts:
         if answer := part.function_response:
-            told = as_text(jsonable(answer.response))
-            found.append(Message("tool", told, call_id=answer.id or "", tool=answer.name or ""))
+            text = as_text(jsonable(answer.response))
+            found.append(Message("tool", text, call_id=answer.id or "", tool=answer.name or ""))
     return found
 
 
@@ -150,33 +138,13 @@ def _said(parts: list[types.Part]) -> tuple[str, tuple[ToolCall, ...]]:
         if part.text and not part.thought:
             texts.append(part.text)
         if part.function_call:
-            calls.append(_call(part.function_call))
+            call = part.function_call
+            calls.append(ToolCall(call.name or "", jsonable(call.args or {}), call.id or ""))
     return "".join(texts), tuple(calls)
 
 
 def _parts(content: types.Content | None) -> list[types.Part]:
     return (content.parts if content else None) or []
-
-
-def _call(call: types.FunctionCall) -> ToolCall:
-    return ToolCall(call.name or "", jsonable(call.args or {}), call.id or "")
-
-
-def _written(used: Any) -> int:
-    return (used.candidates_token_count or 0) + (getattr(used, "thoughts_token_count", 0) or 0)
-
-
-def _tools(config: Any) -> list[Any]:
-    return config.tools or []
-
-
-def _declarations(config: Any) -> list[types.FunctionDeclaration]:
-    return [
-        declared
-        for tool in _tools(config)
-        if isinstance(tool, types.Tool)
-        for declared in tool.function_declarations or []
-    ]
 
 
 def _spec(declared: types.FunctionDeclaration) -> Spec:

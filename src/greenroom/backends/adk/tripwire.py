@@ -33,9 +33,9 @@ _ITS_OWN = (TransferToAgentTool, SetModelResponseTool)
 class Tripwire(BasePlugin):
     """Stands above the gates and sees every tool that is about to run."""
 
-    def __init__(self, stage: FrameworkRun, made: Callable[[BaseTool], bool]) -> None:
+    def __init__(self, run: FrameworkRun, made: Callable[[BaseTool], bool]) -> None:
         super().__init__(name="greenroom")
-        self._stage = stage
+        self._run = run
         self._made = made
         self._waiting: set[str] = set()
 
@@ -44,7 +44,7 @@ class Tripwire(BasePlugin):
     ) -> None:
         """Leave a tool that is not of our making to the seam; write down one that does not exist."""
         if isinstance(tool, TransferToAgentTool):
-            self._stage.hand_over(str(tool_args.get("agent_name", "")))
+            self._run.hand_over(str(tool_args.get("agent_name", "")))
         if self._made(tool) or type(tool) in _ITS_OWN:
             return
         if type(tool) is BaseTool:
@@ -52,7 +52,7 @@ class Tripwire(BasePlugin):
             return
         if model_host() is not None:
             return
-        raise self._stage.invocation.keep(
+        raise self._run.invocation.keep(
             ToolRefused(
                 f"tool {tool.name!r} ({type(tool).__name__}) reached agent "
                 f"{tool_context.agent_name!r} while it ran, so nothing stands between it and the "
@@ -75,7 +75,7 @@ class Tripwire(BasePlugin):
     ) -> None:
         """Note that an agent has ended; one that waits for the user has not."""
         if not self._waiting:
-            self._stage.leave(agent.name)
+            self._run.leave(agent.name)
 
     async def on_event_callback(
         self,
@@ -120,17 +120,18 @@ class Tripwire(BasePlugin):
     def _enter(self, agent: BaseAgent, context: CallbackContext) -> None:
         given = context.user_content
         text = "".join(part.text or "" for part in (given.parts or [])) if given else None
-        self._stage.enter(agent.name, text)
+        self._run.enter(agent.name, text)
 
     def _check(self, agent: BaseAgent) -> None:
-        if isinstance(agent, LlmAgent) and _is_gated(agent):
+        model = getattr(agent, "model", None)
+        if isinstance(getattr(model, "generate_content_async", None), ModelGate):
             return
         try:
             check_agent(agent)
         except BadAgent as error:
-            raise self._stage.invocation.keep(error) from error
+            raise self._run.invocation.keep(error) from error
         if isinstance(agent, LlmAgent) and model_host() is None:
-            raise self._stage.invocation.keep(
+            raise self._run.invocation.keep(
                 ToolRefused(
                     f"agent {agent.name!r} came up while another ran, so nothing stands between it "
                     f"and the world. Make it a sub-agent or a node before the run."
@@ -138,15 +139,8 @@ class Tripwire(BasePlugin):
             )
 
     def _note_unknown(self, name: str, args: dict[str, Any], context: ToolContext) -> None:
-        """A tool the model made up: the framework tells it so, and no body runs."""
-        stage = self._stage
-        path, call_id = stage.place, context.function_call_id or ""
-        request = ToolRequest(call_id, name, jsonable(args), path)
-        begin_call(stage.invocation.world, request)
-        error = ValueError(f"there is no tool {name!r}")
-        fail_call(stage.invocation.world, request, error, "refused")
-
-
-def _is_gated(agent: LlmAgent) -> bool:
-    gate = getattr(agent.model, "generate_content_async", None)
-    return isinstance(gate, ModelGate)
+        """A tool the model made up: the framework says so to the model, and no body runs."""
+        world, call_id = self._run.invocation.world, context.function_call_id or ""
+        request = ToolRequest(call_id, name, jsonable(args), self._run.place)
+        begin_call(world, request)
+        fail_call(world, request, ValueError(f"there is no tool {name!r}"), "refused")

@@ -1,58 +1,63 @@
-"""One turn of the framework: what it is told, and what it came to."""
+"""One turn of the framework: what it is given, what it came to, and the pauses where it waits for its user."""
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, cast
 
 from google.adk.events import Event
 from google.genai import types
 from pydantic_core import from_json, to_json
 
-from greenroom.backends.adk.pauses import answer_to, pending_calls, wait_for
 from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.adk.state import place_of, state_changes
 from greenroom.backends.adk.versions import output_of
-from greenroom.backends.foreign import Invocation, Played, jsonable
-from greenroom.errors import AgentFailed
+from greenroom.backends.backend import Yield
+from greenroom.backends.foreign import jsonable
+from greenroom.backends.invocation import Invocation, Progress, approval
+from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.events import StateChanged, ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.questions import state_after
 
+_CONFIRM = "adk_request_confirmation"
+_CREDENTIAL = "adk_request_credential"
+# A node of a workflow asks for approval as for any other input, under an id that says so.
+_NODE_APPROVAL = "wf_tool_confirmation:"
+
 
 def message_for(invocation: Invocation, events: list[Event]) -> types.Content:
     """What the user said, or the answers to everything that waits."""
-    waiting = pending_calls(events) if invocation.resumed else []
+    waiting = _pending_calls(events) if invocation.resumed else []
     if not waiting:
         text = invocation.given or ""
         return types.Content(role="user", parts=[types.Part(text=text)])
-    return types.Content(role="user", parts=[answer_to(invocation, call) for call in waiting])
+    return types.Content(role="user", parts=[_answer_to(invocation, call) for call in waiting])
 
 
-def played(stage: FrameworkRun, events: list[Event], said: Event | None, is_data: bool) -> Played:
-    """How far the framework came by these events; `said` are its last words."""
+def progress_of(
+    run: FrameworkRun, events: list[Event], said: Event | None, is_data: bool
+) -> Progress:
+    """How far the framework came by these events; `said` are its last words, perhaps data."""
     # Through JSON: what it has no number for is None there, and nothing is shared with the events.
-    told = to_json(
+    text = to_json(
         events, by_alias=True, exclude_none=True, inf_nan_mode="null", bytes_mode="base64"
     )
-    history: list[Json] = from_json(told)
-    waiting = tuple(wait_for(stage.invocation, call) for call in pending_calls(events))
+    history: list[Json] = from_json(text)
+    waiting = tuple(_wait_for(run.invocation, call) for call in _pending_calls(events))
     if waiting:
-        return Played(history, yields=waiting, is_fresh=True)
-    stage.leave_all()
+        return Progress(history, yields=waiting, is_fresh=True)
+    run.leave_all()
     if said is not None and said.error_code and not _text(said):
         raise AgentFailed(f"the model gave no answer ({said.error_code}): {said.error_message}")
     output = None if said is None else _output(said, is_data)
-    return Played(history, output, is_fresh=True)
+    return Progress(history, output, is_fresh=True)
 
 
 def is_last_word(event: Event) -> bool:
     """Whether a turn may end with this: words, data, or the model's failure to give any."""
-    return event.is_final_response() and bool(_text(event) or event.error_code or _gives(event))
-
-
-def _gives(event: Event) -> bool:
-    """Whether a node of a workflow came to something that was not put into words."""
-    return output_of(event) is not None and not event.partial
+    # A node of a workflow may have come to something that was not put into words.
+    gives = output_of(event) is not None and not event.partial
+    return event.is_final_response() and bool(_text(event) or event.error_code or gives)
 
 
 def _output(said: Event, is_data: bool) -> Json:
@@ -68,19 +73,19 @@ def _output(said: Event, is_data: bool) -> Json:
         return text
 
 
-def record_state(stage: FrameworkRun, event: Event, ignored: Collection[str] = ()) -> None:
+def record_state(run: FrameworkRun, event: Event, ignored: Collection[str] = ()) -> None:
     """Write down what an event changes in the state; `ignored` keys are the framework's own."""
     delta = event.actions.state_delta
     if ignored:
         delta = {name: value for name, value in delta.items() if name not in ignored}
     if not delta:
         return
-    invocation = stage.invocation
+    invocation = run.invocation
     for name, value in _settled(invocation, delta).items():
         delta[name] = event.actions.state_delta[name] = value
     changes = state_changes(delta, invocation.ledger.fold(invocation.world.voice))
     if changes:
-        invocation.world.record(StateChanged(path=stage.last_of(event.author), changes=changes))
+        invocation.world.record(StateChanged(path=run.last_of(event.author), changes=changes))
 
 
 def _settled(invocation: Invocation, delta: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,3 +111,50 @@ def _settled(invocation: Invocation, delta: Mapping[str, Any]) -> dict[str, Any]
 def _text(event: Event) -> str:
     parts = (event.content.parts if event.content else None) or []
     return "".join(part.text for part in parts if part.text and not part.thought)
+
+
+def _pending_calls(events: list[Event]) -> list[types.FunctionCall]:
+    """Long-running calls without an answer so far, oldest first."""
+    waiting: dict[str, types.FunctionCall] = {}
+    for event in events:
+        if known := event.long_running_tool_ids:
+            calls = [call for call in event.get_function_calls() if call.id in known]
+            waiting |= {call.id: call for call in calls if call.id}
+        for response in event.get_function_responses():
+            waiting.pop(response.id or "", None)
+    return list(waiting.values())
+
+
+def _wait_for(invocation: Invocation, call: types.FunctionCall) -> Yield:
+    """What the user is asked: whether a tool may run, or what a tool answers."""
+    args, call_id = call.args or {}, call.id or ""
+    if call.name == _CREDENTIAL:
+        raise AgentFailed(
+            "the agent asks for a credential, which there is no way to give in a rehearsal. Mock the "
+            "tool that needs it."
+        )
+    if call.name == _CONFIRM:
+        wanted = args["originalFunctionCall"]
+        return invocation.approval_wanted(
+            call_id, wanted["id"], wanted["name"], wanted.get("args") or {}
+        )
+    if call_id.startswith(_NODE_APPROVAL):
+        wanted = args["payload"]
+        return invocation.approval_wanted(call_id, "", wanted["tool_name"], wanted["args"])
+    return invocation.result_wanted(call_id, call.name or "", args)
+
+
+def _answer_to(invocation: Invocation, call: types.FunctionCall) -> types.Part:
+    """The user's answer as the framework wants to hear it."""
+    call_id, answers = call.id or "", invocation.index.answers
+    if call_id not in answers:
+        raise UserAgentFailed(f"the call {call.name!r} ({call_id}) was not answered.")
+    value = answers[call_id].value
+    if call.name == _CONFIRM or call_id.startswith(_NODE_APPROVAL):
+        response = approval(value)
+    else:  # a long-running tool's result is what the user answered
+        invocation.record_result(call_id, value)
+        response = cast("dict[str, Json]", value if isinstance(value, dict) else {"result": value})
+    return types.Part(
+        function_response=types.FunctionResponse(id=call_id, name=call.name, response=response)
+    )

@@ -16,39 +16,42 @@ begun anew and hears the answers it had before.
 """
 
 import inspect
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import partial
 from typing import Any, ClassVar, cast
 
-from greenroom.agents.tool import Tool, as_tool
-from greenroom.backends.backend import (
-    Advance,
-    Feature,
-    Interception,
-    Resumption,
-    ToolFacts,
-)
-from greenroom.backends.foreign import Invocation, Played, digest_of, jsonable
+from greenroom.agents.signature import function_name, parameters_of
+from greenroom.agents.tool import as_tool
+from greenroom.backends.backend import Feature, Interception, Resumption, ToolFacts
+from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.function.context import FunctionContext
 from greenroom.backends.function.router import CallRouter, Waits
-from greenroom.backends.function.signature import (
-    WantedParameters,
-    agent_name,
-    described_function,
-    wants_of,
-)
-from greenroom.errors import AgentFailed
-from greenroom.ledger.events import NodeEnded, NodeStarted
-from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.backends.invocation import Invocation, Progress
+from greenroom.errors import AgentFailed, BadAgent
+from greenroom.ledger.events import NodeEnded
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import JSON_TYPES, Json, is_object, plain
 from greenroom.world.presence import answered_by, model_host, placed
 from greenroom.world.threads import in_thread
-from greenroom.world.world import World
 
-MEMORY = "function"
+_NAMES: Mapping[str, str] = {
+    "messages": "messages",
+    "history": "messages",
+    "message": "message",
+    "input": "message",
+    "text": "message",
+    "prompt": "message",
+    "question": "message",
+    "state": "state",
+    "ctx": "context",
+    "context": "context",
+}
+"""The parameters a function may have, each with the part of its context that it is given."""
+_NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class FunctionBackend:
+class FunctionBackend(ForeignBackend):
     """Runs a function; `tools`, if given, are all that it may call."""
 
     name: ClassVar[str] = "function"
@@ -57,6 +60,7 @@ class FunctionBackend:
     models: ClassVar[Interception] = "observed"
     tool_calls: ClassVar[Interception] = "routed"
     resumes: ClassVar[Resumption] = "by_replay"
+    memory: ClassVar[str] = "function"
     supports: ClassVar[frozenset[Feature]] = frozenset(
         {
             "error_handlers",
@@ -79,28 +83,18 @@ class FunctionBackend:
     ) -> None:
         self.fn = fn
         self.agent = name or agent_name(fn)
-        self._wants: WantedParameters = wants_of(fn)
-        self._tools: tuple[Tool, ...] | None = None
-        if tools is not None:
-            self._tools = tuple(as_tool(given) for given in tools)
+        self._wants = wanted_parameters(fn)
+        self._tools = None if tools is None else tuple(as_tool(given) for given in tools)
 
-    @cached_property
-    def snapshot(self) -> Json:
+    def describe(self) -> dict[str, Json]:
         """The function by its code, and the tools it was said to call."""
         return {
-            "framework": self.name,
             "name": self.agent,
             **described_function(self.fn),
             "tools": [described_function(tool.fn) for tool in self._tools or ()],
         }
 
-    @cached_property
-    def digest(self) -> str:
-        """Changes whenever the function's own code does."""
-        return digest_of(self.snapshot)
-
-    @property
-    def tools(self) -> Mapping[str, ToolFacts] | None:
+    def list_tools(self) -> Mapping[str, ToolFacts] | None:
         """The tools it was said to call; None if it was not said."""
         if self._tools is None:
             return None
@@ -109,23 +103,18 @@ class FunctionBackend:
             for tool in self._tools
         }
 
-    async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Go on with the open invocation, or begin the next one with what the user said last."""
-        invocation = Invocation(ledger, world, MEMORY, replays=True)
-        return await invocation.play(lambda: self._play(invocation))
-
-    async def _play(self, invocation: Invocation) -> Played:
-        path = f"{invocation.root}/{self.agent}"
-        index = invocation.index
-        if path in index.ended:
-            return Played([], index.ended[path].output)
-        if path not in index.started:
-            invocation.world.record(NodeStarted(path=path, node=self.agent, input=invocation.given))
-        board = CallRouter(invocation, path)
-        context = FunctionContext(board, self.agent, path)
-        output = await self._output(board, context)
-        if board.waits:
-            return Played([], yields=tuple(board.waits))
+    async def run(self, invocation: Invocation) -> Progress:
+        """Call the function; one that is begun anew hears the answers it had before."""
+        index, root = invocation.index, invocation.root
+        ended = index.ended.get(f"{root}/{self.agent}")
+        if ended is not None:
+            return Progress([], ended.output)
+        path = invocation.enter_node(self.agent, root, invocation.given)
+        router = CallRouter(invocation, path)
+        context = FunctionContext(router, self.agent, path)
+        output = await self._output(router, context)
+        if router.waits:
+            return Progress([], yields=tuple(router.waits))
         if output is None:
             raise AgentFailed(
                 f"function {self.agent!r} returned nothing; let it return its answer."
@@ -133,35 +122,46 @@ class FunctionBackend:
         invocation.world.record(
             NodeEnded(path=path, node=self.agent, output=output, changes=context.changes())
         )
-        return Played([], output)
+        return Progress([], output)
 
-    async def _output(self, board: CallRouter, context: FunctionContext) -> Json:
-        """What the function answers; nothing if it waits for its user."""
+    async def _output(self, router: CallRouter, context: FunctionContext) -> Json:
+        """What the function answers, as JSON; nothing if it waits for its user."""
         if (host := model_host()) is not None:
             host.begin(context.path)
-        with answered_by(board), placed(context.path):
+        with answered_by(router), placed(context.path):
             try:
-                given = await self._returned(self._wants.arguments(context))
+                given = await self._call(context)
             except Waits:
                 given = None
             finally:
-                await board.settle()
-        return plain(_answer(given, self.agent), "the function's answer")
+                await router.settle()
+        answer = jsonable(given)
+        if is_object(answer) and set(answer) == {"role", "content"}:
+            # A message of the usual form is its text.
+            answer = answer["content"] if isinstance(answer["content"], str) else answer
+        elif isinstance(answer, str) and not answer.strip():
+            raise AgentFailed(f"function {self.agent!r} answered with an empty text.")
+        return plain(answer, "the function's answer")
 
-    async def _returned(self, arguments: dict[str, Any]) -> Any:
+    async def _call(self, context: FunctionContext) -> Any:
+        arguments = {
+            name: context if part == "context" else getattr(context, part)
+            for name, part in self._wants.items()
+        }
+
+        def call() -> Any:
+            given = self.fn(**arguments)
+            if inspect.isgenerator(given):
+                return "".join(_piece(piece) for piece in cast("Iterator[Any]", given))
+            return given
+
         if inspect.isasyncgenfunction(self.fn) or inspect.iscoroutinefunction(self.fn):
             given = self.fn(**arguments)
         else:
-            given = await in_thread(self._called, arguments)
+            given = await in_thread(call)
         if inspect.isasyncgen(given):
             return "".join([_piece(piece) async for piece in cast("AsyncIterator[Any]", given)])
         return await given if inspect.isawaitable(given) else given
-
-    def _called(self, arguments: dict[str, Any]) -> Any:
-        given = self.fn(**arguments)
-        if inspect.isgenerator(given):
-            return "".join(_piece(piece) for piece in cast("Iterator[Any]", given))
-        return given
 
 
 def _piece(piece: Any) -> str:
@@ -170,11 +170,44 @@ def _piece(piece: Any) -> str:
     raise AgentFailed(f"the function gave {piece!r} as a piece of its answer; give texts.")
 
 
-def _answer(given: Any, name: str) -> Json:
-    """The answer as JSON; a message of the usual form is its text."""
-    told = jsonable(given)
-    if is_object(told) and set(told) == {"role", "content"} and isinstance(told["content"], str):
-        return told["content"]
-    if isinstance(told, str) and not told.strip():
-        raise AgentFailed(f"function {name!r} answered with an empty text.")
-    return told
+def wanted_parameters(fn: Callable[..., Any]) -> Mapping[str, str]:
+    """What the function asks for; BadAgent for a parameter that cannot be filled."""
+    needed = parameters_of(fn, "agent")
+    for parameter in needed.values():
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise BadAgent(
+                f"function {function_name(fn)!r} takes {parameter.name!r} by position only; remove "
+                f"the `/`."
+            )
+    names = [n for n, p in needed.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    unknown = [name for name in names if name not in _NAMES]
+    if len(names) == 1 and unknown:
+        return {names[0]: "message"}
+    if unknown:
+        raise BadAgent(
+            f"function {function_name(fn)!r} asks for {', '.join(map(repr, unknown))}, but an agent "
+            f"can only be given {', '.join(sorted(_NAMES))}. Rename the parameter, or give it a "
+            f"default."
+        )
+    return {name: _NAMES[name] for name in names}
+
+
+def agent_name(fn: Callable[..., Any]) -> str:
+    """What to call the agent: the function's name, as it can stand in a path."""
+    inner = fn.func if isinstance(fn, partial) else fn
+    return _NOT_IN_PATHS.sub("_", function_name(inner)).strip("_") or "agent"
+
+
+def described_function(fn: Callable[..., Any]) -> dict[str, Json]:
+    """A function by its code, and the texts and numbers it keeps from the function around it."""
+    inner = inspect.unwrap(fn.func if isinstance(fn, partial) else fn)
+    code, cells = getattr(inner, "__code__", None), getattr(inner, "__closure__", None)
+    kept: dict[str, Json] = {}
+    for name, cell in zip(getattr(code, "co_freevars", ()), cells or (), strict=False):
+        try:
+            value: Any = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+        if type(value) in JSON_TYPES and not isinstance(value, list | dict):
+            kept[name] = value
+    return {"code": code_identity(inner), "given": kept}

@@ -18,13 +18,13 @@ from greenroom.world.world import Context
 class FunctionContext:
     """The conversation, the state, the time, and models to ask."""
 
-    __slots__ = ("_agent", "_board", "_inner", "_path")
+    __slots__ = ("_agent", "_inner", "_path", "_router")
 
-    def __init__(self, board: CallRouter, agent: str, path: str) -> None:
-        self._board = board
+    def __init__(self, router: CallRouter, agent: str, path: str) -> None:
+        self._router = router
         self._agent = agent
         self._path = path
-        self._inner = Context(board.invocation.world, path)
+        self._inner = Context(router.invocation.world, path)
 
     @property
     def path(self) -> str:
@@ -34,13 +34,13 @@ class FunctionContext:
     @property
     def message(self) -> str:
         """What the user said last; "" if the agent speaks first."""
-        given = self._board.invocation.given
+        given = self._router.invocation.given
         return "" if given is None else as_text(given)
 
     @property
     def messages(self) -> list[dict[str, str]]:
         """The conversation so far, the user's last message included."""
-        index, found = self._board.invocation.index, list[dict[str, str]]()
+        index, found = self._router.invocation.index, list[dict[str, str]]()
         for path, begun in index.invocations.items():
             if begun.input not in (None, ""):
                 found.append({"role": "user", "content": as_text(begun.input)})
@@ -93,14 +93,15 @@ class FunctionContext:
             path=self._path,
             node=self._agent,
         )
-        return self._board.ask(request, asked.respond)
+        return self._router.ask(request, asked.respond)
 
 
 def _messages(given: str | Sequence[Mapping[str, Any] | Message]) -> tuple[Message, ...]:
     if isinstance(given, str):
         return (Message("user", given),)
-    return tuple(m if isinstance(m, Message) else _message(m) for m in given)
-
-
-def _message(given: Mapping[str, Any]) -> Message:
-    return Message(cast(Role, given["role"]), as_text(given.get("content", "")))
+    return tuple(
+        said
+        if isinstance(said, Message)
+        else Message(cast(Role, said["role"]), as_text(said.get("content", "")))
+        for said in given
+    )

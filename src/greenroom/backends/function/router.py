@@ -17,14 +17,23 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from greenroom import errors
 from greenroom.agents.tool import Tool
-from greenroom.backends.backend import Yield
-from greenroom.backends.foreign import Invocation, jsonable
-from greenroom.backends.function.drift import check_call, check_question, digest_of
-from greenroom.ledger.events import ModelFailed, ModelReplied, ToolReturned
-from greenroom.ledger.plain import Json, plain
+from greenroom.backends.backend import DRIFTED, Yield
+from greenroom.backends.foreign import jsonable
+from greenroom.backends.invocation import Invocation
+from greenroom.errors import BadLedger, GreenroomError
+from greenroom.ledger.events import (
+    ModelCalled,
+    ModelFailed,
+    ModelReplied,
+    Noted,
+    RunResumed,
+    ToolCalled,
+    ToolReturned,
+)
+from greenroom.ledger.plain import Json, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest
+from greenroom.world.answers import key_of
 from greenroom.world.presence import answered_by
 from greenroom.world.records import RecordedFailure, ToolError, describe_error, raised_before
 from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
@@ -108,36 +117,35 @@ class CallRouter:
 
     async def _answer(self, call: _Call) -> Json:
         """The World's answer, the recorded one, or word that the user must give it."""
-        index, world = self.invocation.index, self.invocation.world
-        call_id = world.new_id(self.path, "call", call.index)
-        tool = call.tool
+        invocation, tool, path = self.invocation, call.tool, self.path
+        index, world = invocation.index, invocation.world
+        call_id = world.new_id(path, "call", call.index)
         args = cast("dict[str, Json]", plain(jsonable(call.given), f"arguments of {tool.name!r}"))
-        check_call(self.invocation, self.path, call_id, tool.name, args)
+        known = index.called.get(call_id)
+        if known is not None and not (known.tool == tool.name and same(dict(known.args), args)):
+            raise self._drifted(
+                known,
+                f"begun anew at {path!r}, the function called {tool.name!r} with {args!r} where it "
+                f"had called {known.tool!r} with {dict(known.args)!r}",
+            )
         if call_id in index.answers:
-            self.invocation.take_result(call_id, index.answers[call_id].value)
+            invocation.record_result(call_id, index.answers[call_id].value)
         end = index.results.get(call_id)
         if end is not None:
             if isinstance(end, ToolReturned):
                 return plain(end.value)
             raise ToolError(end.error)
-        n = index.call_number(tool.name, call_id, self.path)
-        request = ToolRequest(
-            call_id, tool.name, args, self.path, tool.yields, tool.read_only, tool, n
-        )
-        return await self._ask_world(request, call)
+        n = index.call_number(tool.name, call_id, path)
+        request = ToolRequest(call_id, tool.name, args, path, tool.yields, tool.read_only, tool, n)
 
-    async def _ask_world(self, request: ToolRequest, call: _Call) -> Json:
         async def body(context: Context) -> Json:
-            return jsonable(await call.tool.run(call.given, context))
+            return jsonable(await tool.run(call.given, context))
 
         # What answers is no part of the function: a mock that calls its tool must not end here.
         with answered_by(None):
-            asked = self.invocation.world.call_tool(request, SealedBody(body))
-            outcome = await self.invocation.routed(asked)
+            outcome = await invocation.ask(world.call_tool(request, SealedBody(body)))
         if isinstance(outcome, Pending):
-            self.waits.append(
-                self.invocation.result_wanted(request.id, request.tool, dict(request.args))
-            )
+            self.waits.append(invocation.result_wanted(call_id, tool.name, dict(request.args)))
             raise Waits
         if outcome.error:
             # The same as when the function is begun anew: a ledger keeps an error's words only.
@@ -145,38 +153,56 @@ class CallRouter:
         return plain(outcome.value)
 
     async def _reply(self, request: ModelRequest, body: ModelBody, index: int) -> ModelReply:
-        number = self._before + index
-        match self._asked_before(number):
+        """The model's reply, or how the same question of this turn ended the last time."""
+        invocation, number = self.invocation, self._before + index
+        steps = invocation.index.steps.get(self.path, ())
+        ends = (s for s in reversed(steps) if isinstance(s, ModelReplied | ModelFailed))
+        match next((end for end in ends if end.n == number), None):
             case ModelReplied() as known:
-                check_question(self.invocation, self.path, request, number)
+                self._check_question(request, number)
                 return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
             case ModelFailed() as failure:
-                raise self._failed_before(failure)
+                before = raised_before(failure.error, failure.error_type)
+                # One of ours ends the turn, even if it is caught.
+                raise invocation.keep(before) if isinstance(before, GreenroomError) else before
             case _:
-                asked = replace(request, n=number, digest=digest_of(request))
-                return await self._ask_model(asked, body)
-
-    async def _ask_model(self, request: ModelRequest, body: ModelBody) -> ModelReply:
+                request = replace(request, n=number, digest=key_of(request, 0))
         try:
             with answered_by(None):
-                asked: Awaitable[ModelReply] = self.invocation.world.call_model(request, body)
-                return await self.invocation.routed(asked)
-        except errors.GreenroomError:
+                asked: Awaitable[ModelReply] = invocation.world.call_model(request, body)
+                return await invocation.ask(asked)
+        except GreenroomError:
             raise
         except Exception as error:
             # The same as when the function is begun anew.
             raise RecordedFailure(**describe_error(error)) from error
 
-    def _asked_before(self, number: int) -> ModelReplied | ModelFailed | None:
-        """How a question of this turn ended the last time, whichever of them ended first."""
-        steps = self.invocation.index.steps.get(self.path, ())
-        ends = (s for s in reversed(steps) if isinstance(s, ModelReplied | ModelFailed))
-        return next((end for end in ends if end.n == number), None)
+    def _check_question(self, request: ModelRequest, number: int) -> None:
+        """Refuse an answer of an earlier process to another question than is asked now."""
+        for known in self.invocation.ledger.of(ModelCalled):
+            is_known = (known.path, known.n) == (self.path, number) and known.digest
+            if is_known and known.seq < self._resumed_at and known.digest != key_of(request, 0):
+                raise self._drifted(
+                    known,
+                    f"begun anew at {self.path!r}, the function asked something else as its "
+                    f"question {number + 1}",
+                )
 
-    def _failed_before(self, failure: ModelFailed) -> Exception:
-        """A failure as it was raised before: one of ours ends the turn, even if it is caught."""
-        before = raised_before(failure.error, failure.error_type)
-        return self.invocation.keep(before) if isinstance(before, errors.GreenroomError) else before
+    def _drifted(self, known: ModelCalled | ToolCalled, what: str) -> Exception:
+        """A function that is begun anew does something else than it did before at this place."""
+        if known.seq < self._resumed_at:
+            # Another process came this way; what it recorded from here on can be left behind.
+            data = {"seq": known.seq, "told": what}
+            self.invocation.world.record(Noted(name=DRIFTED, data=data))
+        return self.invocation.keep(
+            BadLedger(
+                f"{what}. Let what it does follow from what it is given, or start the run again."
+            )
+        )
+
+    @property
+    def _resumed_at(self) -> int:
+        return max((event.seq for event in self.invocation.ledger.of(RunResumed)), default=-1)
 
 
 def _has_loop() -> bool:

@@ -1,4 +1,129 @@
 """The seams of LangChain's own classes, which stand without LangGraph too.
 
-They import nothing but the class they wrap: they go in while the framework may be half loaded.
+Each seam is a module of its own that imports nothing but the class it wraps: it goes in while the
+framework may be half loaded. The gates live with LangGraph's backend and load it, so they are loaded
+when the first call needs one: by then the framework is whole.
 """
+
+import functools
+import inspect
+import os
+import sys
+from contextvars import ContextVar
+from importlib import import_module
+from typing import Any
+from weakref import WeakSet
+
+from greenroom.backends.foreign import Origin
+from greenroom.backends.seams import Call, follow_classes, real_of
+from greenroom.errors import MissingExtra, ToolRefused
+from greenroom.ledger.redaction import keep_keys
+from greenroom.world.presence import Host, model_host, tool_host
+
+_BACKEND = "greenroom.backends.langgraph"
+_FRAMEWORK = ("langchain_core", "langchain", "langgraph")
+_seen: WeakSet[type] = WeakSet()
+
+MARK = "_greenroom_gated"
+"""By which gated copies know themselves."""
+IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
+"""Whether a model is being asked, which may do its work in its own way."""
+
+
+def gate_tool(tool: Any, given: Any, call_id: str | None) -> Any:
+    """The tool as it may be called here: itself outside of rehearsals, else a gated copy."""
+    caller = _run_here()
+    if caller is None:
+        host = tool_host(origin_of(tool), tool.name)
+        if host is None:
+            return tool
+        caller = _inner_caller(host)
+    return _part("gates").gated_tool(caller, tool, given, call_id)
+
+
+def gate_model(model: Any) -> Any:
+    """The model as it may be asked here: itself outside of rehearsals, else a gated copy."""
+    caller = _run_here()
+    if caller is None:
+        host = model_host()
+        if host is None:
+            return model
+        caller = _inner_caller(host)
+    keep_keys(model)
+    return _part("gates").gated_model(caller, model)
+
+
+def guard(real: Call, what: str, is_model: bool) -> Call:
+    """Refuse a way around the seams while a rehearsal asks for it."""
+
+    @functools.wraps(real)
+    def guarded(self: Any, *args: Any, **given: Any) -> Any:
+        # A model may do its own work in its own way once it is asked; a tool never may.
+        if MARK not in self.__dict__ and not (is_model and IN_MODEL.get()):
+            caller = _run_here()
+            if caller is None:
+                name = getattr(self, "name", "") or type(self).__name__
+                caller = model_host() if is_model else tool_host(self, name)
+            if caller is not None:
+                raise caller.refuse(
+                    ToolRefused(
+                        f"the agent uses {what}, whose work no gate can see; it was not asked. "
+                        f"Rehearse with a chat model or tool that leaves these methods to LangChain."
+                    )
+                )
+        return real(self, *args, **given)
+
+    return guarded
+
+
+def watch_classes(base: type, names: tuple[str, ...]) -> None:
+    """Guard every class below `base` that replaces one of the names, also those made later."""
+    is_model = "_generate_with_cache" in names
+
+    def visit(cls: type) -> None:
+        if cls is base or cls in _seen:
+            return
+        _seen.add(cls)
+        for name in names:
+            if name in vars(cls) and not is_own(vars(cls)[name]):
+                what = f"{cls.__name__}, with its own {name}()"
+                setattr(cls, name, guard(vars(cls)[name], what, is_model))
+
+    follow_classes(base, visit)
+
+
+def is_own(method: Any) -> bool:
+    """Whether a method is the framework's: known by its code, which wrappers do not copy."""
+    real = real_of(method)
+    code = getattr(inspect.unwrap(real), "__code__", None) or getattr(real, "__code__", None)
+    loaded = (sys.modules.get(name) for name in _FRAMEWORK)
+    folders = tuple(f"{path}{os.sep}" for module in loaded if module for path in module.__path__)
+    return code is not None and code.co_filename.startswith(folders)
+
+
+def origin_of(tool: Any) -> Origin:
+    """The author's function behind a tool, or the tool itself."""
+    behind = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    return Origin(behind or tool, tool)
+
+
+def _run_here() -> Any:
+    """The run that the graph at work here was handed over for."""
+    run = sys.modules.get(f"{_BACKEND}.run")
+    return None if run is None else run.RUN.get()
+
+
+def _inner_caller(host: Host) -> Any:
+    try:
+        return _part("run").InnerCaller(host)
+    except ImportError as error:
+        raise host.refuse(
+            MissingExtra(
+                f"a tool or model of LangChain was called, which needs LangGraph to be rehearsed: "
+                f"{error}. Install it with pip install 'greenroom[langgraph]'."
+            )
+        ) from error
+
+
+def _part(name: str) -> Any:
+    return import_module(f"{_BACKEND}.{name}")

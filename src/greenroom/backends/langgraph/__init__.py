@@ -4,39 +4,43 @@ The graph is copied only to give it that memory. Its models and tools are led to
 their classes do the work, so that middleware, callbacks and error policies run as ever.
 """
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from contextlib import nullcontext
+from copy import copy
 from typing import Any, ClassVar, cast
 
-from langchain_core.messages import HumanMessage
-from langgraph.pregel import Pregel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Interrupt
 from langsmith.run_helpers import tracing_context
 from langsmith.utils import tracing_is_enabled
 
-from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
-from greenroom.backends.foreign import Invocation, Played, digest_of, held, jsonable
-from greenroom.backends.langgraph.facts import check_agent, described_graph, name_of, tool_facts
+from greenroom.backends.backend import Feature, ToolFacts
+from greenroom.backends.foreign import ForeignBackend, held, jsonable
+from greenroom.backends.invocation import Check, Invocation, Progress
+from greenroom.backends.langgraph.facts import (
+    Graph,
+    check_agent,
+    described_graph,
+    name_of,
+    tool_facts,
+)
 from greenroom.backends.langgraph.memory import THREAD, Memory
 from greenroom.backends.langgraph.pauses import Pause, checked_decision, resumption, waits_for
-from greenroom.backends.langgraph.run import STAGE, FrameworkRun
+from greenroom.backends.langgraph.run import RUN, FrameworkRun
 from greenroom.backends.langgraph.seam import install
-from greenroom.backends.langgraph.state import answer_in, changed_state, known_state, state_given
+from greenroom.errors import AgentFailed
+from greenroom.ledger.changes import Change, State
 from greenroom.ledger.events import StateChanged
-from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json, plain
-from greenroom.world.world import World
+from greenroom.ledger.plain import Json, plain, same
 
-MEMORY = "langgraph.checkpoint"
 _STEPS = 100
 
 
-class LangGraphBackend:
+class LangGraphBackend(ForeignBackend):
     """Runs a compiled graph, an agent of `create_agent`, or a chat model or chain by itself.
 
     `input` makes the graph's input of what the user said, `output` the answer of its last state;
@@ -44,10 +48,8 @@ class LangGraphBackend:
     """
 
     name: ClassVar[str] = "langgraph"
-    models: ClassVar[Interception] = "routed"
-    tool_calls: ClassVar[Interception] = "routed"
-    # Exact at pauses and between turns; a run cut while the framework works must start again.
-    resumes: ClassVar[Resumption] = "checkpoint"
+    memory: ClassVar[str] = "langgraph.checkpoint"
+    check_approval: ClassVar[Check | None] = checked_decision
     supports: ClassVar[frozenset[Feature]] = frozenset(
         {
             "approvals",
@@ -75,63 +77,54 @@ class LangGraphBackend:
         context: Callable[[], Any] | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        self.graph: Pregel[Any, Any, Any, Any] = check_agent(agent, input is not None)
+        self.graph: Graph = check_agent(agent, input is not None)
         self._input = input
         self._output = output
         self._context = context
         self._config = dict(config or {})
 
-    @cached_property
-    def snapshot(self) -> Json:
+    def describe(self) -> dict[str, Json]:
         """The graph with its nodes, models and tools."""
-        return {"framework": self.name, **described_graph(self.graph)}
+        return described_graph(self.graph)
 
-    @cached_property
-    def digest(self) -> str:
-        """Changes whenever the graph does."""
-        return digest_of(self.snapshot)
-
-    @cached_property
-    def tools(self) -> Mapping[str, ToolFacts] | None:
+    def list_tools(self) -> Mapping[str, ToolFacts] | None:
         """The tools, or None if nodes of the user's own may call others."""
         return tool_facts(self.graph)
 
-    async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Go on with the open invocation, or begin the next one with what the user said last."""
+    def install_seam(self) -> None:
+        """Gate the framework's innermost calls."""
         install()
-        invocation = Invocation(ledger, world, MEMORY, check=checked_decision)
-        return await invocation.play(lambda: self._run(invocation))
 
-    async def _run(self, invocation: Invocation) -> Played:
-        memory = Memory()
-        history = invocation.history()
+    async def run(self, invocation: Invocation) -> Progress:
+        """Run the graph until it has ended, or waits for answers that only the user can give."""
+        memory, history = Memory(), invocation.history()
         kept = memory.load(history) if history else {}
-        stage = FrameworkRun(invocation, name_of(self.graph), dict(kept.get("places", {})))
-        pauses = [Pause(**told) for told in kept.get("pauses", ())]
+        run = FrameworkRun(invocation, name_of(self.graph), dict(kept.get("places", {})))
+        pauses = [Pause(**pause) for pause in kept.get("pauses", ())]
         given = self._given(invocation, memory, pauses)
         fold = invocation.ledger.fold(invocation.world.voice)
-        stage.known = known_state(self.graph, memory.values, fold)
+        run.known = known_state(self.graph, memory.values, fold)
         graph, config = self._copy(memory), self._run_config()
         context = self._context() if self._context else None
+        # Traces would be sent to their collector by a thread of the framework's own.
+        untraced = tracing_context(enabled=False) if tracing_is_enabled() else nullcontext()
         try:
-            with held(STAGE, stage), _untraced():
+            with held(RUN, run), untraced:
                 while True:
                     state, found = await _at_rest(graph, given, config, context)
-                    played = await self._played(stage, memory, state, found)
-                    if isinstance(played, Played):
-                        return played
-                    given = Command(resume=played)
+                    progress = await self._progress(run, memory, state, found)
+                    if isinstance(progress, Progress):
+                        return progress
+                    given = Command(resume=progress)
         finally:
-            stage.bridge.close()
+            run.bridge.close()
 
-    def _copy(self, memory: Memory) -> Pregel[Any, Any, Any, Any]:
+    def _copy(self, memory: Memory) -> Graph:
         """The graph with a memory of its own; a store or cache would be shared between cases."""
-        parts: dict[str, Any] = {"checkpointer": memory, "cache": None}
-        if self.graph.store is not None:
-            parts["store"] = InMemoryStore()
-        # A shallow copy is all that Graph.copy gives, without building the graph anew.
-        twin = object.__new__(type(self.graph))
-        vars(twin).update(vars(self.graph), **parts)
+        twin = copy(self.graph)
+        twin.checkpointer, twin.cache = memory, None
+        if twin.store is not None:
+            twin.store = InMemoryStore()
         return twin
 
     def _run_config(self) -> Any:
@@ -153,40 +146,34 @@ class LangGraphBackend:
             return {**state, **own} if isinstance(own, dict) else own
         return {**state, "messages": [HumanMessage(said)] if said else []}
 
-    async def _played(
-        self, stage: FrameworkRun, memory: Memory, state: Any, found: list[Interrupt[Any]]
-    ) -> Played | dict[str, Any]:
+    async def _progress(
+        self, run: FrameworkRun, memory: Memory, state: Any, found: list[Interrupt[Any]]
+    ) -> Progress | dict[str, Any]:
         """How far the graph came; or the answers to its questions, if the World had them all."""
-        invocation, world = stage.invocation, stage.invocation.world
+        invocation, world = run.invocation, run.invocation.world
         fold = invocation.ledger.fold(world.voice)
-        changes = changed_state(self.graph, memory.values, fold, stage.known)
+        changes = changed_state(self.graph, memory.values, fold, run.known)
         if changes:
             world.record(StateChanged(path=invocation.root, changes=changes))
-        stage.known = known_state(self.graph, memory.values, {})
+        run.known = known_state(self.graph, memory.values, {})
         if found:
-            pauses, yields = await waits_for(invocation, found, _nodes_of(memory, stage))
+            pauses, yields = await waits_for(invocation, found, _asking_nodes(memory, run))
             if not yields:
                 return resumption(invocation, pauses)
-            more = {"places": dict(stage.places), "pauses": [jsonable(pause) for pause in pauses]}
-            return Played(memory.dump(more), yields=tuple(yields))
+            more = {"places": dict(run.places), "pauses": [jsonable(pause) for pause in pauses]}
+            return Progress(memory.dump(more), yields=tuple(yields))
         answer = self._output(state) if self._output else answer_in(state, self.graph)
-        text = type(answer) is str
-        output = answer if text else plain(jsonable(answer), "the graph's output")
-        return Played(memory.dump({"places": {}, "pauses": []}), output, is_fresh=True)
-
-
-def _untraced() -> AbstractContextManager[Any]:
-    """Traces would be sent to their collector by a thread of the framework's own."""
-    return tracing_context(enabled=False) if tracing_is_enabled() else nullcontext()
+        if type(answer) is not str:
+            answer = plain(jsonable(answer), "the graph's output")
+        return Progress(memory.dump({"places": {}, "pauses": []}), answer, is_fresh=True)
 
 
 async def _at_rest(
-    graph: Pregel[Any, Any, Any, Any], given: Any, config: Any, context: Any
+    graph: Graph, given: Any, config: Any, context: Any
 ) -> tuple[Any, list[Interrupt[Any]]]:
     """The state a graph came to rest with, and what it waits for there."""
     state: Any = None
     found: list[Interrupt[Any]] = []
-    # All that `ainvoke` does, without the updates between two states, which are not read.
     async for state in graph.astream(
         given,
         config,
@@ -200,13 +187,82 @@ async def _at_rest(
     return state, found
 
 
-def _nodes_of(memory: Memory, stage: FrameworkRun) -> dict[str, str]:
+def _asking_nodes(memory: Memory, run: FrameworkRun) -> dict[str, str]:
     """The node that each pending interrupt comes from."""
-    started = stage.invocation.index.started
-    named = {key.rpartition(":")[2]: path for key, path in stage.places.items()}
+    started = run.invocation.index.started
+    paths = {key.rpartition(":")[2]: path for key, path in run.places.items()}
     found: dict[str, str] = {}
     for writes in memory.pending.values():
         for task, channel, value, _ in writes.values():
-            if channel == "__interrupt__" and task in named:
-                found |= {one.id: started[named[task]].node for one in value}
+            if channel == "__interrupt__" and task in paths:
+                found |= {one.id: started[paths[task]].node for one in value}
     return found
+
+
+def state_given(graph: Graph, values: dict[str, Any], fold: State) -> dict[str, Any]:
+    """What the session holds and the graph does not know yet."""
+    known = _state_as_json(graph, values)
+    return {
+        key: plain(value)  # a copy: the graph may edit what it is given
+        for key, value in fold.get("session", {}).items()
+        if _is_state(graph, key) and (key not in known or known[key] != value)
+    }
+
+
+def known_state(graph: Graph, values: dict[str, Any], fold: State) -> dict[str, Json]:
+    """What the graph's state is when it goes on."""
+    return {**_state_as_json(graph, values), **state_given(graph, values, fold)}
+
+
+def changed_state(
+    graph: Graph, values: dict[str, Any], fold: State, known: Mapping[str, Json]
+) -> tuple[Change, ...]:
+    """What the graph's state holds and the session does not.
+
+    What the graph has left as it knew it may have changed in the session meanwhile, by an answer.
+    """
+    session = fold.get("session", {})
+    return tuple(
+        Change("session", (key,), "set", value)
+        for key, value in _state_as_json(graph, values).items()
+        if (key not in session or session[key] != value)
+        and not (key in known and same(known[key], value))
+    )
+
+
+def answer_in(result: Any, graph: Graph) -> Any:
+    """Structured data, else the last message's text, else a field called response or output."""
+    state = cast("dict[str, Any]", result if isinstance(result, dict) else {"output": result})
+    if state.get("structured_response") is not None:
+        return state["structured_response"]
+    messages = state.get("messages") or []
+    if messages and isinstance(last := messages[-1], BaseMessage):
+        # A graph may end with a tool's answer, which is then its own (`return_direct`).
+        return str(last.text) if isinstance(last, AIMessage | ToolMessage) else None
+    for name in ("response", "output"):
+        if state.get(name) is not None:
+            return state[name]
+    raise AgentFailed(
+        f"cannot extract a response from the state of graph {graph.name!r}, which has "
+        f"{sorted(state)}. Say where it is: LangGraphBackend(graph, output=lambda state: ...)."
+    )
+
+
+def _state_as_json(graph: Graph, values: dict[str, Any]) -> dict[str, Json]:
+    return {
+        key: plain(jsonable(value), f"state {key!r}")
+        for key, value in values.items()
+        if _is_state(graph, key) and not _holds_messages(value) and value is not None
+    }
+
+
+def _is_state(graph: Graph, key: str) -> bool:
+    """Whether a channel is part of what the author called the state."""
+    own = ("__", "branch:", "join:")
+    return key in graph.channels and not key.startswith(own) and key != "structured_response"
+
+
+def _holds_messages(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and isinstance(value[0], BaseMessage)
+    return isinstance(value, BaseMessage)

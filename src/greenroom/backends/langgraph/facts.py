@@ -1,10 +1,12 @@
 """What is known of a graph before it runs, and what in it cannot be rehearsed."""
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
+import functools
 import inspect
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -17,8 +19,7 @@ from langgraph.pregel import Pregel
 
 from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import jsonable
-from greenroom.backends.langchain.callers import origin_of
-from greenroom.backends.langgraph.closures import parts_of
+from greenroom.backends.langchain import origin_of
 from greenroom.backends.langgraph.seam import overrides
 from greenroom.backends.langgraph.translation import model_name
 from greenroom.backends.native.history import as_text
@@ -29,6 +30,8 @@ from greenroom.ledger.plain import Json
 Graph = Pregel[Any, Any, Any, Any]
 _OWN = ("langchain.", "langchain_core.", "langgraph.")
 _RELIED_ON = ("ainvoke", "astream", "copy")
+_DEPTH = 8
+_MIDDLEWARE = "langchain.agents.middleware"
 
 
 def check_agent(given: Any, has_input: bool = False) -> Graph:
@@ -42,8 +45,9 @@ def check_agent(given: Any, has_input: bool = False) -> Graph:
                 f"{name}(); what it does there would run past the gate."
             )
     if not has_input and "messages" not in graph.channels:
+        keys = [k for k in graph.channels if not k.startswith(("__", "branch:", "join:"))]
         raise BadAgent(
-            f"graph {name_of(graph)!r} has no messages in its state ({_state_keys(graph)}). Say "
+            f"graph {name_of(graph)!r} has no messages in its state ({', '.join(keys)}). Say "
             f"what its input is: LangGraphBackend(graph, input=lambda text: {{...}})."
         )
     for part in parts_of(graph):
@@ -61,7 +65,12 @@ def tool_facts(graph: Graph) -> dict[str, ToolFacts] | None:
     if not all(_is_known(graph, name) for name in graph.nodes):
         return None
     found = (part for part in parts_of(graph) if isinstance(part, BaseTool))
-    return {tool.name: ToolFacts(tool.name, _names(tool), origin=origin_of(tool)) for tool in found}
+    return {
+        tool.name: ToolFacts(
+            tool.name, tuple(_schema(tool).get("properties", {})), origin=origin_of(tool)
+        )
+        for tool in found
+    }
 
 
 def described_graph(graph: Graph) -> dict[str, Json]:
@@ -169,10 +178,6 @@ def _is_known(graph: Graph, name: str) -> bool:
     return f"{getattr(function, '__module__', '')}.".startswith(_OWN)
 
 
-def _names(tool: BaseTool) -> tuple[str, ...]:
-    return tuple(_schema(tool).get("properties", {}))
-
-
 def _schema(tool: BaseTool) -> dict[str, Json]:
     schema: Any = tool.tool_call_schema
     return schema if isinstance(schema, dict) else schema.model_json_schema()
@@ -194,10 +199,59 @@ def _describe(bound: Any) -> str:
     return code_identity(function) if inspect.isfunction(function) else type(bound).__name__
 
 
-def _state_keys(graph: Graph) -> str:
-    def own() -> Iterator[str]:
-        for key in graph.channels:
-            if not key.startswith(("__", "branch:", "join:")):
-                yield key
+def parts_of(graph: Graph) -> Iterator[Any]:
+    """Every model, tool, message, middleware and graph within reach, the graph itself first.
 
-    return ", ".join(own())
+    Nodes hold them in closures, so they are looked for there.
+    """
+    yield from _walk(graph, set(), _DEPTH)
+
+
+def _walk(thing: Any, seen: set[int], depth: int) -> Iterator[Any]:
+    if depth < 0 or id(thing) in seen or isinstance(thing, str | int | float | type | None):
+        return
+    seen.add(id(thing))
+    if isinstance(thing, BaseChatModel | BaseTool | BaseMessage | Pregel) or _is_middleware(thing):
+        yield thing
+    for inner in _inside(thing):
+        yield from _walk(inner, seen, depth - 1)
+
+
+def _inside(thing: Any) -> Iterator[Any]:
+    """What a thing holds that could be at work when it runs."""
+    if isinstance(thing, Pregel):
+        yield from (node.bound for node in thing.nodes.values())
+    elif isinstance(thing, ToolNode):
+        yield from thing.tools_by_name.values()
+        yield from (
+            getattr(thing, "_wrap_tool_call", None),
+            getattr(thing, "_awrap_tool_call", None),
+        )
+    elif inspect.isfunction(thing):
+        yield from thing.__defaults__ or ()
+        for cell in thing.__closure__ or ():
+            with suppress(ValueError):  # not filled yet
+                yield cell.cell_contents
+        found = (thing.__globals__.get(name) for name in thing.__code__.co_names)
+        yield from (one for one in found if isinstance(one, Runnable) or inspect.isfunction(one))
+    elif inspect.ismethod(thing):
+        yield thing.__self__
+        yield thing.__func__
+    elif isinstance(thing, functools.partial):
+        partial = cast("functools.partial[Any]", thing)
+        yield from (partial.func, *partial.args, *partial.keywords.values())
+    elif isinstance(thing, dict):
+        yield from cast("dict[Any, Any]", thing).values()
+    elif isinstance(thing, list | tuple | set | frozenset):
+        yield from cast("list[Any]", thing)
+    elif isinstance(thing, BaseTool):
+        yield from (getattr(thing, "func", None), getattr(thing, "coroutine", None))
+    elif isinstance(thing, BaseChatModel):
+        # A model may wrap others; what else it keeps is not at work in the graph.
+        yield from (held for held in vars(thing).values() if isinstance(held, Runnable))
+    elif isinstance(thing, Runnable) or _is_middleware(thing):
+        yield from vars(thing).values()
+
+
+def _is_middleware(thing: Any) -> bool:
+    return any(cls.__module__.startswith(_MIDDLEWARE) for cls in type(thing).__mro__)

@@ -4,24 +4,16 @@ The user's own saver is never touched: it would share its threads between cases,
 disk or a server. Graphs inside other work get savers and stores of their own for each trial too.
 """
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import base64
 from collections.abc import AsyncIterator, Iterator, Sequence
-from copy import deepcopy
-from inspect import Signature, signature
+from copy import copy, deepcopy
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-    messages_from_dict,
-)
+from langchain_core.messages import BaseMessage, messages_from_dict
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -35,18 +27,14 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.memory import InMemoryStore
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from greenroom.errors import AgentFailed, BadValue
 from greenroom.ledger.plain import Json, plain
 from greenroom.world.presence import Host, model_host
 
 THREAD = "greenroom"
-_PUTTING = "_checkpointer_put_after_previous"
-"""How the framework calls its own way to put a checkpoint."""
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=True)
-
-_USUAL = frozenset((HumanMessage, AIMessage, ToolMessage, SystemMessage))
 _INSTEAD: "WeakKeyDictionary[Host, dict[int, tuple[Any, Any]]]" = WeakKeyDictionary()
 """What stands for the savers and stores of authors, by the host of each trial."""
 _LEAVES = frozenset((str, int, bool, type(None)))
@@ -61,9 +49,7 @@ class Memory(BaseCheckpointSaver[Any]):
     """The newest checkpoint of each graph and subgraph of one run, with its pending writes."""
 
     def __init__(self) -> None:
-        # All that the framework's own beginning would do, which looks for ways to wrap the serializer.
-        self.serde = _SERDE
-        vars(self)["aput_writes"] = _Writing(self)
+        super().__init__(serde=_SERDE)
         self.saved: dict[str, Saved] = {}
         self.pending: dict[str, dict[tuple[str, int], Write]] = {}
 
@@ -153,7 +139,7 @@ class Memory(BaseCheckpointSaver[Any]):
         self.put_writes(config, writes, task_id, task_path)
 
     def get_next_version(self, current: Version | None, channel: None) -> Version:  # noqa: ARG002
-        """Versions only need an order; they are the same whenever the same run is played."""
+        """Versions only need an order; they are the same whenever the same run is repeated."""
         if isinstance(current, str):
             # Texts cannot be put in order with numbers: a run that has them keeps to them.
             return f"{int(current.partition('.')[0]) + 1:032}.0"
@@ -179,11 +165,14 @@ class Memory(BaseCheckpointSaver[Any]):
                     values[channel] = _kept(value)
             bare = {key: part for key, part in checkpoint.items() if key != "channel_values"}
             graphs[ns] = {
-                "checkpoint": _noted(bare),
-                "metadata": _noted(metadata),
+                "checkpoint": _kept(bare),
+                "metadata": _kept(metadata),
                 "parent": parent,
                 "values": values,
-                "pending": [[*key, *_dumped(w)] for key, w in self.pending.get(ns, {}).items()],
+                "pending": [
+                    [*key, channel, _kept(value), path]
+                    for key, (_, channel, value, path) in self.pending.get(ns, {}).items()
+                ],
             }
         return [*items, {"graphs": graphs, **more}]
 
@@ -194,10 +183,11 @@ class Memory(BaseCheckpointSaver[Any]):
             values: dict[str, Any] = {}
             for channel, value in graph["values"].items():
                 if "messages" in value:
-                    told = [
-                        m["message"] for m in messages if (m["ns"], m["channel"]) == (ns, channel)
+                    values[channel] = [
+                        _message(m["message"])
+                        for m in messages
+                        if (m["ns"], m["channel"]) == (ns, channel)
                     ]
-                    values[channel] = [_message(m) for m in told]
                 else:
                     values[channel] = _restored(value, channel)
             checkpoint = {**_restored(graph["checkpoint"], ns), "channel_values": values}
@@ -210,32 +200,6 @@ class Memory(BaseCheckpointSaver[Any]):
         return rest
 
 
-class _Writing:
-    """`aput_writes` with its signature written down, for which the framework asks in every run."""
-
-    __slots__ = ("memory",)
-    __signature__ = Signature(list(signature(Memory.aput_writes).parameters.values())[1:])
-
-    def __init__(self, memory: Memory) -> None:
-        self.memory = memory
-
-    async def __call__(self, *args: Any, **given: Any) -> None:
-        self.memory.put_writes(*args, **given)
-
-
-def remembered(work: Any, args: tuple[Any, ...]) -> bool:
-    """Do at once what the framework has to do with a memory of ours; False if it is other work."""
-    if type(work) is _Writing:
-        work.memory.put_writes(*args)
-        return True
-    memory = getattr(getattr(work, "__self__", None), "checkpointer", None)
-    if not isinstance(memory, Memory) or work.__name__ != _PUTTING:
-        return False
-    # What the framework would wait for first is done already: it went this way too.
-    memory.put(*args[-4:])
-    return True
-
-
 def with_own_memory(graph: Any) -> Any:
     """The graph as it is outside of rehearsals; else a copy that remembers for this trial alone."""
     saver, store, cache = graph.checkpointer, graph.store, graph.cache
@@ -246,8 +210,8 @@ def with_own_memory(graph: Any) -> Any:
     if host is None:
         return graph
     kept = _INSTEAD.setdefault(host, {})
-    twin: Any = object.__new__(type(graph))
-    vars(twin).update(vars(graph), cache=None)
+    twin = copy(graph)
+    twin.cache = None
     if is_saving:
         twin.checkpointer = _instead(kept, saver, InMemorySaver)
     if store is not None:
@@ -277,32 +241,17 @@ def _is_messages(value: Any) -> bool:
 
 
 def _message_as_json(message: BaseMessage) -> Json:
-    parts = vars(message)
     try:
-        if type(message) not in _USUAL or not _is_text(parts) or message.model_extra:
-            return plain({"type": message.type, "data": message.model_dump(exclude_none=True)})
-        # What a message does not say, and what kind it is, need not be in its data.
-        said = {k: part for k, part in parts.items() if (part or part == "") and k != "type"}
-        return {"type": message.type, "data": plain(said)}
+        return plain({"type": message.type, "data": message.model_dump(exclude_none=True)})
     except BadValue:
         return _kept(message)
 
 
-def _is_text(parts: dict[str, Any]) -> bool:
-    """Whether a message has only what is JSON in any case."""
-    rare = parts["additional_kwargs"] or parts["response_metadata"]
-    return type(parts["content"]) is str and not rare and parts.get("artifact") is None
-
-
-def _message(told: Json) -> BaseMessage:
+def _message(kept: Json) -> BaseMessage:
+    if "type" not in kept:
+        return _restored(kept, "messages")
     # A copy: the framework keeps some of what it is given, and what happened is never edited.
-    known = deepcopy(told) if "type" in told else None
-    return messages_from_dict([known])[0] if known else _restored(told, "messages")
-
-
-def _dumped(write: Write) -> tuple[str, Json, str]:
-    _, channel, value, path = write
-    return channel, _kept(value), path
+    return messages_from_dict([deepcopy(kept)])[0]
 
 
 def _is_plain(value: Any) -> bool:
@@ -315,8 +264,6 @@ def _is_plain(value: Any) -> bool:
 
 def _kept(value: Any) -> Json:
     """A value as JSON, else as the framework's serializer has it; else it is only named."""
-    if type(value) in _LEAVES:
-        return {"json": value}
     if _is_plain(value):
         return {"json": plain(value)}
     try:
@@ -326,24 +273,14 @@ def _kept(value: Any) -> Json:
     return {"kind": kind, "data": base64.b64encode(data).decode()}
 
 
-def _noted(value: Any) -> Json:
-    """What the framework keeps about its state: only the framework reads it, so it is one text."""
-    try:
-        text = to_json(value)
-    except ValueError:
-        return _kept(value)
-    # Whether it comes back as what it was is quicker to try than to see from its parts.
-    return {"text": text.decode()} if from_json(text) == value else _kept(value)
-
-
-def _restored(told: Json, where: str) -> Any:
-    if "lost" in told:
+def _restored(kept: Json, where: str) -> Any:
+    if "lost" in kept:
         raise AgentFailed(
-            f"the graph's state holds a {told['lost']} in {where!r}, which cannot be kept from one "
+            f"the graph's state holds a {kept['lost']} in {where!r}, which cannot be kept from one "
             f"turn to the next. Keep data in the state, and objects in the context."
         )
-    if "text" in told:
-        return from_json(told["text"])
-    if "json" in told:
-        return deepcopy(told["json"])
-    return _SERDE.loads_typed((told["kind"], base64.b64decode(told["data"])))
+    if "text" in kept:  # as earlier versions wrote it
+        return from_json(kept["text"])
+    if "json" in kept:
+        return deepcopy(kept["json"])
+    return _SERDE.loads_typed((kept["kind"], base64.b64decode(kept["data"])))

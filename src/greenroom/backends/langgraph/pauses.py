@@ -7,11 +7,12 @@ from langgraph.types import Interrupt
 from msgspec import Struct
 
 from greenroom.backends.backend import Yield
-from greenroom.backends.foreign import Invocation, approval, checked_approval, jsonable
+from greenroom.backends.foreign import jsonable
+from greenroom.backends.invocation import Invocation, approval, checked_approval
 from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.events import ModelReplied, ToolReturned
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.world.world import Pending, ToolRequest
 
 _DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
@@ -40,13 +41,16 @@ async def waits_for(
     asker = _Asker(invocation)
     for one in found:
         value = plain(jsonable(one.value), "the interrupt's value")
-        if _is_batch(value):
+        if is_object(value) and {"action_requests", "review_configs"} <= value.keys():
             reviews = {review["action_name"]: review for review in value["review_configs"]}
             for action in value["action_requests"]:
                 allowed = reviews.get(action["name"], {}).get("allowed_decisions")
                 await asker.ask_about(one, action, allowed == ["respond"], batched=True)
-        elif _is_single(value):
-            await asker.ask_about(one, value, _only_responds(one), batched=False)
+        elif is_object(value) and value.get("type") == "tool_approval":
+            schema: Any = one.response_schema
+            wanted: Any = schema.get("properties", {}) if is_object(schema) else {}
+            only_responds = wanted.get("type", {}).get("const") == "respond"
+            await asker.ask_about(one, value, only_responds, batched=False)
         elif isinstance(value, str):
             asker.ask_user(one, value)
         else:
@@ -69,9 +73,11 @@ def resumption(invocation: Invocation, pauses: Sequence[Pause]) -> dict[str, Any
 
 def checked_decision(value: Json, strict: bool) -> Json:
     """A decision in the shape it was given, or an approval; ValueError if it is neither."""
-    if isinstance(value, dict) and cast("dict[str, Json]", value).get("type") in _DECISIONS:
-        return cast("dict[str, Json]", value)
-    return checked_approval(value, strict)
+    return value if _is_decision(value) else checked_approval(value, strict)
+
+
+def _is_decision(value: Json) -> bool:
+    return is_object(value) and value.get("type") in _DECISIONS
 
 
 class _Asker:
@@ -94,10 +100,10 @@ class _Asker:
             wanted = invocation.approval_wanted(self._new_id(one, call_id), call_id, tool, args)
             self._add(Pause(wanted.id, one.id, "decision", tool, batched), wanted)
             return
-        path = _path_of(invocation, call_id)
+        path = self._path_of(call_id)
         n = invocation.index.call_number(tool, call_id, path)
         request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
-        outcome = await invocation.routed(invocation.world.call_tool(request, _no_body))
+        outcome = await invocation.ask(invocation.world.call_tool(request, _no_body))
         wanted = invocation.result_wanted(call_id, tool, args)
         self._add(
             Pause(wanted.id, one.id, "result", tool, batched),
@@ -125,8 +131,16 @@ class _Asker:
         asked = len(invocation.index.yields) + len(self.yields)
         return invocation.world.new_id(invocation.root, "interrupt", one.id, asked, *parts)
 
+    def _path_of(self, call_id: str) -> str:
+        """Where the model was asked that wanted this call."""
+        for path, steps in self._invocation.index.steps.items():
+            replies = [step for step in steps if isinstance(step, ModelReplied)]
+            if any(call.id == call_id for reply in replies for call in reply.calls):
+                return path
+        return self._invocation.root
+
     def _call_of(self, tool: str, args: dict[str, Json]) -> str:
-        """The call that an action stands for, which the framework does not tell."""
+        """The call that an action stands for, which the framework does not say."""
         for reply in reversed(self._invocation.index.replied):
             for call in reply.calls:
                 fits = call.tool == tool and dict(call.args) == args
@@ -150,45 +164,13 @@ def _said(invocation: Invocation, pause: Pause, given: dict[str, Json]) -> Any:
     value = given[pause.yield_id]
     match pause.kind:
         case "result":
-            invocation.take_result(pause.yield_id, value)
+            invocation.record_result(pause.yield_id, value)
             return {"type": "respond", "message": as_text(value)}
-        case "decision":
-            return _decision(value)
+        case "decision" if not _is_decision(value):
+            said = approval(value)
+            if said["confirmed"]:
+                return {"type": "approve"}
+            why = said.get("message") or said.get("reason")
+            return {"type": "reject", "message": why} if why else {"type": "reject"}
         case _:
             return value
-
-
-def _decision(value: Json) -> dict[str, Json]:
-    if isinstance(value, dict) and cast("dict[str, Json]", value).get("type") in _DECISIONS:
-        return cast("dict[str, Json]", value)
-    said = approval(value)
-    if said["confirmed"]:
-        return {"type": "approve"}
-    why = said.get("message") or said.get("reason")
-    return {"type": "reject", "message": why} if why else {"type": "reject"}
-
-
-def _path_of(invocation: Invocation, call_id: str) -> str:
-    for path, steps in invocation.index.steps.items():
-        for step in steps:
-            if isinstance(step, ModelReplied) and any(call.id == call_id for call in step.calls):
-                return path
-    return invocation.root
-
-
-def _is_batch(value: Json) -> bool:
-    return isinstance(value, dict) and {"action_requests", "review_configs"} <= set(
-        cast("dict[str, Json]", value)
-    )
-
-
-def _is_single(value: Json) -> bool:
-    return isinstance(value, dict) and cast("dict[str, Json]", value).get("type") == "tool_approval"
-
-
-def _only_responds(one: Interrupt[Any]) -> bool:
-    schema: Any = one.response_schema
-    if not isinstance(schema, dict):
-        return False
-    kind: Any = cast("dict[str, Any]", schema).get("properties", {}).get("type", {})
-    return kind.get("const") == "respond"

@@ -1,6 +1,7 @@
 """Who asks for the models and tools of a graph: the run it was handed over for, or a host."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -8,7 +9,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, ParentCommand
 
 from greenroom.backends.callers import HostCaller, RunCaller
-from greenroom.backends.foreign import Invocation
+from greenroom.backends.invocation import Invocation
 from greenroom.backends.langgraph.threads import Bridge
 from greenroom.ledger.events import ModelReplied, NodeFailed
 from greenroom.ledger.index import End
@@ -20,7 +21,7 @@ from greenroom.world.world import ToolRequest
 T = TypeVar("T")
 Blocking = Callable[[Here], Coroutine[Any, Any, T]]
 
-STAGE: ContextVar["FrameworkRun | None"] = ContextVar("greenroom_langgraph_stage", default=None)
+RUN: ContextVar["FrameworkRun | None"] = ContextVar("greenroom_langgraph_run", default=None)
 PLACE: ContextVar[str] = ContextVar("greenroom_langgraph_place", default="")
 IN_TOOL_NODE: ContextVar[bool] = ContextVar("greenroom_langgraph_in_tool_node", default=False)
 
@@ -82,14 +83,36 @@ class FrameworkRun(RunCaller):
 
     def begin(self, name: str, key: str) -> str:
         """A task of the framework begins, or goes on after a pause; its path."""
-        return self.bridge.do(self._enter, name, key)
+
+        def enter() -> str:
+            known = self.places.get(key)
+            if known is not None:
+                self._asked.pop(known, None)
+                self._repeated = {at: n for at, n in self._repeated.items() if at[0] != known}
+                return known
+            path = self.places[key] = self.invocation.begin_node(name, self.place)
+            return path
+
+        return self.bridge.do(enter)
 
     def end(self, name: str, key: str, error: BaseException | None) -> None:
         """A task has ended, well or not; one that only pauses stays open."""
+
+        def leave() -> None:
+            self.invocation.end_node(name, self.places.pop(key))
+
+        def fail() -> None:
+            path = self.places.pop(key)
+            if self.invocation.broke is None:
+                kind = type(error).__name__
+                self.invocation.world.record(
+                    NodeFailed(path=path, node=name, attempt=1, error=str(error), error_type=kind)
+                )
+
         if error is None or isinstance(error, ParentCommand):
-            self.bridge.do(self._leave, name, key)
+            self.bridge.do(leave)
         elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
-            self.bridge.do(self._fail, name, key, str(error), type(error).__name__)
+            self.bridge.do(fail)
 
     def answered(self) -> ModelReplied | None:
         """The reply that this model call got before its node was paused, if it did."""
@@ -123,25 +146,6 @@ class FrameworkRun(RunCaller):
         self._direct[place, tool] = n + 1
         return self.new_id(place, "direct", tool, n)
 
-    def _enter(self, name: str, key: str) -> str:
-        known = self.places.get(key)
-        if known is not None:
-            self._asked.pop(known, None)
-            self._repeated = {at: n for at, n in self._repeated.items() if at[0] != known}
-            return known
-        path = self.places[key] = self.invocation.begin_node(name, self.place)
-        return path
-
-    def _leave(self, name: str, key: str) -> None:
-        self.invocation.end_node(name, self.places.pop(key))
-
-    def _fail(self, name: str, key: str, error: str, kind: str) -> None:
-        path = self.places.pop(key)
-        if self.invocation.broke is None:
-            self.invocation.world.record(
-                NodeFailed(path=path, node=name, attempt=1, error=error, error_type=kind)
-            )
-
 
 class InnerCaller(HostCaller):
     """Asks for a graph, model or tool inside a function, a step, a tool or a thread."""
@@ -174,24 +178,18 @@ class InnerCaller(HostCaller):
 class AtWork:
     """A task of the framework at work: what is asked meanwhile is asked at its place."""
 
-    __slots__ = ("_key", "_name", "_stage", "_token")
+    __slots__ = ("_key", "_name", "_run", "_token")
 
-    def __init__(self, stage: FrameworkRun, task: Any) -> None:
-        self._stage = stage
+    def __init__(self, run: FrameworkRun, task: Any) -> None:
+        self._run = run
         self._name: str = task.name
-        self._key = key_of(task)
+        # The framework's name for a task, which stays the same over a pause.
+        self._key = str(task.config["configurable"].get("checkpoint_ns") or task.id)
 
     def __enter__(self) -> None:
-        self._token = PLACE.set(self._stage.begin(self._name, self._key))
+        self._token = PLACE.set(self._run.begin(self._name, self._key))
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        try:  # noqa: SIM105 - around every task, where `suppress` costs as much as the rest
+        with suppress(ValueError):  # thrown away, and ended in another context: nothing to undo
             PLACE.reset(self._token)
-        except ValueError:  # thrown away, and ended in another context: there is nothing to undo
-            pass
-        self._stage.end(self._name, self._key, error)
-
-
-def key_of(task: Any) -> str:
-    """The framework's name for a task, which stays the same over a pause."""
-    return str(task.config["configurable"].get("checkpoint_ns") or task.id)
+        self._run.end(self._name, self._key, error)

@@ -1,11 +1,11 @@
 """Requests and replies between LangChain's messages and ours."""
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -24,7 +24,6 @@ from greenroom.ledger.messages import Message, Role, ToolCall, Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
-# By their names: `isinstance` is slow to say no of a pydantic class.
 _ROLES: dict[str, Role] = {
     "ai": "assistant",
     "AIMessageChunk": "assistant",
@@ -34,18 +33,16 @@ _ROLES: dict[str, Role] = {
     "ToolMessageChunk": "tool",
 }
 _NAMES = ("model_name", "model", "model_id")
-_NAMED: "WeakKeyDictionary[type, tuple[str, ...]]" = WeakKeyDictionary()
-"""Which of these the models of a class have."""
 
 
 def request_of(
     messages: Sequence[BaseMessage], options: dict[str, Any], **asker: Any
 ) -> ModelRequest:
     """A question of the framework to its model, as ours; `asker` says who asks, and where."""
-    told = [_message(found) for found in messages]
+    said = [_message(found) for found in messages]
     return ModelRequest(
-        messages=tuple(told),
-        instructions="\n\n".join([one.text for one in told if one.role == "system"]),
+        messages=tuple(said),
+        instructions="\n\n".join([one.text for one in said if one.role == "system"]),
         tools=tuple([_spec(tool) for tool in options.get("tools") or ()]),
         output_schema=_schema(options.get("response_format")),
         **asker,
@@ -64,12 +61,11 @@ def provider_tools(options: dict[str, Any]) -> list[str]:
 def reply_of(message: BaseMessage) -> ModelReply:
     """A model's message, as ours; its price is not known."""
     used: Any = getattr(message, "usage_metadata", None)
-    told: dict[str, Any] = message.response_metadata
     return ModelReply(
-        text=text_of(message),
+        text=str(message.text),
         calls=_calls(message),
         usage=Usage(used["input_tokens"], used["output_tokens"]) if used else None,
-        model=str(told.get("model_name") or ""),
+        model=str(message.response_metadata.get("model_name") or ""),
     )
 
 
@@ -90,9 +86,9 @@ def message_of(reply: ModelReply | ModelReplied) -> AIMessage:
 
 def identified(message: BaseMessage, reply: ModelReply) -> AIMessage | None:
     """The model's own message with the ids its calls were given; None if more was changed."""
-    told = reply_of(message)
+    own = reply_of(message)
     bare = [(call.tool, call.args) for call in reply.calls]
-    if told.text != reply.text or [(call.tool, call.args) for call in told.calls] != bare:
+    if own.text != reply.text or [(call.tool, call.args) for call in own.calls] != bare:
         return None
     if not isinstance(message, AIMessage) or isinstance(message, AIMessageChunk):
         return None
@@ -109,7 +105,7 @@ def chunk_of(message: AIMessage) -> AIMessageChunk:
         content=message.content,
         tool_call_chunks=[
             tool_call_chunk(
-                name=call["name"], args=_encoded(call["args"]), id=call["id"], index=index
+                name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=index
             )
             for index, call in enumerate(message.tool_calls)
         ],
@@ -119,38 +115,26 @@ def chunk_of(message: AIMessage) -> AIMessageChunk:
     )
 
 
-def text_of(message: BaseMessage) -> str:
-    """A message's text, quickly where it is nothing else."""
-    return message.content if isinstance(message.content, str) else str(message.text)
-
-
 def model_name(model: BaseChatModel) -> str:
     """What to call a model in ledgers."""
-    kind = type(model)
-    # What a class may take beside its fields is each model's own affair.
-    fields = _NAMED.get(kind) if model.model_extra is None else _NAMES
-    if fields is None:
-        # Pydantic is slow to say that a model has none of them.
-        fields = _NAMED[kind] = tuple([field for field in _NAMES if hasattr(model, field)])
-    for field in fields:
+    for field in _NAMES:
         if isinstance(name := getattr(model, field, None), str) and name:
             return name
-    return kind.__name__
+    return type(model).__name__
 
 
 def _message(message: BaseMessage) -> Message:
-    role = _ROLES.get(message.type, "user")
+    role, text = _ROLES.get(message.type, "user"), str(message.text)
     if role == "tool":
-        answer, name = cast(ToolMessage, message), message.name or ""
-        return Message("tool", text_of(answer), call_id=answer.tool_call_id, tool=name)
-    return Message(role, text_of(message), _calls(message) if role == "assistant" else ())
+        answer = cast(ToolMessage, message)
+        return Message("tool", text, call_id=answer.tool_call_id, tool=message.name or "")
+    return Message(role, text, _calls(message) if role == "assistant" else ())
 
 
 def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:
-    # Only some kinds have this field, and pydantic is slow to say that one is missing.
-    wanted: list[WantedValue] = vars(message).get("tool_calls") or []
+    wanted: list[WantedValue] = getattr(message, "tool_calls", None) or []
     return tuple(
-        [ToolCall(call["name"], jsonable(call["args"]), call["id"] or "") for call in wanted]
+        ToolCall(call["name"], jsonable(call["args"]), call["id"] or "") for call in wanted
     )
 
 
@@ -164,18 +148,12 @@ def _is_function(tool: dict[str, Any]) -> bool:
 
 def _spec(tool: Any) -> Spec:
     """A bound tool by what providers' forms have in common."""
-    told = cast("dict[str, Any]", tool if isinstance(tool, dict) else {"name": str(tool)})
-    inner = cast("dict[str, Any]", told.get("function") or told.get("toolSpec") or told)
+    form = cast("dict[str, Any]", tool if isinstance(tool, dict) else {"name": str(tool)})
+    inner = cast("dict[str, Any]", form.get("function") or form.get("toolSpec") or form)
     schema = inner.get("parameters") or inner.get("input_schema") or {}
     return Spec(str(inner.get("name", "")), str(inner.get("description", "")), jsonable(schema))
 
 
 def _schema(given: Any) -> dict[str, Json] | None:
-    told: Any = None if given is None else jsonable(given)
-    return cast("dict[str, Json]", told) if isinstance(told, dict) else None
-
-
-def _encoded(args: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(args)
+    schema: Any = None if given is None else jsonable(given)
+    return cast("dict[str, Json]", schema) if isinstance(schema, dict) else None

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from greenroom.agents.flow import Flow, as_flow
-from greenroom.agents.graph import compile_flow
-from greenroom.agents.other_models import recast
+from greenroom.agents.graph import compile_flow, recast
 from greenroom.backends.backend import (
     Advance,
     Failed,
@@ -61,7 +60,7 @@ class NativeBackend:
         return NativeBackend(self.graph.part(name))
 
     def with_model(self, model: Model | str) -> "NativeBackend":
-        """The same agent, all of it played by another model."""
+        """The same agent with another model in all of it."""
         return NativeBackend(recast(self.graph.root.flow, model))
 
     @property

@@ -1,13 +1,9 @@
 """An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
 
-from collections.abc import Awaitable, Sequence
-from typing import Any
-
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.signature import output_adapter
-from greenroom.agents.tool import Tool
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.history import conversation
 from greenroom.backends.together import together
@@ -31,7 +27,7 @@ from greenroom.world.records import (
     fail_call,
     raised_before,
 )
-from greenroom.world.world import Pending, Returned, SealedBody, ToolRequest, World
+from greenroom.world.world import Pending, SealedBody, ToolRequest, World
 
 _CORRECTIONS = 2
 
@@ -66,7 +62,10 @@ class AgentRun(Struct, eq=False):
                     raise raised_before(last.error, last.error_type)
             asked = index.replies.get(path, 0)
             if asked >= agent.max_steps:
-                raise self._goes_round(asked)
+                raise LoopLimit(
+                    f"agent {agent.name!r} asked its model {asked} times at {path} and is not done. "
+                    f"Raise max_steps, or look why it goes round in circles."
+                )
             # An agent that was given a model's name has found the model when it was made.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
             try:
@@ -77,31 +76,24 @@ class AgentRun(Struct, eq=False):
                 # The same as when the run is resumed after it.
                 raise RecordedFailure(**describe_error(error)) from error
 
-    def _goes_round(self, asked: int) -> LoopLimit:
-        return LoopLimit(
-            f"agent {self.agent.name!r} asked its model {asked} times at {self.path} and is not "
-            f"done. Raise max_steps, or look why it goes round in circles."
-        )
-
     def _request(self, asked: int) -> ModelRequest:
         agent, index, node, path = self.agent, self.index, self.node, self.path
         is_only_run = len(index.runs.get(node, ())) < 2
         adapter = output_adapter(agent.output) if agent.output is not None else None
-        # In their order, not by name: every question is made here, and names take half the time.
         return ModelRequest(
-            agent.name,
-            conversation(agent, self.world, index, node, path),
-            agent.instructions,
-            agent.tools,
-            adapter.json_schema() if adapter else None,
-            model_name(agent.model),
-            path,
-            node,
-            asked if is_only_run else index.reply_number(node, path),
+            agent=agent.name,
+            messages=conversation(agent, self.world, index, node, path),
+            instructions=agent.instructions,
+            tools=agent.tools,
+            output_schema=adapter.json_schema() if adapter else None,
+            model=model_name(agent.model),
+            path=path,
+            node=node,
+            n=asked if is_only_run else index.reply_number(node, path),
         )
 
     def _has_answered(self, text: str) -> bool:
-        """Take the model's answer, or tell the model what is wrong with it."""
+        """Take the model's answer, or write down for the model what is wrong with it."""
         if not text.strip():
             raise AgentFailed(
                 f"agent {self.agent.name!r} answered with nothing: no text and no tool call."
@@ -113,41 +105,30 @@ class AgentRun(Struct, eq=False):
         try:
             self.output = adapter.dump_python(adapter.validate_json(text), mode="json")
         except ValueError as error:
-            self._correct(error)
+            corrected = sum(isinstance(step, Corrected) for step in self.index.steps[self.path])
+            if corrected >= _CORRECTIONS:
+                raise AgentFailed(
+                    f"agent {self.agent.name!r} did not answer in its output schema after being "
+                    f"corrected {corrected} times: {error}"
+                ) from error
+            text = f"Your answer does not fit the output schema: {error}"
+            self.world.record(Corrected(path=self.path, text=text))
             return False
         return True
 
-    def _correct(self, error: ValueError) -> None:
-        told = sum(isinstance(step, Corrected) for step in self.index.steps[self.path])
-        if told >= _CORRECTIONS:
-            raise AgentFailed(
-                f"agent {self.agent.name!r} did not answer in its output schema after being told "
-                f"{told} times: {error}"
-            )
-        self.world.record(
-            Corrected(path=self.path, text=f"Your answer does not fit the output schema: {error}")
-        )
-
-    def _settle(self, calls: tuple[ToolCall, ...]) -> Awaitable[Waits]:
+    async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
         """Bring every call of a reply to its end; what waits for the user is returned."""
-        index = self.index
-        if index.answers:
-            for call in calls:
-                if call.id in index.answers and call.id not in index.results:
-                    self._take_answer(call, index.answers[call.id].value)
-        due = [call for call in calls if call.id not in index.results] if index.results else calls
-        return self._call(due[0]) if len(due) == 1 else self._call_all(due)
-
-    async def _call_all(self, calls: Sequence[ToolCall]) -> Waits:
-        found = await together([self._call(call) for call in calls]) if calls else []
-        return tuple(wait for waits in found for wait in waits)
-
-    def _take_answer(self, call: ToolCall, value: Json) -> None:
-        self.world.record(
-            ToolReturned(
-                path=self.path, call_id=call.id, tool=call.tool, value=value, source="user"
-            )
-        )
+        index, path = self.index, self.path
+        for call in calls:
+            if call.id in index.answers and call.id not in index.results:
+                value = index.answers[call.id].value
+                self.world.record(
+                    ToolReturned(
+                        path=path, call_id=call.id, tool=call.tool, value=value, source="user"
+                    )
+                )
+        due = [self._call(call) for call in calls if call.id not in index.results]
+        return tuple(wait for waits in await together(due) for wait in waits)
 
     async def _call(self, call: ToolCall) -> Waits:
         tool = self.agent.tool(call.tool)
@@ -164,26 +145,23 @@ class AgentRun(Struct, eq=False):
         )
         body = SealedBody(lambda context: tool.run(args, context))
         outcome = await self.world.call_tool(request, body)
-        # In this order, because to find out that a record is no other record takes longest.
-        is_over = type(outcome) is Returned or not isinstance(outcome, Pending)
-        return () if is_over else (self._opened(request, tool),)
+        if not isinstance(outcome, Pending):
+            return ()
+
+        def check(value: Json, strict: bool) -> Json:
+            return tool.checked_answer(value, strict=strict)
+
+        asked, root = dict(request.args), root_of(self.path)
+        wait = Yield(call.id, "tool", call.tool, call.id, asked, "", root, check)
+        open_yield(self.world, wait, self.path)
+        return (wait,)
 
     def _reject(self, call: ToolCall, why: str) -> Waits:
-        """A call that cannot reach any body; the model is told why."""
+        """A call that cannot reach any body; the model hears why."""
         request = ToolRequest(call.id, call.tool, call.args, self.path)
         begin_call(self.world, request)
         fail_call(self.world, request, ValueError(why), "refused")
         return ()
-
-    def _opened(self, request: ToolRequest, tool: Tool) -> Yield:
-        def check(value: Json, strict: bool) -> Any:
-            return tool.checked_answer(value, strict=strict)
-
-        root = root_of(self.path)
-        args = dict(request.args)
-        wait = Yield(request.id, "tool", request.tool, request.id, args, "", root, check)
-        open_yield(self.world, wait, self.path)
-        return wait
 
 
 def open_yield(world: World, wait: Yield, path: str) -> None:

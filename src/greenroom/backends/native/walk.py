@@ -142,7 +142,6 @@ class GraphWalk(Struct, frozen=True, eq=False):
 
     def _end(self, node: Node, path: str, output: Any, changes: tuple[Change, ...] = ()) -> Done:
         asks: tuple[Change, ...] = ()
-        # Most answers are texts, and a text asks for nothing and is plain already.
         if type(output) is not str:
             output, asks = unwrapped(output)
             if asks and self.world.voice == "agent":
@@ -195,30 +194,24 @@ class GraphWalk(Struct, frozen=True, eq=False):
         if waiting:
             return Paused(waiting)
         changes = self._merged(path, list(branches.values()))
-        outputs = {
-            self._branch_name(node, key): item.output
-            for key, item in zip(node.children, walked, strict=True)
-            if isinstance(item, Done)
-        }
+        names = [child.segment for child in node.children.values()]
+        outputs: dict[str, Json] = {}
+        for (key, child), item in zip(node.children.items(), walked, strict=True):
+            assert isinstance(item, Done)
+            is_only = names.count(child.segment) == 1
+            outputs[child.segment if is_only else f"{child.segment}.{key}"] = item.output
         return self._end(node, path, outputs, changes)
-
-    def _branch_name(self, node: Node, key: str) -> str:
-        segments = [child.segment for child in node.children.values()]
-        segment = node.children[key].segment
-        return segment if segments.count(segment) == 1 else f"{segment}.{key}"
 
     def _cancel_branches(self, node: Node, fork: str) -> None:
         index = self.index
         for key, child in node.children.items():
             path = f"{fork}.{key}/{child.segment}"
             over = path in index.ended or path in index.failed or path in index.cancelled
-            if path in index.started and not over and not self._broke_inside(path):
+            # A flow's parts go on where its own path ends: `seq.1/...`, `loop#2/...`.
+            inside = (f"{path}.", f"{path}#", f"{path}~")
+            broke = any(failed.startswith(inside) for failed in index.failed)
+            if path in index.started and not over and not broke:
                 self.world.record(BranchCancelled(path=path))
-
-    def _broke_inside(self, path: str) -> bool:
-        # A flow's parts go on where its own path ends: `seq.1/...`, `loop#2/...`.
-        inside = (f"{path}.", f"{path}#", f"{path}~")
-        return any(failed.startswith(inside) for failed in self.index.failed)
 
     def _merged(self, path: str, branches: list[str]) -> tuple[Change, ...]:
         """What the branches did to the state, in declared order; conflicts are written down."""
@@ -302,7 +295,10 @@ class GraphWalk(Struct, frozen=True, eq=False):
     def _decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
         state = self.ledger.fold(self.world.voice, branch_of(path))
         if isinstance(on, str):
-            return _looked_up(state, on)
+            found: Json = state
+            for part in on.split("."):
+                found = found.get(part, MISSING) if is_object(found) else MISSING
+            return found
         if not callable(on):
             return matches_state(state, on)
         context = Context(self.world, path, input=plain(value), output=plain(value))
@@ -318,19 +314,12 @@ def _retries(flow: Flow) -> int:
 
 def _failure(error: Exception) -> ErrorFields:
     """An error as the ledger has it, with the place in the author's code where it arose."""
-    fields, place = describe_error(error), place_of(error)
-    return {**fields, "error": f"{fields['error']} ({place})"} if place else fields
+    found, place = describe_error(error), place_of(error)
+    return {**found, "error": f"{found['error']} ({place})"} if place else found
 
 
 def _describe(error: Exception) -> str:
-    told = _failure(error)
-    name, words = told["error_type"], told["error"]
+    found = _failure(error)
+    name, words = found["error_type"], found["error"]
     # One that says nothing is called by its name alone.
     return words if words.split(" (", 1)[0] == name else f"{name}: {words}"
-
-
-def _looked_up(state: Json, dotted: str) -> Json:
-    value = state
-    for part in dotted.split("."):
-        value = value.get(part, MISSING) if is_object(value) else MISSING
-    return value

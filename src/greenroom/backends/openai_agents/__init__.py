@@ -4,7 +4,7 @@ The agent objects are only ever run, never changed. Guardrails, hooks, handoffs,
 approvals are the framework's own and run above the gate.
 """
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportPrivateUsage=false
 
 import json
@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from copy import deepcopy
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from agents.items import ToolApprovalItem
@@ -20,23 +19,20 @@ from agents.run_config import DEFAULT_MAX_TURNS
 from pydantic_core import from_json, to_json
 
 from agents import Agent, RunConfig, Runner, RunState
-from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
-from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
+from greenroom.backends.backend import Feature, ToolFacts, Yield
+from greenroom.backends.foreign import ForeignBackend, held, jsonable
+from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.openai_agents.facts import agents_of, described_agent, tool_facts
-from greenroom.backends.openai_agents.run import STAGE, FrameworkRun, Settled
+from greenroom.backends.openai_agents.run import RUN, FrameworkRun
 from greenroom.backends.openai_agents.seam import install
 from greenroom.backends.openai_agents.translation import args_of
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import StateChanged
-from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.world.world import World
-
-MEMORY = "openai-agents.items"
 
 
-class OpenAIAgentsBackend:
+class OpenAIAgentsBackend(ForeignBackend):
     """Runs an `Agent` with all those it hands over to or uses as tools.
 
     `context`, if given, makes the run's context of the session's state; what it holds afterwards is
@@ -44,10 +40,7 @@ class OpenAIAgentsBackend:
     """
 
     name: ClassVar[str] = "openai-agents"
-    models: ClassVar[Interception] = "routed"
-    tool_calls: ClassVar[Interception] = "routed"
-    # Exact at pauses and between turns; a run cut while the framework works must start again.
-    resumes: ClassVar[Resumption] = "checkpoint"
+    memory: ClassVar[str] = "openai-agents.items"
     supports: ClassVar[frozenset[Feature]] = frozenset(
         {
             "approvals",
@@ -77,43 +70,47 @@ class OpenAIAgentsBackend:
         self.agent = agent
         self._live = tuple(live_servers)
         self._members = agents_of(agent, self._live)
-        self._settled = Settled(self._members)
         self._context = context
         self._config = replace(run_config or RunConfig(), tracing_disabled=True)
         self._max_turns = max_turns
         self._streamed = streamed
 
-    @cached_property
-    def snapshot(self) -> Json:
+    def describe(self) -> dict[str, Json]:
         """The agents with their models, instructions, tools and handoffs."""
-        told = [described_agent(member) for member in self._members]
-        return {"framework": self.name, "name": self.agent.name, "agents": told}
+        agents = [described_agent(member) for member in self._members]
+        return {"name": self.agent.name, "agents": agents}
 
-    @cached_property
-    def digest(self) -> str:
-        """Changes whenever one of the agents does."""
-        return digest_of(self.snapshot)
-
-    @cached_property
-    def tools(self) -> Mapping[str, ToolFacts] | None:
-        """The tools of all agents, or None if a server tells only when it is asked."""
+    def list_tools(self) -> Mapping[str, ToolFacts] | None:
+        """The tools of all agents, or None if a server lists its own only when it is asked."""
         return tool_facts(self._members)
 
-    async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Go on with the open invocation, or begin the next one with what the user said last."""
+    def install_seam(self) -> None:
+        """Gate the framework's innermost calls."""
         install()
-        invocation = Invocation(ledger, world, MEMORY)
-        return await invocation.play(lambda: self._run(invocation))
 
-    async def _run(self, invocation: Invocation) -> Played:
-        stage = FrameworkRun(invocation, self._live, self._settled)
-        context = self._context_of(invocation)
-        before: Any = None if context is None else jsonable(context)
-        with held(STAGE, stage):
-            agent, given = await self._given(invocation, context)
+    async def run(self, invocation: Invocation) -> Progress:
+        """Run the agents to their answer or to the next approval."""
+        run, context = FrameworkRun(invocation, self._live), None
+        if self._context is not None:
+            state = invocation.ledger.fold(invocation.world.voice).get("session", {})
+            context = self._context(plain(state, "the session's state"))
+        before: Json = None if context is None else jsonable(context)
+        with held(RUN, run):
+            agent, given = await self._start(invocation, context)
             result = await self._result(agent, given, context)
-        self._record_state(invocation, context, before)
-        return self._played(stage, result)
+        if context is not None:
+            _record_state(invocation, before, jsonable(context))
+        if result.interruptions:
+            waits = [_wait_for(invocation, item) for item in result.interruptions]
+            state = json.loads(result.to_state().to_string())
+            paused = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
+            return Progress([paused], yields=tuple(waits))
+        run.outermost.leave()
+        items, is_fresh = _items_as_json(result.to_input_list())
+        output = result.final_output
+        if type(output) is not str:
+            output = plain(jsonable(output), "the agent's output")
+        return Progress([*items, {"agent": result.last_agent.name}], output, is_fresh=is_fresh)
 
     async def _result(self, agent: Agent[Any], given: Any, context: Any) -> Any:
         options: dict[str, Any] = {
@@ -129,14 +126,8 @@ class OpenAIAgentsBackend:
                 pass
         return result
 
-    def _context_of(self, invocation: Invocation) -> Any:
-        if self._context is None:
-            return None
-        held = invocation.ledger.fold(invocation.world.voice).get("session", {})
-        return self._context(plain(held, "the session's state"))
-
-    async def _given(self, invocation: Invocation, context: Any) -> tuple[Agent[Any], Any]:
-        """Who begins, and with what: all that was said, or the pause with its answers."""
+    async def _start(self, invocation: Invocation, context: Any) -> tuple[Agent[Any], Any]:
+        """Which agent begins, and with what: all that was said, or the pause with its answers."""
         # A copy: the framework shows guardrails what it is given, and what happened is never edited.
         *items, last = deepcopy(invocation.history()) or [{}]
         if last.get("state") is not None and invocation.resumed:
@@ -145,13 +136,12 @@ class OpenAIAgentsBackend:
             )
             _answer(invocation, state, last["waits"])
             return self.agent, state
-        if not items and isinstance(invocation.given, str) and invocation.given:
-            # What its authors mostly give it; a list is copied and looked through several times.
-            return self._named(last.get("agent")), invocation.given
-        said = [{"role": "user", "content": invocation.given}] if invocation.given else []
-        return self._named(last.get("agent")), [*items, *said]
+        agent, given = self._agent_named(last.get("agent")), invocation.given
+        if not items and isinstance(given, str) and given:
+            return agent, given  # as authors mostly give it, which their guardrails see
+        return agent, [*items, *([{"role": "user", "content": given}] if given else [])]
 
-    def _named(self, name: str | None) -> Agent[Any]:
+    def _agent_named(self, name: str | None) -> Agent[Any]:
         """The agent the conversation was handed over to, or the one it begins with."""
         if name is None:
             return self.agent
@@ -163,37 +153,20 @@ class OpenAIAgentsBackend:
             )
         return found
 
-    def _played(self, stage: FrameworkRun, result: Any) -> Played:
-        invocation = stage.invocation
-        if result.interruptions:
-            waits = [_wait_for(invocation, item) for item in result.interruptions]
-            state = json.loads(result.to_state().to_string())
-            told = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
-            return Played([told], yields=tuple(waits))
-        stage.outermost.leave()
-        items, is_fresh = _items_as_json(result.to_input_list())
-        output = result.final_output
-        if type(output) is not str:
-            output = plain(jsonable(output), "the agent's output")
-        return Played([*items, {"agent": result.last_agent.name}], output, is_fresh=is_fresh)
 
-    def _record_state(self, invocation: Invocation, context: Any, before: Any) -> None:
-        """Write down what the agent changed; what it left alone may have changed by an answer."""
-        told: Any = None if context is None else jsonable(context)
-        if not is_object(told):
-            return
-        held = invocation.ledger.fold(invocation.world.voice).get("session", {})
-        changes = tuple(
-            Change("session", (key,), "set", plain(value, f"state {key!r}"))
-            for key, value in told.items()
-            if key not in held or (held[key] != value and not _is_left(before, key, value))
-        )
-        if changes:
-            invocation.world.record(StateChanged(path=invocation.root, changes=changes))
-
-
-def _is_left(before: Any, key: str, value: Json) -> bool:
-    return is_object(before) and key in before and before[key] == value
+def _record_state(invocation: Invocation, before: Json, after: Json) -> None:
+    """Write down what the agent changed; what it left alone may have changed by an answer."""
+    if not is_object(after):
+        return
+    known = before if is_object(before) else {}
+    state = invocation.ledger.fold(invocation.world.voice).get("session", {})
+    changes = tuple(
+        Change("session", (key,), "set", plain(value, f"state {key!r}"))
+        for key, value in after.items()
+        if key not in state or (state[key] != value and not (key in known and known[key] == value))
+    )
+    if changes:
+        invocation.world.record(StateChanged(path=invocation.root, changes=changes))
 
 
 def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:

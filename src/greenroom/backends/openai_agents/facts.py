@@ -1,6 +1,6 @@
 """What is known of an agent before it runs, and what in it cannot be rehearsed."""
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportPrivateUsage=false
 
 import inspect
@@ -31,10 +31,11 @@ def agents_of(root: Any, live_servers: Sequence[object]) -> list[Agent[Any]]:
         if why := unheld_part(agent, live_servers):
             raise BadAgent(why)
         found[id(agent)] = agent
-        waiting += [
-            *_helpers(agent),
-            *(t._agent_instance for t in _tools(agent) if is_delegation(t)),
-        ]
+        for given in cast("list[Any]", agent.handoffs):
+            # An agent that a handoff makes up later is checked when it is at work.
+            reference = getattr(given, "_agent_ref", None)
+            waiting.append(reference() if isinstance(given, Handoff) and reference else given)
+        waiting += [tool._agent_instance for tool in _tools(agent) if is_delegation(tool)]
     return list(found.values())
 
 
@@ -70,7 +71,7 @@ def unheld_part(agent: Any, live_servers: Sequence[object]) -> str:
 
 
 def tool_facts(agents: Sequence[Agent[Any]]) -> dict[str, ToolFacts] | None:
-    """Every tool that could act; None if a server tells only when it is asked."""
+    """Every tool that could act; None if a server lists its own only when it is asked."""
     if any(agent.mcp_servers for agent in agents):
         return None
     return {
@@ -88,10 +89,13 @@ def described_agent(agent: Agent[Any]) -> dict[str, Json]:
     return {
         "name": agent.name,
         "model": model_name(agent.model),
-        "instructions": _named(agent.instructions),
-        "output": _named(agent.output_type),
+        "instructions": _identity(agent.instructions),
+        "output": _identity(agent.output_type),
         "tools": [_described_tool(tool) for tool in _tools(agent)],
-        "handoffs": [_handoff_name(given) for given in agent.handoffs],
+        "handoffs": [
+            given.agent_name if isinstance(given, Handoff) else given.name
+            for given in cast("list[Any]", agent.handoffs)
+        ],
         "guardrails": [
             code_identity(rail.guardrail_function)
             for rail in (*agent.input_guardrails, *agent.output_guardrails)
@@ -111,19 +115,6 @@ def _tools(agent: Agent[Any]) -> list[FunctionTool]:
     return [tool for tool in agent.tools if isinstance(tool, FunctionTool)]
 
 
-def _helpers(agent: Agent[Any]) -> list[Any]:
-    """Agents to hand over to; one that a handoff makes up later is checked when it is at work."""
-    found: list[Any] = []
-    for given in cast("list[Any]", agent.handoffs):
-        reference = getattr(given, "_agent_ref", None)
-        found.append(reference() if isinstance(given, Handoff) and reference else given)
-    return found
-
-
-def _handoff_name(given: Any) -> str:
-    return given.agent_name if isinstance(given, Handoff) else given.name  # pyright: ignore[reportUnknownMemberType]
-
-
 def _described_tool(tool: FunctionTool) -> Json:
     facts: dict[str, Json] = {"name": tool.name, "description": tool.description}
     if is_delegation(tool):
@@ -137,7 +128,7 @@ def _described_tool(tool: FunctionTool) -> Json:
     }
 
 
-def _named(given: Any) -> str | None:
+def _identity(given: Any) -> str | None:
     if given is None or isinstance(given, str):
         return given
     return code_identity(given) if callable(given) else repr(given)

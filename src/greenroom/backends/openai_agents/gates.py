@@ -1,6 +1,6 @@
 """The innermost wrapping: where the framework would ask a model or run a tool, the World is asked."""
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed, and the seams are at private names of its own.
 # pyright: reportPrivateUsage=false
 
 import functools
@@ -18,9 +18,9 @@ from agents.tool import (
 from agents.tool_context import ToolContext
 
 from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
-from greenroom.backends.callers import Caller, Kept, refuse_to_wait
+from greenroom.backends.callers import Caller, refuse_to_wait
 from greenroom.backends.foreign import Origin, held, jsonable
-from greenroom.backends.openai_agents.run import LEVEL, STAGE, FrameworkRun, Level
+from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun, Level
 from greenroom.backends.openai_agents.translation import (
     args_of,
     completed,
@@ -33,7 +33,6 @@ from greenroom.backends.openai_agents.translation import (
 from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_keys
-from greenroom.models.model import ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import ToolError
 from greenroom.world.world import ToolRequest
 
@@ -85,7 +84,7 @@ class GatedModel(Model):
         return response
 
     async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
-        """The whole reply, told once more as a stream."""
+        """The whole reply, given once more as a stream."""
 
         async def run() -> list[Any]:
             return [event async for event in self.real.stream_response(*args, **given)]
@@ -113,7 +112,8 @@ class GatedModel(Model):
         run: Callable[[], Any],
         response_in: Callable[[Any], ModelResponse],
     ) -> tuple[ModelResponse, Any]:
-        caller, kept = self._caller, Kept()
+        """The framework's response, and all that the real model gave if that is what was replied."""
+        caller = self._caller
         if why := _unheld(given):
             raise caller.refuse(ToolRefused(f"agent {self._agent!r} {why}"))
         request = caller.place_model(
@@ -128,23 +128,20 @@ class GatedModel(Model):
                 model=self._name,
             )
         )
-
-        async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
-            real = await run()
-            return kept.keep(real, reply_of(response_in(real)))
-
-        reply = await caller.ask_model(request, body)
+        reply, kept = await caller.ask_model(
+            request, lambda _: run(), lambda real: reply_of(response_in(real))
+        )
         if kept.matches(reply):
             return response_in(kept.real), kept.real
-        own = None if kept.real is None else identified(response_in(kept.real), reply)
+        if kept.real is not None and (own := identified(response_in(kept.real), reply)) is not None:
+            return own, None
         path, n = request.path, request.n
         where = (path, n) if path else (self._agent, len(given["input"]))
-        name = f"msg_{caller.new_id(*where)}"
-        return own or response_of(reply, name), None
+        return response_of(reply, f"msg_{caller.new_id(*where)}"), None
 
 
 def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
-    """A copy of a tool whose body asks the World; an agent used as a tool is led, not gated."""
+    """A copy of a tool whose body asks the World; of an agent used as a tool, each call does."""
     gate: Any
     twin: FunctionTool = object.__new__(type(tool))
     twin.__dict__.update(tool.__dict__)
@@ -161,9 +158,9 @@ def gated_tool(caller: Caller, tool: FunctionTool) -> FunctionTool:
 class Delegation(_FailureHandlingFunctionToolInvoker):
     """Stands where an agent used as a tool is run: what that agent does is a level of its own."""
 
-    def __init__(self, stage: FrameworkRun, tool: FunctionTool) -> None:
+    def __init__(self, run: FrameworkRun, tool: FunctionTool) -> None:
         self._real: Any = tool.on_invoke_tool
-        self._stage = stage
+        self._run = run
 
     def __agents_bind_function_tool__(self, function_tool: FunctionTool) -> Any:
         return self
@@ -174,7 +171,7 @@ class Delegation(_FailureHandlingFunctionToolInvoker):
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:
         """Run the agent; a pause inside leaves it open."""
-        level = Level(self._stage.invocation, self._stage.level.path)
+        level = Level(self._run.invocation, self._run.level.path)
         with held(LEVEL, level), held(_passed, ctx):
             result = await self._real(ctx, input)
         if not _paused(ctx):
@@ -228,9 +225,9 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
         with held(_asking, ask):
             return await _checker(origin.fn, tool)(ctx, input)
 
-    async def _ask(self, ctx: ToolContext[Any], input: str, told: Args, origin: Origin) -> Any:
+    async def _ask(self, ctx: ToolContext[Any], input: str, checked: Args, origin: Origin) -> Any:
         tool, name = self._tool, self._tool.name
-        args = cast("dict[str, Json]", jsonable(told))
+        args = cast("dict[str, Json]", jsonable(checked))
         at_work: Any = getattr(ctx, "agent", None)
         request = ToolRequest(
             ctx.tool_call_id, name, args, getattr(at_work, "name", ""), origin=origin
@@ -239,7 +236,7 @@ class ToolGate(_FailureHandlingFunctionToolInvoker):
 
         async def run() -> Any:
             # An agent that the body starts is no part of this run: it is asked for by itself.
-            with held(STAGE, None), held(LEVEL, None), held(_passed, ctx):
+            with held(RUN, None), held(LEVEL, None), held(_passed, ctx):
                 return await body(ctx, input)
 
         caller = self._caller
@@ -279,13 +276,19 @@ def _checker(function: Any, tool: FunctionTool) -> Check:
     """The framework's own check of a function's arguments, with nothing behind it but the asking."""
     known = _checkers.get(function)
     if known is None:
-        told = _argument_reader(inspect.signature(function))
+        signature = inspect.signature(function)
 
         @functools.wraps(function)
         async def stand_in(*args: Any, **given: Any) -> Any:
             ask = _asking.get()
             assert ask is not None
-            return await ask(told(args, given))
+            found: Args = {}
+            for name, value in signature.bind(*args, **given).arguments.items():
+                if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                    found |= value
+                elif not isinstance(value, ToolContext):  # which the framework puts in
+                    found[name] = value
+            return await ask(found)
 
         checker = function_tool(
             stand_in,
@@ -297,30 +300,6 @@ def _checker(function: Any, tool: FunctionTool) -> Check:
         del stand_in.__wrapped__
         known = _checkers[function] = _body_of(checker)
     return known
-
-
-def _argument_reader(
-    signature: inspect.Signature,
-) -> Callable[[tuple[Any, ...], dict[str, Any]], Args]:
-    """Tells a function's arguments by name, without the context that the framework puts in."""
-    kinds = {name: one.kind for name, one in signature.parameters.items()}
-    spread = inspect.Parameter.VAR_KEYWORD
-
-    def told(args: tuple[Any, ...], given: dict[str, Any]) -> Args:
-        found: Args = {}
-        for name, value in signature.bind(*args, **given).arguments.items():
-            if kinds[name] is spread:
-                found |= value
-            elif not isinstance(value, ToolContext):
-                found[name] = value
-        return found
-
-    def read_simply(args: tuple[Any, ...], given: dict[str, Any]) -> Args:
-        found = dict(zip(kinds, args, strict=False)) | given
-        return {name: part for name, part in found.items() if not isinstance(part, ToolContext)}
-
-    spreads = {spread, inspect.Parameter.VAR_POSITIONAL}
-    return told if spreads & set(kinds.values()) else read_simply
 
 
 def _paused(ctx: ToolContext[Any]) -> bool:
@@ -356,7 +335,7 @@ def _unheld(given: dict[str, Any]) -> str:
             )
     for name in ("prompt", "conversation_id", "previous_response_id"):
         if given.get(name) is not None:
-            return f"uses {name}, which lives at the model's provider where nobody can see it."
+            return f"uses {name}, which lives at the model's provider, where it cannot be seen."
     settings = given["model_settings"]
     for name in ("extra_body", "extra_args"):
         extra: Any = getattr(settings, name, None)

@@ -3,11 +3,10 @@
 Outside of rehearsals, everything is as it was.
 """
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed, and the seams are at private names of its own.
 # pyright: reportPrivateUsage=false
 
-import functools
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from agents.agent import AgentBase
@@ -26,61 +25,44 @@ from greenroom.backends.openai_agents.gates import (
     is_passed,
     origin_of,
 )
-from greenroom.backends.openai_agents.run import STAGE, model_caller, tool_caller
-from greenroom.backends.seams import original
+from greenroom.backends.openai_agents.run import RUN, model_caller, tool_caller
+from greenroom.backends.seams import Call, wrap
 from greenroom.errors import ToolRefused
 from greenroom.world.presence import model_host
 
-Call = Callable[..., Any]
-
 _INVOKE = "_invoke_function_tool_with_metadata"
-_installed: list[bool] = []
 
 
+@cache
 def install() -> None:
     """Put the seams in, once."""
-    if _installed:
-        return
-    # All are looked up before the first goes in: a version that lacks one is left as it is.
-    found = [
-        (owner, name, seam(original(owner, name)))
-        for owner, name, seam in (
+    wrap(
+        [
             (AgentBase, "get_all_tools", _tools_seam),
             (run_loop, "get_model", _model_seam),
             (tool_module, _INVOKE, _call_seam),
             (tool_execution, _INVOKE, _call_seam),
             (_FailureHandlingFunctionToolInvoker, "__call__", _invoker_seam),
             (DefaultTraceProvider, "create_trace", _trace_seam),
-        )
-    ]
-    for owner, name, seam in found:
-        setattr(owner, name, seam)
-    _installed.append(True)
+        ]
+    )
 
 
 def _tools_seam(real: Call) -> Call:
     """What no gate can hold is refused before it is listed."""
 
-    @functools.wraps(real)
     async def get_all_tools(self: Any, run_context: Any) -> list[Any]:
-        stage, caller = STAGE.get(), model_caller()
-        if caller is None:
-            return await real(self, run_context)
-        if why := unheld_part(self, () if stage is None else stage.live_servers):
-            raise caller.refuse(ToolRefused(why))
-        if stage is None:
-            return await real(self, run_context)
-        found = stage.settled.get(self)
-        if found is None:
-            found = await real(self, run_context)
-            stage.settled.put(self, found)
-        return found
+        run, caller = RUN.get(), model_caller()
+        if caller is not None:
+            live_servers = () if run is None else run.live_servers
+            if why := unheld_part(self, live_servers):
+                raise caller.refuse(ToolRefused(why))
+        return await real(self, run_context)
 
     return get_all_tools
 
 
 def _model_seam(real: Call) -> Call:
-    @functools.wraps(real)
     def get_model(agent: Any, run_config: RunConfig) -> Any:
         caller = model_caller()
         if caller is None:
@@ -94,7 +76,6 @@ def _model_seam(real: Call) -> Call:
 def _call_seam(real: Call) -> Call:
     """The innermost call of a function tool, wherever it was listed and whatever its class."""
 
-    @functools.wraps(real)
     async def invoke(*, function_tool: FunctionTool, context: Any, arguments: str) -> Any:
         if not is_passed(context):
             caller = tool_caller(origin_of(function_tool), function_tool.name)
@@ -108,10 +89,10 @@ def _call_seam(real: Call) -> Call:
 def _invoker_seam(real: Call) -> Call:
     """A tool that the author's code invokes by itself, past the framework's own loop."""
 
-    @functools.wraps(real)
     async def invoke(self: Any, ctx: Any, input: str) -> Any:
         tool = self._function_tool
-        if tool is None or is_passed(ctx) or _is_leading(self):
+        # The calls of an agent that is used as a tool are asked for one by one.
+        if tool is None or is_passed(ctx) or is_delegation(tool):
             return await real(self, ctx, input)
         caller = tool_caller(origin_of(tool), tool.name)
         if caller is None:
@@ -121,17 +102,11 @@ def _invoker_seam(real: Call) -> Call:
     return invoke
 
 
-def _is_leading(invoker: Any) -> bool:
-    """Whether it runs an agent that is used as a tool, whose calls are asked for one by one."""
-    return is_delegation(invoker._function_tool)
-
-
 def _trace_seam(real: Call) -> Call:
     """Traces would be sent to their collector by a thread of the framework's own."""
 
-    @functools.wraps(real)
     def create_trace(self: Any, *args: Any, **given: Any) -> Any:
-        if STAGE.get() is not None or model_host() is not None:
+        if RUN.get() is not None or model_host() is not None:
             given["disabled"] = True
             args = args[:4]
         return real(self, *args, **given)

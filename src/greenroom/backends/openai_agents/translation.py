@@ -1,6 +1,6 @@
 """Requests and replies between the items of OpenAI's Responses API and ours."""
 
-# The framework is half typed, and its seams are its own affair.
+# The framework is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportPrivateUsage=false
 
 import json
@@ -97,9 +97,9 @@ def response_of(reply: ModelReply, id: str) -> ModelResponse:
 
 def identified(response: ModelResponse, reply: ModelReply) -> ModelResponse | None:
     """The model's own response with the ids its calls were given; None if more was changed."""
-    told = reply_of(response)
+    own = reply_of(response)
     wanted = [(call.tool, call.args) for call in reply.calls]
-    if told.text != reply.text or [(call.tool, call.args) for call in told.calls] != wanted:
+    if own.text != reply.text or [(call.tool, call.args) for call in own.calls] != wanted:
         return None
     ids = iter([call.id for call in reply.calls])
     output = [
@@ -151,19 +151,15 @@ def response_in(event: Any) -> ModelResponse | None:
 
 
 def args_of(encoded: str) -> dict[str, Json]:
-    """Arguments as the model wrote them; what is no JSON object is told as it stands."""
+    """Arguments as the model wrote them; what is no JSON object is given as it stands."""
     try:
-        args = _read(encoded or "{}")
-    except ValueError:
-        return {"input": encoded}
-    return cast("dict[str, Json]", args) if isinstance(args, dict) else {"input": args}
-
-
-def _read(text: str) -> Json:
-    try:
-        return from_json(text)
+        args: Json = from_json(encoded or "{}")
     except (ValueError, TypeError):
-        return json.loads(text)  # which takes some more, half a character for one
+        try:
+            args = json.loads(encoded)  # which reads some more, half a character for one
+        except ValueError:
+            return {"input": encoded}
+    return cast("dict[str, Json]", args) if isinstance(args, dict) else {"input": args}
 
 
 def _said(item: Any) -> str:
@@ -173,7 +169,6 @@ def _said(item: Any) -> str:
 
 
 def _kind(item: Any) -> str:
-    # By its own name for it: `isinstance` is slow to say no of a pydantic class.
     return getattr(item, "type", "")
 
 
@@ -181,20 +176,20 @@ def _messages(items: Iterable[Any]) -> list[Message]:
     found: list[Message] = []
     named: dict[str, str] = {}
     for item in items:
-        told: dict[str, Any] = item if isinstance(item, dict) else jsonable(item)
-        kind = told.get("type", "message")
+        data: dict[str, Any] = item if isinstance(item, dict) else jsonable(item)
+        kind = data.get("type", "message")
         if kind == "message":
-            role = _ROLES.get(str(told.get("role")), "user")
-            found.append(Message(role, _text(told.get("content"))))
+            role = _ROLES.get(str(data.get("role")), "user")
+            found.append(Message(role, _text(data.get("content"))))
         elif kind == "function_call":
-            call_id, tool = str(told["call_id"]), str(told["name"])
+            call_id, tool = str(data["call_id"]), str(data["name"])
             named[call_id] = tool
-            call = ToolCall(tool, args_of(str(told["arguments"])), call_id)
+            call = ToolCall(tool, args_of(str(data["arguments"])), call_id)
             found.append(Message("assistant", "", (call,)))
         elif kind == "function_call_output":
-            call_id = str(told["call_id"])
+            call_id = str(data["call_id"])
             tool = named.get(call_id, "")
-            found.append(Message("tool", _text(told["output"]), call_id=call_id, tool=tool))
+            found.append(Message("tool", _text(data["output"]), call_id=call_id, tool=tool))
     return found
 
 

@@ -13,8 +13,9 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 
-from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts, Yield
-from greenroom.backends.foreign import Invocation, Played, approval, digest_of, held, jsonable
+from greenroom.backends.backend import Feature, ToolFacts, Yield
+from greenroom.backends.foreign import ForeignBackend, held, jsonable
+from greenroom.backends.invocation import Invocation, Progress, approval
 from greenroom.backends.pydantic_ai.facts import (
     check_agent,
     check_model,
@@ -22,28 +23,22 @@ from greenroom.backends.pydantic_ai.facts import (
     name_of,
     tool_facts,
 )
-from greenroom.backends.pydantic_ai.memory import recalled, remembered
 from greenroom.backends.pydantic_ai.pauses import pausing_output, twin_of
-from greenroom.backends.pydantic_ai.run import STAGE, FrameworkRun
+from greenroom.backends.pydantic_ai.run import RUN, FrameworkRun
 from greenroom.backends.pydantic_ai.seam import install
+from greenroom.backends.pydantic_ai.translation import recalled, remembered
 from greenroom.errors import AgentFailed, InDoubt
-from greenroom.ledger.events import Answered, NodeEnded, NodeStarted, Remembered, ToolReturned
-from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.events import Answered, NodeEnded, Remembered, ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.world.presence import placed
-from greenroom.world.world import Context, Pending, ToolRequest, World
-
-MEMORY = "pydantic-ai.messages"
+from greenroom.world.world import Context, Pending, ToolRequest
 
 
-class PydanticAIBackend:
+class PydanticAIBackend(ForeignBackend):
     """Runs an `Agent`; `deps`, if given, is called for each run to make its dependencies."""
 
     name: ClassVar[str] = "pydantic-ai"
-    models: ClassVar[Interception] = "routed"
-    tool_calls: ClassVar[Interception] = "routed"
-    # Exact at pauses and between turns; a run cut while the framework works must start again.
-    resumes: ClassVar[Resumption] = "checkpoint"
+    memory: ClassVar[str] = "pydantic-ai.messages"
     supports: ClassVar[frozenset[Feature]] = frozenset(
         {
             "approvals",
@@ -63,58 +58,41 @@ class PydanticAIBackend:
         self.agent = check_agent(agent)
         self._deps = deps
 
-    @cached_property
-    def snapshot(self) -> Json:
+    def describe(self) -> dict[str, Json]:
         """The agent with its model, instructions and tools."""
-        return {"framework": self.name, **described_agent(self.agent)}
+        return described_agent(self.agent)
 
-    @cached_property
-    def digest(self) -> str:
-        """Changes whenever the agent does."""
-        return digest_of(self.snapshot)
-
-    @cached_property
-    def tools(self) -> Mapping[str, ToolFacts] | None:
-        """The tools and output functions, or None if a toolset tells only when it runs."""
+    def list_tools(self) -> Mapping[str, ToolFacts] | None:
+        """The tools and output functions, or None if a toolset lists its own only when it runs."""
         return tool_facts(self.agent)
+
+    def install_seam(self) -> None:
+        """Gate the framework's innermost calls."""
+        install()
 
     @cached_property
     def _twin(self) -> Agent[Any, Any] | None:
         return twin_of(self.agent)
 
-    async def advance(self, ledger: Ledger, world: World) -> Advance:
-        """Go on with the open invocation, or begin the next one with what the user said last."""
-        install()
-        invocation = Invocation(ledger, world, MEMORY)
-        return await invocation.play(lambda: self._run(invocation))
-
-    async def _run(self, invocation: Invocation) -> Played:
-        node = name_of(self.agent)
-        path = f"{invocation.root}/{node}"
-        if path not in invocation.index.started:
-            invocation.world.record(NodeStarted(path=path, node=node, input=invocation.given))
+    async def run(self, invocation: Invocation) -> Progress:
+        """Run the agent to its answer, or to calls that only the user can answer."""
+        node, world = name_of(self.agent), invocation.world
+        path = invocation.enter_node(node, invocation.root, invocation.given)
         messages = recalled(invocation.history())
-        with placed(_place(invocation, path)):
-            return await self._played(invocation, path, messages)
-
-    async def _played(
-        self, invocation: Invocation, path: str, messages: list[ModelMessage]
-    ) -> Played:
-        node = name_of(self.agent)
-        answers = _answers(invocation, messages)
-        result = await self._result(invocation, path, messages, answers)
-        while isinstance(result.output, DeferredToolRequests):
-            messages = result.all_messages()
-            if waits := await _waits(invocation, path, result.output):
-                return Played(remembered(messages), yields=waits, is_fresh=True)
-            settled = _settled(invocation, messages)
-            result = await self._result(invocation, path, messages, settled)
-        history = remembered(result.all_messages())
-        output = result.output
+        with placed(_place_inside(invocation, path)):
+            answers = _answers(invocation, messages)
+            result = await self._result(invocation, path, messages, answers)
+            while isinstance(result.output, DeferredToolRequests):
+                messages = result.all_messages()
+                if waits := await _waits(invocation, path, result.output):
+                    return Progress(remembered(messages), yields=waits, is_fresh=True)
+                settled = _settled(invocation, messages)
+                result = await self._result(invocation, path, messages, settled)
+        history, output = remembered(result.all_messages()), result.output
         if type(output) is not str:
             output = plain(jsonable(output), "the agent's output")
-        invocation.world.record(NodeEnded(path=path, node=node, output=output))
-        return Played(history, output, is_fresh=True)
+        world.record(NodeEnded(path=path, node=node, output=output))
+        return Progress(history, output, is_fresh=True)
 
     async def _result(
         self,
@@ -135,11 +113,11 @@ class PydanticAIBackend:
             given["deferred_tool_results"] = answers
         else:
             given["user_prompt"] = invocation.given
-        with held(STAGE, FrameworkRun(invocation, agent, name_of(self.agent), path)):
+        with held(RUN, FrameworkRun(invocation, agent, name_of(self.agent), path)):
             return await agent.run(**given)
 
 
-def _place(invocation: Invocation, path: str) -> str:
+def _place_inside(invocation: Invocation, path: str) -> str:
     """Where agents stand that run inside this one; after a pause its hooks begin anew."""
     notes = invocation.ledger.of(Remembered, voice=invocation.world.voice)
     pauses = sum(note.path == invocation.root for note in notes) if invocation.resumed else 0
@@ -155,7 +133,7 @@ def _answers(invocation: Invocation, messages: list[ModelMessage]) -> DeferredTo
     for answer in given:
         call_id = invocation.index.yields[answer.yield_id].call_id
         if answer.yield_id == call_id:
-            invocation.take_result(call_id, answer.value)
+            invocation.record_result(call_id, answer.value)
             results.calls[call_id] = answer.value
         else:
             is_approved = bool(approval(answer.value)["confirmed"])
@@ -174,25 +152,13 @@ def _refuse_doubt(invocation: Invocation, call_id: str) -> None:
         called = invocation.index.called[call_id]
         raise InDoubt(
             f"tool {called.tool!r} was approved before the cut with {dict(called.args)!r} and its "
-            f"return is not recorded, so nobody knows whether it acted. Look at the real system, "
-            f"then start the run again."
+            f"return is not recorded, so it is not known whether it acted. Look at the real "
+            f"system, then start the run again."
         )
 
 
 def _settled(invocation: Invocation, messages: list[ModelMessage]) -> DeferredToolResults:
     """What the World answered by itself to calls that would have waited for the user."""
-    results, known = DeferredToolResults(), invocation.index.results
-    for call in _unanswered(messages):
-        end = known.get(call.tool_call_id)
-        if isinstance(end, ToolReturned):
-            results.calls[call.tool_call_id] = plain(end.value)
-        elif end is not None:
-            results.calls[call.tool_call_id] = ToolFailed(end.error)
-    return results
-
-
-def _unanswered(messages: list[ModelMessage]) -> list[ToolCallPart]:
-    """The calls of the last reply that have no result in the history."""
     calls: dict[str, ToolCallPart] = {}
     for message in messages:
         if isinstance(message, ModelResponse):
@@ -200,36 +166,41 @@ def _unanswered(messages: list[ModelMessage]) -> list[ToolCallPart]:
         else:
             for part in message.parts:
                 calls.pop(str(getattr(part, "tool_call_id", "")), None)
-    return list(calls.values())
+    results = DeferredToolResults()
+    for call_id in calls:  # of the last reply, without a result in the history
+        end = invocation.index.results.get(call_id)
+        if isinstance(end, ToolReturned):
+            results.calls[call_id] = plain(end.value)
+        elif end is not None:
+            results.calls[call_id] = ToolFailed(end.error)
+    return results
 
 
 async def _waits(
     invocation: Invocation, path: str, requests: DeferredToolRequests
 ) -> tuple[Yield, ...]:
-    wanted = [await _result_wanted(invocation, path, call) for call in requests.calls]
-    approvals = [_approval_wanted(invocation, call) for call in requests.approvals]
-    return (*approvals, *(wait for wait in wanted if wait is not None))
+    """What the user is asked: approvals, and results of calls that the World does not answer."""
+    world, index = invocation.world, invocation.index
+    waits: list[Yield] = []
+    for call in requests.approvals:
+        call_id = call.tool_call_id
+        asked = sum(opened.call_id == call_id for opened in index.yields.values())
+        yield_id = world.new_id(invocation.root, "approval", call_id, asked)
+        waits.append(invocation.approval_wanted(yield_id, call_id, call.tool_name, _args(call)))
+    for call in requests.calls:
+        tool, call_id, args = call.tool_name, call.tool_call_id, _args(call)
+        wait = invocation.result_wanted(call_id, tool, args)
+        if call_id in index.results:
+            waits.append(wait)  # its own body left it to the user
+            continue
+        n = index.call_number(tool, call_id, path)
+        request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
+        if isinstance(await invocation.ask(world.call_tool(request, _no_body)), Pending):
+            waits.append(wait)
+    return tuple(waits)
 
 
-def _approval_wanted(invocation: Invocation, call: ToolCallPart) -> Yield:
-    world, call_id = invocation.world, call.tool_call_id
-    asked = sum(opened.call_id == call_id for opened in invocation.index.yields.values())
-    yield_id = world.new_id(invocation.root, "approval", call_id, asked)
-    return invocation.approval_wanted(yield_id, call_id, call.tool_name, _args(call))
-
-
-async def _result_wanted(invocation: Invocation, path: str, call: ToolCallPart) -> Yield | None:
-    """A call that runs elsewhere returns what the user answers, unless the World does."""
-    tool, call_id, args = call.tool_name, call.tool_call_id, _args(call)
-    if call_id in invocation.index.results:
-        return invocation.result_wanted(call_id, tool, args)  # its own body left it to the user
-    n = invocation.index.call_number(tool, call_id, path)
-    request = ToolRequest(call_id, tool, args, path, yields=True, n=n)
-    outcome = await invocation.routed(invocation.world.call_tool(request, _nowhere))
-    return invocation.result_wanted(call_id, tool, args) if isinstance(outcome, Pending) else None
-
-
-def _nowhere(_: Context) -> Json:
+def _no_body(_: Context) -> Json:
     raise AgentFailed("a tool of an ExternalToolset has no body that could be run here.")
 
 

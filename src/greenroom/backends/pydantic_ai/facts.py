@@ -81,7 +81,7 @@ def name_of(agent: Agent[Any, Any]) -> str:
 
 
 def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
-    """Every tool and output function by the name it has for the model; None if one cannot know."""
+    """Every tool and output function by the name it has for the model; None if they cannot be known."""
     found: dict[str, ToolFacts] = {}
     for toolset in agent.toolsets:
         known = _listed(toolset)
@@ -90,11 +90,14 @@ def tool_facts(agent: Agent[Any, Any]) -> dict[str, ToolFacts] | None:
         found |= {name: _tool_fact(name, tool) for name, tool in known.items()}
     for part in output_parts(agent.output_type):
         if inspect.isroutine(part):
-            name = part.__name__
-            found[name] = ToolFacts(name, _parameters(part), origin=Origin(part))
-        for action in _actions(part):
-            name = action_name(action)
-            found[name] = ToolFacts(name, (), origin=Origin(action))
+            name, parameters = part.__name__, inspect.signature(part).parameters.values()
+            names = tuple(p.name for p in parameters if "RunContext" not in str(p.annotation))
+            found[name] = ToolFacts(name, names, origin=Origin(part))
+        choices = _ACTIONS.of(part) if _ACTIONS is not None else None
+        for action in choices.values.values() if choices else ():
+            if callable(action):
+                name = action_name(action)
+                found[name] = ToolFacts(name, (), origin=Origin(action))
     return found
 
 
@@ -105,27 +108,24 @@ def action_name(action: Any) -> str:
     return getattr(action, "__name__", None) or type(action).__name__
 
 
-def _actions(part: Any) -> list[Any]:
-    """What a set of choices does for those that are picked."""
-    choices = _ACTIONS.of(part) if _ACTIONS is not None else None
-    return [value for value in choices.values.values() if callable(value)] if choices else []
-
-
 def described_agent(agent: Agent[Any, Any]) -> dict[str, Json]:
     """The agent as JSON."""
+    parts = ("_system_prompts", "_system_prompt_functions", "_instructions")
+    instructions = [given for name in parts for given in getattr(agent, name, ())]
+    model = agent.model
     return {
         "name": name_of(agent),
-        "model": _model_name(agent.model),
-        "instructions": [_named(given) for given in _instructions(agent)],
-        "output": [_named(part) for part in output_parts(agent.output_type)],
+        "model": model if isinstance(model, str) or model is None else model.model_name,
+        "instructions": [_identity(given) for given in instructions],
+        "output": [_identity(part) for part in output_parts(agent.output_type)],
         "tools": [_described_toolset(toolset) for toolset in agent.toolsets],
     }
 
 
 def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
-    """Tools by their name for the model, as far as toolsets of the framework's own tell."""
+    """Tools by their name for the model, as far as the framework's own toolsets list them."""
     kind = type(toolset)
-    # A class that lists its tools in its own way tells them only when it runs.
+    # A class that lists its tools in its own way lists them only when it runs.
     if "get_tools" in vars(toolset) or _lists(kind) not in _LISTING:
         return None
     if isinstance(toolset, FunctionToolset):
@@ -138,7 +138,13 @@ def _listed(toolset: AbstractToolset[Any]) -> dict[str, Any] | None:
             return None
         return {name: tool for known in listed for name, tool in (known or {}).items()}
     if isinstance(toolset, WrapperToolset):
-        return _renamed(toolset, _listed(toolset.wrapped))
+        inner = _listed(toolset.wrapped)
+        if isinstance(toolset, PrefixedToolset):
+            return inner and {f"{toolset.prefix}_{name}": tool for name, tool in inner.items()}
+        if isinstance(toolset, RenamedToolset):
+            new_names = {old: new for new, old in toolset.name_map.items()}
+            return inner and {new_names.get(name, name): tool for name, tool in inner.items()}
+        return inner
     return None
 
 
@@ -158,17 +164,6 @@ _LISTING: Final = {
 """The functions by which toolsets of the framework list what they were given."""
 
 
-def _renamed(toolset: WrapperToolset[Any], inner: dict[str, Any] | None) -> dict[str, Any] | None:
-    if inner is None:
-        return None
-    if isinstance(toolset, PrefixedToolset):
-        return {f"{toolset.prefix}_{name}": tool for name, tool in inner.items()}
-    if isinstance(toolset, RenamedToolset):
-        new_names = {old: new for new, old in toolset.name_map.items()}
-        return {new_names.get(name, name): tool for name, tool in inner.items()}
-    return inner
-
-
 def _tool_fact(name: str, tool: Any) -> ToolFacts:
     parameters = tuple(_schema(tool).get("properties", {}))
     function = getattr(tool, "function", None)
@@ -180,11 +175,6 @@ def _tool_fact(name: str, tool: Any) -> ToolFacts:
 def _schema(tool: Any) -> dict[str, Json]:
     known = getattr(tool, "tool_def", tool)
     return known.parameters_json_schema
-
-
-def _parameters(function: Any) -> tuple[str, ...]:
-    parameters = inspect.signature(function).parameters.values()
-    return tuple(p.name for p in parameters if "RunContext" not in str(p.annotation))
 
 
 def output_parts(spec: Any) -> Iterator[Any]:
@@ -200,11 +190,6 @@ def output_parts(spec: Any) -> Iterator[Any]:
             yield from output_parts(part)
     else:
         yield spec
-
-
-def _instructions(agent: Agent[Any, Any]) -> list[Any]:
-    named = ("_system_prompts", "_system_prompt_functions", "_instructions")
-    return [given for name in named for given in getattr(agent, name, ())]
 
 
 def _described_toolset(toolset: AbstractToolset[Any]) -> Json:
@@ -226,11 +211,7 @@ def _described_tool(name: str, tool: Any) -> Json:
     return facts | {"approval": tool.requires_approval, "code": code_identity(function)}
 
 
-def _model_name(model: Any) -> str | None:
-    return model if isinstance(model, str) or model is None else model.model_name
-
-
-def _named(given: Any) -> str:
+def _identity(given: Any) -> str:
     """An instruction or an output type as text that changes when it does."""
     given = getattr(given, "instruction", getattr(given, "function", given))
     if isinstance(given, str):

@@ -6,7 +6,7 @@ that ask each other the outermost is answered for.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import update_wrapper
+from functools import partial
 from typing import Any, Final, cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -17,13 +17,14 @@ from pydantic_ai.models import (
     StreamedResponse,
 )
 
-from greenroom.backends.callers import Caller, Kept
+from greenroom.backends.callers import Caller
 from greenroom.backends.foreign import held
 from greenroom.backends.pydantic_ai.facts import native_kinds
-from greenroom.backends.pydantic_ai.run import STAGE, model_caller, refused
+from greenroom.backends.pydantic_ai.run import RUN, model_caller, refused
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
+from greenroom.backends.seams import Call, Wrap, follow_classes, wrap_method
 from greenroom.ledger.redaction import keep_keys
-from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import ModelRequest
 
 # What else goes to a provider. A version that does not know it has no use for it either.
 _PAST_THE_WORLD: Final = (
@@ -31,40 +32,20 @@ _PAST_THE_WORLD: Final = (
     *("compact_messages", "count_tokens", "cancel_suspended_response"),
 )
 
-_HELD: Final[set[object]] = set()
-"""What stands in the place of models' own methods."""
 
-
-def hold_models() -> None:
+def wrap_models() -> None:
     """Wrap every class of models, those that are yet to be defined too."""
-    defined: Any = vars(Model).get("__init_subclass__")
+    seams: dict[str, Wrap] = {"request": _request_seam, "request_stream": _stream_seam}
+    seams |= {name: partial(_refusing_seam, name) for name in _PAST_THE_WORLD}
 
-    def __init_subclass__(cls: type[Model], **options: Any) -> None:  # noqa: N807
-        if defined is None:  # as in older versions
-            super(Model, cls).__init_subclass__(**options)
-        else:
-            defined.__get__(None, cls)(**options)
-        _hold(cls)
+    def visit(kind: type) -> None:
+        for name, seam in seams.items():
+            wrap_method(kind, name, seam)
 
-    Model.__init_subclass__ = classmethod(__init_subclass__)  # pyright: ignore[reportAttributeAccessIssue]
-    kinds: list[type[Model]] = [Model]
-    while kinds:
-        kind = kinds.pop()
-        _hold(kind)
-        kinds += kind.__subclasses__()
+    follow_classes(Model, visit)
 
 
-def _hold(kind: type[Model]) -> None:
-    """Wrap what a class itself defines; a class made anew of another's parts has it wrapped."""
-    for name, wrap in _WRAPS.items():
-        real = vars(kind).get(name)
-        if callable(real) and real not in _HELD and not getattr(real, "__isabstractmethod__", 0):
-            wrapper: Any = update_wrapper(wrap(real, name), real)
-            _HELD.add(wrapper)
-            setattr(kind, name, wrapper)
-
-
-def _asking(real: Callable[..., Awaitable[ModelResponse]], _: str) -> Any:
+def _request_seam(real: Call) -> Call:
     async def request(self: Model, *given: Any, **named: Any) -> ModelResponse:
         caller = model_caller()
         if caller is None:
@@ -74,7 +55,7 @@ def _asking(real: Callable[..., Awaitable[ModelResponse]], _: str) -> Any:
     return request
 
 
-def _streaming(real: Callable[..., Any], _: str) -> Any:
+def _stream_seam(real: Call) -> Call:
     async def whole(self: Model, *question: Any) -> ModelResponse:
         async with real(self, *question) as stream:
             async for _event in cast("StreamedResponse", stream):
@@ -98,7 +79,7 @@ def _streaming(real: Callable[..., Any], _: str) -> Any:
     return request_stream
 
 
-def _refusing(real: Callable[..., Any], name: str) -> Any:
+def _refusing_seam(name: str, real: Call) -> Call:
     async def refuse(self: Model, *given: Any, **named: Any) -> Any:
         caller = model_caller()
         if caller is None:
@@ -110,13 +91,6 @@ def _refusing(real: Callable[..., Any], name: str) -> Any:
         )
 
     return refuse
-
-
-_WRAPS: Final[dict[str, Callable[[Any, str], Any]]] = {
-    "request": _asking,
-    "request_stream": _streaming,
-    **dict.fromkeys(_PAST_THE_WORLD, _refusing),
-}
 
 
 class _Question:
@@ -145,30 +119,8 @@ async def _answer(
     real: Callable[..., Awaitable[ModelResponse]],
 ) -> ModelResponse:
     """The World's reply; the real model's own response wherever that is what was replied."""
-    kept = Kept()
     keep_keys(model)
-    _refuse_native(caller, model, question)
-
-    async def body(_request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
-        with held(STAGE, None):
-            response = await real(
-                model, question.messages, question.settings, question.parameters, *question.more
-            )
-        return kept.keep(response, reply_of(response))
-
-    request = request_of(
-        question.messages,
-        question.parameters,
-        agent=caller.agent,
-        node=caller.agent,
-        model=model.model_name,
-    )
-    reply = await caller.ask_model(caller.place_model(request), body)
-    return kept.real if kept.matches(reply) else response_of(reply)
-
-
-def _refuse_native(caller: Caller, model: Model, question: _Question) -> None:
-    """Refuse what would act at the provider, wherever the agent has it from."""
+    # What would act at the provider is refused, wherever the agent has it from.
     kinds = native_kinds(question.parameters.native_tools)
     for settings in (question.settings, model.settings):
         for name, given in dict(settings or {}).items():
@@ -180,3 +132,19 @@ def _refuse_native(caller: Caller, model: Model, question: _Question) -> None:
             f"gives its model {', '.join(kinds)}, which would run at the model's provider, where no "
             f"gate can hold it. Rehearse with a function tool.",
         )
+
+    async def run(_: ModelRequest) -> ModelResponse:
+        with held(RUN, None):
+            return await real(
+                model, question.messages, question.settings, question.parameters, *question.more
+            )
+
+    request = request_of(
+        question.messages,
+        question.parameters,
+        agent=caller.agent,
+        node=caller.agent,
+        model=model.model_name,
+    )
+    reply, kept = await caller.ask_model(caller.place_model(request), run, reply_of)
+    return kept.real if kept.matches(reply) else response_of(reply)

@@ -5,31 +5,14 @@ schema of the output built anew for every run; so the agent is run by a twin tha
 and whose own schema allows the pause.
 """
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from copy import copy
 from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests
 
 from greenroom.backends.pydantic_ai.facts import output_parts
-
-
-class _Run:
-    """A run of the twin that knows the agent only. No generator: every run comes through here."""
-
-    __slots__ = ("_agent", "_run")
-
-    def __init__(self, run: AbstractAsyncContextManager[Any], agent: Agent[Any, Any]) -> None:
-        self._run = run
-        self._agent = agent
-
-    async def __aenter__(self) -> Any:
-        begun = await self._run.__aenter__()
-        begun.ctx.deps.agent = self._agent
-        return begun
-
-    def __aexit__(self, *how: Any) -> Any:
-        return self._run.__aexit__(*how)
 
 
 class _Pausing(Agent[Any, Any]):
@@ -42,9 +25,12 @@ class _Pausing(Agent[Any, Any]):
     """The agent's own schema, and its copy that allows a pause."""
     original: Agent[Any, Any]
 
-    def iter(self, *given: Any, **named: Any) -> "_Run":  # pyright: ignore[reportIncompatibleMethodOverride] - as it is called
+    @asynccontextmanager
+    async def iter(self, *given: Any, **named: Any) -> AsyncGenerator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - as it is called
         """A run in which the author's code meets the author's agent."""
-        return _Run(super().iter(*given, **named), self.original)
+        async with super().iter(*given, **named) as run:
+            run.ctx.deps.agent = self.original
+            yield run
 
     def _prepare_output_schema(self, output_type: Any) -> Any:
         own = super()._prepare_output_schema(output_type)
@@ -75,7 +61,7 @@ def twin_of(agent: Agent[Any, Any]) -> Agent[Any, Any] | None:
 
 
 def pausing_output(agent: Agent[Any, Any]) -> dict[str, Any]:
-    """What a run is told of its output, so that an agent without a twin can pause."""
+    """What a run is given as its output type, so that an agent without a twin can pause."""
     # The framework takes no type beside output validators. Such an agent may run, and says so itself
     # if it comes to a pause.
     if _says_so(agent) or getattr(agent, "_output_validators", ()):

@@ -13,35 +13,23 @@ from greenroom.backends.callers import (
     inner_model_caller,
     inner_tool_caller,
 )
-from greenroom.backends.foreign import Invocation
+from greenroom.backends.invocation import Invocation
 from greenroom.errors import GreenroomError, ToolRefused
 
 
 class FrameworkRun(RunCaller):
     """The one run that a backend begins: its calls stand at its own path."""
 
-    __slots__ = ("_agent", "_is_begun", "_path", "_runs")
+    __slots__ = ("_is_begun", "_runs")
 
     def __init__(
         self, invocation: Invocation, runs: Agent[Any, Any], agent: str, path: str
     ) -> None:
-        super().__init__(invocation)
-        self._agent = agent
-        self._path = path
+        super().__init__(invocation, agent, path)
         self._runs = runs
         self._is_begun = False
 
-    @property
-    def agent(self) -> str:
-        """The agent's name."""
-        return self._agent
-
-    @property
-    def place(self) -> str:
-        """The run's own path."""
-        return self._path
-
-    def takes(self, agent: Agent[Any, Any]) -> bool:
+    def begins(self, agent: Agent[Any, Any]) -> bool:
         """Whether this is the run that was begun; what else runs meanwhile runs inside it."""
         if agent is not self._runs or self._is_begun:
             return False
@@ -55,13 +43,13 @@ class InnerRun(Struct, frozen=True):
     agent: str
 
 
-STAGE: ContextVar[FrameworkRun | InnerRun | None] = ContextVar("pydantic_ai_stage", default=None)
+RUN: ContextVar[FrameworkRun | InnerRun | None] = ContextVar("pydantic_ai_run", default=None)
 """The run that the running code belongs to; none in the body of a tool or a model."""
 
 
 def tool_caller(origin: object, name: str) -> FrameworkRun | HostCaller | None:
     """Who asks for a tool called here; None: no rehearsal has a say, and the tool may run."""
-    run = STAGE.get()
+    run = RUN.get()
     if type(run) is FrameworkRun:
         return run
     return inner_tool_caller(origin, name, run.agent if run is not None else "")
@@ -69,7 +57,7 @@ def tool_caller(origin: object, name: str) -> FrameworkRun | HostCaller | None:
 
 def model_caller() -> FrameworkRun | HostCaller | None:
     """Who asks a model here; None: the model is asked as it is."""
-    run = STAGE.get()
+    run = RUN.get()
     if type(run) is FrameworkRun:
         return run
     return inner_model_caller(run.agent if run is not None else "")

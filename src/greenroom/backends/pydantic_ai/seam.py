@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from copy import copy
-from functools import update_wrapper
+from functools import cache, partial
 from importlib import import_module
 from types import MethodType
 from typing import Any, Final, cast
@@ -32,9 +32,9 @@ from pydantic_ai.toolsets import (
 from greenroom.backends.callers import Kept, Run
 from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.pydantic_ai.facts import action_name, name_of
-from greenroom.backends.pydantic_ai.models import hold_models
-from greenroom.backends.pydantic_ai.run import STAGE, FrameworkRun, InnerRun, tool_caller
-from greenroom.backends.seams import original
+from greenroom.backends.pydantic_ai.models import wrap_models
+from greenroom.backends.pydantic_ai.run import RUN, FrameworkRun, InnerRun, tool_caller
+from greenroom.backends.seams import Call, Wrap, original, wrap
 from greenroom.errors import FenceNotHeld
 from greenroom.ledger.plain import Json
 from greenroom.world.presence import model_host
@@ -58,11 +58,9 @@ class _Passed(Struct, frozen=True):
 _PASSED: ContextVar[_Passed | None] = ContextVar("pydantic_ai_passed", default=None)
 
 
+@cache
 def install() -> None:
     """Put the seams in, once; FenceNotHeld if this version lacks a place where one belongs."""
-    if _HANDING_ON:
-        return
-    manager: Any = _part("pydantic_ai.tool_manager", "ToolManager")
     output = _module("pydantic_ai._output")
     delegates: dict[Any, Callable[[Any, Any], Any]] = {
         WrapperToolset: lambda toolset, _: toolset.wrapped,
@@ -73,29 +71,21 @@ def install() -> None:
             "pydantic_ai.toolsets._deferred_capability_loader", "DeferredCapabilityLoaderToolset"
         ): _below,
     }
-    places: list[tuple[Any, str, Any]] = [
-        (kind, "call_tool", _handing_on(original(kind, "call_tool"), below))
-        for kind, below in delegates.items()
-    ]
-    places.append((FunctionToolset, "call_tool", _running(original(FunctionToolset, "call_tool"))))
-    known: set[object] = {wrapper for _, _, wrapper in places}
-    for kind in (ApprovalRequiredToolset, PrefixedToolset, RenamedToolset, ExternalToolset):
-        known.add(original(kind, "call_tool"))
-    places += [
-        (manager, "_raw_execute", _executing(original(manager, "_raw_execute"))),
-        (output, _FUNCTION, _asking_output(original(output, _FUNCTION))),
-        (Agent, "iter", _beginning(original(Agent, "iter"))),
+    # These call the toolset inside by a function that has a seam, or have no body to call.
+    handing_on = (ApprovalRequiredToolset, PrefixedToolset, RenamedToolset, ExternalToolset)
+    known = {original(kind, "call_tool") for kind in handing_on}
+    places: list[tuple[Any, str, Wrap]] = [
+        *((kind, "call_tool", partial(_handing_seam, below)) for kind, below in delegates.items()),
+        (FunctionToolset, "call_tool", _function_seam),
+        (_part("pydantic_ai.tool_manager", "ToolManager"), "_raw_execute", _execute_seam),
+        (output, "execute_output_function", _output_seam),
+        (Agent, "iter", _begin_seam),
     ]
     if hasattr(import_module("pydantic_ai.output"), "Choices"):  # younger than the rest
-        places.append((output, _ACTION, _asking_choice(original(output, _ACTION))))
-    for owner, name, wrapper in places:
-        setattr(owner, name, update_wrapper(wrapper, original(owner, name)))
-    hold_models()
-    _HANDING_ON.update(known)
-
-
-_FUNCTION: Final = "execute_output_function"
-_ACTION: Final = "execute_choice_action"
+        places.append((output, "execute_choice_action", _choice_seam))
+    wrap(places)
+    wrap_models()
+    _HANDING_ON.update(known, [vars(kind)["call_tool"] for kind in (*delegates, FunctionToolset)])
 
 
 def _module(name: str) -> Any:
@@ -126,7 +116,7 @@ def _hands_on(toolset: object) -> bool:
     return found in _HANDING_ON
 
 
-def _executing(real: Callable[..., Any]) -> Any:
+def _execute_seam(real: Call) -> Call:
     async def _raw_execute(self: Any, validated: Any, **options: Any) -> Any:
         manager = self
         if not _hands_on(self.toolset):
@@ -151,7 +141,7 @@ class _Held:
         return _ask(_Call(name, tool_args, ctx, tool), run)
 
 
-def _handing_on(real: Callable[..., Any], below: Callable[[Any, Any], Any]) -> Any:
+def _handing_seam(below: Callable[[Any, Any], Any], real: Call) -> Call:
     async def call_tool(
         self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any
     ) -> Any:
@@ -165,7 +155,7 @@ def _handing_on(real: Callable[..., Any], below: Callable[[Any, Any], Any]) -> A
     return call_tool
 
 
-def _running(real: Callable[..., Any]) -> Any:
+def _function_seam(real: Call) -> Call:
     async def call_tool(
         self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any
     ) -> Any:
@@ -207,7 +197,11 @@ class _Call(Struct, frozen=True):
         if wanted is None or _leaf(wanted.tool) is not _leaf(self.tool):
             return ToolRequest("", self.name, _args_as_json(self.args), agent, origin=self.origin)
         call: ToolCallPart = wanted.call
-        args = _given(self.args, call)
+        args, given = _args_as_json(self.args), call.args_as_dict()
+        # Defaults that were not given are left out. A tool of one model-typed argument is given its
+        # fields: then the names differ, and all is kept.
+        if set(given) <= set(args):
+            args = {name: value for name, value in args.items() if name in given}
         return ToolRequest(call.tool_call_id, call.tool_name, args, agent, origin=self.origin)
 
 
@@ -240,7 +234,7 @@ async def _ask(call: _Call, run: Run) -> Any:
     passing = call.passing()
 
     async def body() -> Any:
-        with held(STAGE, None), held(_PASSED, passing):
+        with held(RUN, None), held(_PASSED, passing):
             return await run()
 
     request = caller.place_tool(call.request(caller.agent))
@@ -253,44 +247,26 @@ def _settled(outcome: Returned | Pending, kept: Kept) -> Any:
         raise CallDeferred
     if outcome.error:
         # What the real tool raised is the framework's to judge; a mock's failure the model may see.
-        raise kept.error or _raised_before(outcome) or ToolFailed(outcome.error)
+        if kept.error is None and outcome.source == "live":
+            # The run was begun anew, and hears again what a real tool raised to steer it.
+            kind, _, text = outcome.error.partition(": ")
+            if kind == "ModelRetry":
+                raise ModelRetry(text)
+            if kind in ("ApprovalRequired", "CallDeferred"):
+                raise ApprovalRequired if kind == "ApprovalRequired" else CallDeferred
+        raise kept.error or ToolFailed(outcome.error)
     return kept.real if kept.matches(outcome.value) else outcome.value
-
-
-def _raised_before(outcome: Returned) -> Exception | None:
-    """What a real tool raised to steer its run, where the run is begun anew and hears it again."""
-    kind, _, text = outcome.error.partition(": ")
-    if outcome.source == "live":
-        match kind:
-            case "ApprovalRequired":
-                return ApprovalRequired()
-            case "CallDeferred":
-                return CallDeferred()
-            case "ModelRetry":
-                return ModelRetry(text)
-            case _:
-                pass
-    return None
 
 
 def _result_as_json(value: Any) -> Json:
     return jsonable(value.return_value if isinstance(value, ToolReturn) else value)  # pyright: ignore[reportUnknownMemberType]
 
 
-def _given(tool_args: dict[str, Any], call: ToolCallPart) -> dict[str, Json]:
-    """The checked arguments without the defaults that were not given."""
-    told, raw = _args_as_json(tool_args), call.args_as_dict()
-    # A tool of one model-typed argument is told its fields: then the names differ, and all is kept.
-    if not set(raw) <= set(told):
-        return told
-    return {name: value for name, value in told.items() if name in raw}
-
-
 def _args_as_json(args: dict[str, Any]) -> dict[str, Json]:
     return cast("dict[str, Json]", jsonable(args))
 
 
-def _asking_output(real: Callable[..., Any]) -> Any:
+def _output_seam(real: Call) -> Call:
     async def execute_output_function(function_schema: Any, **given: Any) -> Any:
         return await real(_HeldFunction(function_schema), **given)
 
@@ -309,7 +285,7 @@ class _HeldFunction:
         return _ask_output(function, name, lambda: self._schema.call(args, ctx), call_id, args)
 
 
-def _asking_choice(real: Callable[..., Any]) -> Any:
+def _choice_seam(real: Call) -> Call:
     async def execute_choice_action(action: Callable[[], Any]) -> Any:
         """What a choice stands for acts like an output function that takes nothing."""
         return await _ask_output(action, action_name(action), lambda: real(action))
@@ -326,19 +302,19 @@ async def _ask_output(
         return await run()
 
     async def body() -> Any:
-        with held(STAGE, None):
+        with held(RUN, None):
             return await run()
 
     request = ToolRequest(call_id, name, _args_as_json(args or {}), caller.agent, origin=origin)
     return _settled(*await caller.ask_tool(caller.place_tool(request), body))
 
 
-def _beginning(real: Callable[..., AbstractAsyncContextManager[Any]]) -> Any:
+def _begin_seam(real: Callable[..., AbstractAsyncContextManager[Any]]) -> Call:
     def begin(self: Agent[Any, Any], *given: Any, **named: Any) -> Any:
-        run, stage = real(self, *given, **named), STAGE.get()
-        if type(stage) is FrameworkRun:
-            return run if stage.takes(self) else _RunInside(run, name_of(self))
-        return run if model_host() is None else _RunInside(run, name_of(self))
+        begun, run = real(self, *given, **named), RUN.get()
+        if type(run) is FrameworkRun:
+            return begun if run.begins(self) else _RunInside(begun, name_of(self))
+        return begun if model_host() is None else _RunInside(begun, name_of(self))
 
     return begin
 
@@ -346,23 +322,22 @@ def _beginning(real: Callable[..., AbstractAsyncContextManager[Any]]) -> Any:
 class _RunInside:
     """A run inside something else, so that its model calls stand under its agent's name."""
 
-    __slots__ = ("_name", "_run", "_stage")
+    __slots__ = ("_current", "_run")
 
     def __init__(self, run: AbstractAsyncContextManager[Any], name: str) -> None:
         self._run = run
-        self._name = name
+        self._current = held(RUN, InnerRun(name))
 
     async def __aenter__(self) -> Any:
-        self._stage = held(STAGE, InnerRun(self._name))
-        self._stage.__enter__()
+        self._current.__enter__()
         try:
             return await self._run.__aenter__()
         except BaseException:
-            self._stage.__exit__()
+            self._current.__exit__()
             raise
 
     async def __aexit__(self, *how: Any) -> bool | None:  # noqa: PYI036 - handed on as they are
         try:
             return await self._run.__aexit__(*how)
         finally:
-            self._stage.__exit__()
+            self._current.__exit__()

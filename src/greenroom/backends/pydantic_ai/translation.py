@@ -1,9 +1,12 @@
 """Requests and replies between pydantic-ai's types and ours."""
 
+from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequestPart,
     ModelResponse,
     RetryFeedbackPart,
@@ -17,7 +20,6 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from greenroom.backends.foreign import Spec, jsonable
-from greenroom.backends.pydantic_ai.memory import is_flat
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelReply, ModelRequest
@@ -28,16 +30,16 @@ def request_of(
 ) -> ModelRequest:
     """A question of the framework to its model, as ours; `asker` says who asks, and where."""
     schema = parameters.output_object.json_schema if parameters.output_object else None
-    told: list[Message] = []
+    said: list[Message] = []
     for message in messages:
         if isinstance(message, ModelResponse):
-            told.append(Message("assistant", *_said(message)))
+            said.append(Message("assistant", *_said(message)))
         else:
-            told += [found for part in message.parts if (found := _message(part)) is not None]
+            said += [found for part in message.parts if (found := _message(part)) is not None]
     parts = parameters.instruction_parts
     tools = [*parameters.function_tools, *parameters.output_tools]
     return ModelRequest(
-        messages=tuple(told),
+        messages=tuple(said),
         instructions="\n\n".join([part.content for part in parts]) if parts else "",
         tools=tuple(
             [Spec(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools]
@@ -72,13 +74,26 @@ def response_of(reply: ModelReply) -> ModelResponse:
     )
 
 
+def remembered(messages: Sequence[ModelMessage]) -> list[Json]:
+    """The messages as JSON, in the framework's own form: `recalled` makes the same messages of it."""
+    return ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+
+
+def recalled(known: list[Json]) -> list[ModelMessage]:
+    """The messages that were remembered."""
+    # A copy: the framework keeps some of what it is given, and what happened is never edited.
+    return ModelMessagesTypeAdapter.validate_python(deepcopy(known)) if known else []
+
+
 def _message(part: ModelRequestPart) -> Message | None:
     match part:
         case UserPromptPart():
-            told = part.content
-            return Message("user", told if type(told) is str else _text(part))
+            said = part.content
+            text = said if isinstance(said, str) else "".join(x for x in said if isinstance(x, str))
+            return Message("user", text)
         case ToolReturnPart():
-            return Message("tool", _answer(part), call_id=part.tool_call_id, tool=part.tool_name)
+            text = part.model_response_str()
+            return Message("tool", text, call_id=part.tool_call_id, tool=part.tool_name)
         case SystemPromptPart():
             return Message("system", part.content)
         case RetryFeedbackPart():
@@ -89,30 +104,8 @@ def _message(part: ModelRequestPart) -> Message | None:
 
 def _said(response: ModelResponse) -> tuple[str, tuple[ToolCall, ...]]:
     """The text of a response and its calls."""
-    if len(response.parts) == 1:
-        # Most have one part, where there is nothing to gather.
-        part = response.parts[0]
-        if type(part) is ToolCallPart:
-            return "", (_call(part),)
-        if type(part) is TextPart:
-            return part.content, ()
-    return response.text or "", tuple([_call(call) for call in response.tool_calls])
-
-
-def _call(call: ToolCallPart) -> ToolCall:
-    args: dict[str, Json] = call.args_as_dict()
-    told = dict(args) if type(args) is dict and is_flat(args) else jsonable(args)
-    return ToolCall(call.tool_name, told, call.tool_call_id)
-
-
-def _answer(part: ToolReturnPart) -> str:
-    # A text that is no error is told as it is, which the framework takes long to find.
-    if type(part.content) is str and part.outcome == "success":
-        return part.content
-    return part.model_response_str()
-
-
-def _text(part: UserPromptPart) -> str:
-    if isinstance(part.content, str):
-        return part.content
-    return "".join(item for item in part.content if isinstance(item, str))
+    calls = [
+        ToolCall(call.tool_name, jsonable(call.args_as_dict()), call.tool_call_id)
+        for call in response.tool_calls
+    ]
+    return response.text or "", tuple(calls)

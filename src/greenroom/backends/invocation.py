@@ -1,0 +1,336 @@
+"""One invocation of a foreign agent: how it begins, pauses, ends and breaks.
+
+A framework keeps a history of its own. At every pause and every end of a turn that history is
+written into the ledger, so the next advance finds it there, in this process or in another.
+"""
+
+from collections.abc import Awaitable, Callable, Container, Coroutine
+from itertools import takewhile
+from operator import eq
+from typing import Any, TypeVar, cast
+
+from msgspec import Struct, structs
+from pydantic import TypeAdapter
+
+from greenroom.backends.backend import Advance, Failed, TurnOver, Waiting, Yield
+from greenroom.backends.native.history import as_text
+from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answer,
+    Answered,
+    Event,
+    InvocationEnded,
+    InvocationStarted,
+    ModelCalled,
+    NodeEnded,
+    NodeStarted,
+    Remembered,
+    ToolCalled,
+    ToolReturned,
+    YieldOpened,
+)
+from greenroom.ledger.index import VoiceIndex
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.origin import told
+from greenroom.ledger.paths import free_path
+from greenroom.ledger.plain import Json, OwnedJson, plain
+from greenroom.world.records import describe_error
+from greenroom.world.world import World
+
+T = TypeVar("T")
+Check = Callable[[Json, bool], Json]
+"""Turns an answer into what was asked for, strictly or not; ValueError if it cannot."""
+
+_BOOL = TypeAdapter(bool)
+
+
+class Progress(Struct, frozen=True):
+    """How far a framework came: its whole history, and either what it waits for or its answer."""
+
+    history: list[Json]
+    output: Json = None
+    yields: tuple[Yield, ...] = ()
+    is_fresh: bool = False
+    """Whether the history is plain JSON that was made for this, and is not shared."""
+
+
+class Invocation:
+    """One invocation of a foreign agent, begun or resumed from the ledger.
+
+    It keeps the first error of ours that passed through the framework: whatever callbacks, retries
+    or plug-ins make of it, that error decides how the invocation ends.
+    """
+
+    __slots__ = (
+        "_check",
+        "_known",
+        "_replays",
+        "broke",
+        "given",
+        "index",
+        "ledger",
+        "memory",
+        "resumed",
+        "root",
+        "world",
+    )
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        world: World,
+        memory: str,
+        check: Check | None = None,
+        *,
+        replays: bool = False,
+    ) -> None:
+        index = ledger.index_of(world.voice)
+        begun = index.open_invocation
+        self.resumed = begun is not None
+        if begun is None:
+            given = index.said[-1].text if index.said else None
+            root = f"@{len(index.invocations) + 1}"
+            begun = world.record(InvocationStarted(path=root, input=given))
+        self.ledger = ledger
+        self.world = world
+        self.memory = memory
+        self._check = check or checked_approval
+        self._replays = replays
+        self.root = begun.path
+        self.given: Json = begun.input
+        self.broke: GreenroomError | None = None
+        self.index: VoiceIndex = index
+        """Where the run stands now."""
+        self._known: list[Json] | None = None if self.resumed or len(index.invocations) > 1 else []
+
+    async def advance(self, work: Callable[[], Awaitable[Progress]]) -> Advance:
+        """Let the framework work, and write down how that ended."""
+        if self.resumed and self.index.pending:
+            return Waiting(tuple(self._reopen(opened) for opened in self.index.pending))
+        if (over := self._answer_before_cut()) is not None:
+            return self._end(over.data["output"])
+        try:
+            self._refuse_cut()
+            progress = await work()
+        except Exception as error:  # noqa: BLE001 - a framework may raise anything
+            return self._break(error)
+        if self.broke is not None:
+            return self._break(self.broke)
+        # Waits come before the memory that their answers continue: a cut between the two is seen.
+        for wanted in progress.yields:
+            if wanted.type == "message" and wanted.prompt:
+                self.world.record(AgentSaid(path=f"{self.root}/{wanted.id}", text=wanted.prompt))
+            self.world.record(
+                YieldOpened(
+                    path=self.root,
+                    yield_id=wanted.id,
+                    type=wanted.type,
+                    tool=wanted.tool,
+                    call_id=wanted.call_id,
+                    args=wanted.args,
+                    prompt=wanted.prompt,
+                )
+            )
+        self._remember(progress)
+        return Waiting(progress.yields) if progress.yields else self._end(progress.output)
+
+    async def ask(self, answer: Awaitable[T]) -> T:
+        """The World's answer; an error of ours is kept before the framework gets to see it.
+
+        After one, nothing more is asked: code that swallowed it would only go on in vain.
+        """
+        if self.broke is not None:
+            if isinstance(answer, Coroutine):
+                answer.close()  # pyright: ignore[reportUnknownMemberType]
+            raise self.broke
+        try:
+            return await answer
+        except GreenroomError as error:
+            self.keep(error)
+            raise
+
+    def keep(self, error: GreenroomError) -> GreenroomError:
+        """Remember the first error of ours, and return the error to be raised."""
+        self.broke = self.broke or error
+        return error
+
+    def history(self) -> list[Json]:
+        """The framework's own history as it was at the last pause or end of a turn."""
+        if self._known is None:
+            items: list[Json] = []
+            for note in self.ledger.of(Remembered, voice=self.world.voice):
+                if self._is_memory(note):
+                    items = [*items[: note.data["keep"]], *note.data["items"]]
+            self._known = items
+        return list(self._known)
+
+    def answers(self) -> list[Answer]:
+        """What the user answered since the framework came to rest; copies, for it to keep."""
+        found: list[Answer] = []
+        for event in self.ledger:
+            if event.voice == self.world.voice:
+                if isinstance(event, Answered):
+                    found += [structs.replace(one, value=plain(one.value)) for one in event.answers]
+                elif self._is_memory(event):
+                    found = []
+        return found
+
+    def result_wanted(self, call_id: str, tool: str, args: Json) -> Yield:
+        """The wait for what a tool call that the user answers shall return."""
+        return Yield(call_id, "tool", tool, call_id, args, invocation=self.root)
+
+    def approval_wanted(self, yield_id: str, call_id: str, tool: str, args: Json) -> Yield:
+        """The wait for whether a tool call may run; its id is not the call's own."""
+        return Yield(yield_id, "tool", tool, call_id, args, invocation=self.root, check=self._check)
+
+    def message_wanted(self, yield_id: str, prompt: str) -> Yield:
+        """The wait for the user's next message, inside a run."""
+        return Yield(yield_id, "message", prompt=prompt, invocation=self.root)
+
+    def record_result(self, call_id: str, value: Json) -> None:
+        """Write down that the user's answer is what a waiting call returned."""
+        called, ended = self.index.called.get(call_id), self.index.results.get(call_id)
+        opened = self.index.yields.get(call_id)
+        # A named body may itself leave its result to the user: then that is how it first ended.
+        is_over = ended is not None and (opened is None or opened.seq < ended.seq)
+        if called is not None and not is_over:
+            self.world.record(
+                ToolReturned(
+                    path=called.path,
+                    call_id=call_id,
+                    tool=called.tool,
+                    value=value,
+                    source="user",
+                )
+            )
+
+    def begin_node(self, node: str, within: str, given: Json = None) -> str:
+        """Write down that an agent or a step begins inside a path; where it stands."""
+        path = free_path(f"{within}/{node}", self.index.started.__contains__)
+        self.world.record(NodeStarted(path=path, node=node, input=given))
+        return path
+
+    def enter_node(
+        self, node: str, within: str, given: Json = None, at_work: Container[str] = ()
+    ) -> str:
+        """Write down that an agent or a step begins, unless it only goes on after a pause.
+
+        `at_work` are the paths of those that run at the same time and are none of its earlier visits.
+        """
+        ended = self.index.ended
+        path = free_path(f"{within}/{node}", lambda path: path in ended or path in at_work)
+        if path not in self.index.started:
+            self.world.record(NodeStarted(path=path, node=node, input=given))
+        return path
+
+    def begin_unseen(self, node: str, what: str) -> str:
+        """Write down that work begins which no gate can see; where it stands.
+
+        If the run was cut at this work before, it may have acted, and is not asked twice.
+        """
+        path = f"{self.root}/{node}"
+        if path in self.index.started:
+            raise BadLedger(
+                f"the run was cut while the {what} was at work in {path!r}, so it is not known what "
+                f"it did. Start this case again."
+            )
+        self.world.record(NodeStarted(path=path, node=node, input=self.given))
+        return path
+
+    def end_node(self, node: str, path: str) -> None:
+        """Write down that an agent or a step has ended, with what it said last."""
+        steps = self.index.steps.get(path)
+        output: Json = getattr(steps[-1], "text", None) if steps else None
+        self.world.record(NodeEnded(path=path, node=node, output=output))
+
+    def _is_memory(self, event: Event) -> bool:
+        return isinstance(event, Remembered) and event.name == self.memory
+
+    def _refuse_cut(self) -> None:
+        """Only pauses can be continued: between them the framework keeps its state to itself.
+
+        An agent that replays is begun anew, and hears what it was answered before.
+        """
+        if not self.resumed or self._replays:
+            return
+        at_work = False
+        for event in self.ledger:
+            if event.voice != self.world.voice:
+                continue
+            if isinstance(event, ModelCalled | ToolCalled):
+                at_work = True
+            elif isinstance(event, InvocationStarted) or self._is_memory(event):
+                at_work = False
+        if at_work:
+            raise BadLedger(
+                f"the run was cut in the middle of invocation {self.root!r}, where a foreign agent "
+                f"cannot be resumed; it can at a pause and between turns. Start this case again."
+            )
+
+    def _answer_before_cut(self) -> Remembered | None:
+        """The memory of an invocation that had its answer when it was cut."""
+        notes = self.ledger.of(Remembered, voice=self.world.voice) if self.resumed else []
+        mine = [note for note in notes if self._is_memory(note) and note.path == self.root]
+        return mine[-1] if mine and mine[-1].data["over"] else None
+
+    def _remember(self, progress: Progress) -> None:
+        """Write the framework's history down, as far as it is new."""
+        keep = len([*takewhile(bool, map(eq, self.history(), progress.history))])
+        data: Any = {
+            "keep": keep,
+            "items": progress.history[keep:] if keep else progress.history,
+            "over": not progress.yields,
+            "output": plain(progress.output),
+        }
+        self._known = None
+        if progress.is_fresh:
+            data = OwnedJson(data)
+        self.world.record(Remembered(path=self.root, name=self.memory, data=data))
+
+    def _reopen(self, opened: YieldOpened) -> Yield:
+        if opened.type == "message":
+            return self.message_wanted(opened.yield_id, opened.prompt)
+        if opened.yield_id == opened.call_id:
+            return self.result_wanted(opened.call_id, opened.tool, opened.args)
+        return self.approval_wanted(opened.yield_id, opened.call_id, opened.tool, opened.args)
+
+    def _end(self, output: Json) -> TurnOver:
+        if output is not None and self.root not in self.index.spoken:
+            self.world.record(AgentSaid(path=self.root, text=as_text(output)))
+        self.world.record(InvocationEnded(path=self.root, outcome="turn_over", output=output))
+        return TurnOver(output)
+
+    def _break(self, error: Exception) -> Failed:
+        error = self.broke or error
+        if isinstance(error, Refusal):
+            raise error
+        if not isinstance(error, GreenroomError):
+            wrapped = AgentFailed(
+                f"the agent raised {told(error, describe_error(error)['error_type'])}"
+            )
+            wrapped.__cause__ = error
+            error = wrapped
+        self.world.record(
+            InvocationEnded(
+                path=self.root, outcome="failed", phase=error.phase, **describe_error(error)
+            )
+        )
+        return Failed(error)
+
+
+def checked_approval(value: Json, strict: bool) -> Json:
+    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
+    if isinstance(value, dict):
+        said = cast("dict[str, Json]", value)
+        return {**said, "confirmed": _BOOL.validate_python(said.get("confirmed"), strict=strict)}
+    return _BOOL.validate_python(value, strict=strict)
+
+
+def approval(value: Json) -> dict[str, Json]:
+    """Whether the user approved, as `{"confirmed": bool}` with whatever else they said."""
+    try:
+        checked = checked_approval(value, strict=False)
+    except ValueError as error:
+        raise UserAgentFailed(f"{value!r} neither approves nor denies: {error}") from error
+    return cast("dict[str, Json]", checked) if isinstance(checked, dict) else {"confirmed": checked}
