@@ -5,7 +5,7 @@ their source under the key "live", and come back only where the author's code is
 """
 
 from collections.abc import Mapping, Sequence
-from inspect import isroutine
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, cast
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
@@ -160,7 +160,7 @@ def _routines(part: Any) -> list[Any]:
 
     Our own functions do not count: a new version of ours is not a change of the case.
     """
-    if isroutine(part):
+    if isinstance(part, FunctionType | MethodType | BuiltinFunctionType):
         return [] if str(part.__module__).startswith("greenroom.") else [part]
     if isinstance(part, Mapping):
         inner = list(cast("Mapping[str, Any]", part).values())
