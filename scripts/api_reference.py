@@ -29,6 +29,8 @@ ROOMS = (
     "greenroom.models",
     "greenroom.world",
     "greenroom.backends",
+    "greenroom.store",
+    "greenroom.testing",
     "greenroom.plugins",
     "greenroom.errors",
 )

@@ -1,5 +1,6 @@
 """The page of public names is what the source says."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -23,3 +24,26 @@ def test_every_first_name_is_on_the_page_with_a_promise() -> None:
 def test_a_named_default_is_shown_as_its_value() -> None:
     assert "concurrency: int = 4," in PAGE
     assert "CONCURRENCY" not in PAGE
+
+
+def _sections() -> list[tuple[str, str]]:
+    """Every entry of the page, with what stands below its heading."""
+    parts = re.split(r"^### `(\w+)`$", PAGE, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_every_public_name_says_what_it_promises() -> None:
+    silent = [
+        name for name, text in _sections() if not re.search(r"^```\n\n\w|^```\n\n`", text, re.M)
+    ]
+    assert silent == []
+
+
+def test_every_public_method_says_what_it_promises() -> None:
+    silent = [
+        f"{name}: {row}"
+        for name, text in _sections()
+        for row in re.findall(r"^\| `.*\|$", text, re.M)
+        if not re.search(r"\| \S.*\S \|$", row)
+    ]
+    assert silent == []

@@ -11,9 +11,13 @@ class Metric(Protocol):
     """Case and ledger in, outcome out; `world` is where a judge asks its model."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What its column in reports is called."""
+        ...
 
-    def measure(self, case: Any, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]: ...
+    def measure(self, case: Any, ledger: Ledger, world: Any) -> Outcome | Awaitable[Outcome]:
+        """A score, or why there is none."""
+        ...
 
 
 MetricLike = Metric | Callable[..., Any] | str | Any

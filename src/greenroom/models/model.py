@@ -14,9 +14,15 @@ class ToolSpec(Protocol):
     """A tool as a model gets to know it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the model calls it by."""
+        ...
+
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What it is for."""
+        ...
+
     @property
     def parameters(self) -> Mapping[str, Json]:
         """JSON schema of the arguments."""
@@ -61,11 +67,13 @@ class Model(Protocol):
     """Anything that answers requests. It keeps no position of its own between them."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What reports and price lists call it."""
+        ...
 
-    async def respond(
-        self, request: ModelRequest, on_delta: OnDelta | None = None
-    ) -> ModelReply: ...
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        """The answer to a request; pieces of its text go to `on_delta` as they come."""
+        ...
 
 
 ModelBody = Callable[[ModelRequest, OnDelta | None], Awaitable[ModelReply]]

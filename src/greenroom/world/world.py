@@ -160,11 +160,20 @@ class World(Protocol):
     """Everything outside an agent: it reaches models and tools only here."""
 
     @property
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> Ledger:
+        """What has happened in this run."""
+        ...
+
     @property
-    def voice(self) -> Voice: ...
+    def voice(self) -> Voice:
+        """Whose calls these are: the agent's or its user's."""
+        ...
+
     @property
-    def run_id(self) -> str: ...
+    def run_id(self) -> str:
+        """What the run is called."""
+        ...
+
     @property
     def deadline(self) -> float | None:
         """When this run will be cut, by the event loop's clock."""
@@ -245,7 +254,9 @@ class Around:
 class Clock(Protocol):
     """Tells the time that tools, steps and mocks see."""
 
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
 
 
 class SystemClock:
