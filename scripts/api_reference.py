@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
@@ -61,8 +62,9 @@ def _first_names() -> str:
 
 def _first_name(name: str) -> str:
     home = next(room for room in ROOMS if name in _names(room))
-    _, found = _definition(home, name)
-    return f"| `{name}` | [`{home}`](#{home.replace('.', '')}) | {_cell(_first_paragraph(found))} |"
+    module, found = _definition(home, name)
+    text = _cell(_first_paragraph(module, found))
+    return f"| `{name}` | [`{home}`](#{home.replace('.', '')}) | {text} |"
 
 
 def _section(room: str) -> str:
@@ -75,14 +77,14 @@ def _section(room: str) -> str:
 
 
 def _row(room: str, name: str) -> str:
-    _, found = _definition(room, name)
-    return f"| `{name}` | {_cell(_first_paragraph(found))} |"
+    module, found = _definition(room, name)
+    return f"| `{name}` | {_cell(_first_paragraph(module, found))} |"
 
 
 def _entry(room: str, name: str) -> str:
     module, found = _definition(room, name)
     parts = [f"### `{name}`\n", f"```text\n{_signature(module, name, found)}\n```\n"]
-    if text := _first_paragraph(found):
+    if text := _first_paragraph(module, found):
         parts.append(f"{text}\n")
     if methods := list(_methods(found)):
         parts.append("\n".join(["| | |", "|---|---|", *methods, ""]))
@@ -256,7 +258,7 @@ def _methods(found: Definition) -> Iterator[str]:
         return
     for function in _functions(found):
         if not function.name.startswith("_") and not _is_overload(function):
-            yield f"| `.{_called(function)}` | {_cell(_first_paragraph(function))} |"
+            yield f"| `.{_called(function)}` | {_cell(_first_paragraph('', function))} |"
 
 
 def _is_overload(function: Function) -> bool:
@@ -277,10 +279,23 @@ def _called(function: Function) -> str:
     return f"{function.name}({', '.join(names)})"
 
 
-def _first_paragraph(found: Definition) -> str:
+def _first_paragraph(module: str, found: Definition) -> str:
     if isinstance(found, ast.Assign | ast.AnnAssign):
-        return ""
-    return next(iter(_paragraphs(ast.get_docstring(found) or "")), "")
+        text = _text_below(module, found)
+    else:
+        text = ast.get_docstring(found) or ""
+    return next(iter(_paragraphs(text)), "")
+
+
+def _text_below(module: str, found: ast.stmt) -> str:
+    """The text that stands below an assignment, as a docstring does in a function."""
+    for before, node in pairwise(_statements(_tree(module).body)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))) if before is found:
+                return text
+            case _:
+                continue
+    return ""
 
 
 def _paragraphs(text: str) -> list[str]:

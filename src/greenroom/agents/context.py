@@ -18,6 +18,7 @@ class Scene:
 
 
 ContextRule = Callable[[Scene], Sequence[Message]]
+"""What a model is shown of the conversation, made from the scene it is asked in."""
 
 
 @dataclass(frozen=True, slots=True)

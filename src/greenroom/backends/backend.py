@@ -90,6 +90,7 @@ class Failed(Struct, frozen=True):
 
 
 Advance = TurnOver | Waiting | Finished | Failed
+"""How a step of an agent ended: it may be addressed again, waits, has finished, or failed."""
 
 
 class ToolFacts(Struct, frozen=True):

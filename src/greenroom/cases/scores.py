@@ -64,3 +64,4 @@ class Unmeasured:
 
 
 Outcome = Score | NotApplicable | Unmeasured
+"""What a metric found: a score, nothing to measure, or why it could not measure."""

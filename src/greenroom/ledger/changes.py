@@ -12,6 +12,7 @@ from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 BUILT_IN_SCOPES = ("session", "user", "app", "temp")
 
 State = dict[str, dict[str, Json]]
+"""The state of a run: values by scope and key."""
 Place = tuple[str, tuple[str, ...]]
 Operation = Literal["set", "append", "delete"]
 T = TypeVar("T")

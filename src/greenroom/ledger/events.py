@@ -16,7 +16,9 @@ from greenroom.ledger.messages import ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
 
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user"]
+"""Who answered a call."""
 EndReason = Literal["completed", "finished", "state_matches", "max_turns", "max_seconds", "error"]
+"""Why a run is over."""
 YieldType = Literal["message", "tool"]
 Calls = Literal["models", "tools"]
 

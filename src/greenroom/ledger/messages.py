@@ -9,7 +9,9 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.validation import PydanticStruct
 
 Role = Literal["system", "user", "assistant", "tool"]
+"""Who speaks in a conversation with a model."""
 Voice = Literal["agent", "user"]
+"""Whose side an event is on: the agent under test, or its user."""
 
 
 class ToolCall(PydanticStruct, frozen=True):

@@ -8,6 +8,7 @@ from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json
 
 OnDelta = Callable[[str], None]
+"""Takes a piece of a reply's text as it comes."""
 
 
 class ToolSpec(Protocol):
@@ -77,6 +78,7 @@ class Model(Protocol):
 
 
 ModelBody = Callable[[ModelRequest, OnDelta | None], Awaitable[ModelReply]]
+"""What really asks the model, once the gate has let a call through."""
 
 
 def model_name(model: Any) -> str:

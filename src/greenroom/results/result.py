@@ -20,6 +20,7 @@ from greenroom.results.blame import Blame, blame
 from greenroom.results.breakage import LEFT_OUT, Problem, breakage, unscored
 
 Status = Literal["passed", "failed", "error", "terminated", "skipped"]
+"""How a trial ended."""
 EVALUATED: tuple[Status, ...] = ("passed", "failed", "terminated")
 """How a trial ends that shows something of the agent; errors and skipped trials do not."""
 _LIMITS = ("max_turns", "max_seconds")

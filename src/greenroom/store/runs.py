@@ -14,6 +14,7 @@ from greenroom.results.result import Status
 from greenroom.store.schema import COUNTED
 
 RunStatus = Literal["running", "interrupted", "finished"]
+"""Whether a run goes on, was cut off, or has ended."""
 ASIDE = -1
 """The place of a trial whose case has changed, or is not among the cases: no report has it."""
 

@@ -154,6 +154,7 @@ def opened(body: "ToolBody", world: "World") -> "OpenBody":
 
 OpenBody = Callable[[Context], "Awaitable[object] | object"]
 ToolBody = OpenBody | SealedBody
+"""The code behind a tool, which runs only if the gate lets it."""
 
 
 class World(Protocol):
