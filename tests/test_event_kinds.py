@@ -23,7 +23,7 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
 )
-from greenroom.ledger.index import TAKERS
+from greenroom.ledger.indexers import INDEXERS
 from greenroom.reports.html import timeline
 
 KINDS: list[Any] = [
@@ -59,8 +59,8 @@ def test_every_kind_is_read_from_files() -> None:
 
 
 def test_every_kind_is_indexed_or_needs_no_index() -> None:
-    assert missing(TAKERS, NOT_INDEXED) == set()
-    assert not TAKERS.keys() & NOT_INDEXED.keys()
+    assert missing(INDEXERS, NOT_INDEXED) == set()
+    assert not INDEXERS.keys() & NOT_INDEXED.keys()
 
 
 def test_every_kind_has_a_row_in_the_timeline_or_belongs_to_another() -> None:

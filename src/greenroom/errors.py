@@ -1,43 +1,44 @@
 """Every exception Greenroom raises; each says what, where, and what to do next.
 
 GreenroomError
-├── BadInput                    the author's words cannot be used (exit code 3)
+├── BadInput                    what the author wrote cannot be used (exit code 3)
 │   ├── BadAgent                an agent expression, tool or step that cannot work
-│   ├── BadCase                 a case, turn, mock, stop condition or user that cannot be played
+│   ├── BadCase                 a case, turn, mock, stop condition or user that cannot be run
 │   ├── BadFile                 a file that cannot be read as what it should be
 │   ├── BadMetric               a metric whose parameters cannot be bound
 │   ├── BadQuery                a state query with an unknown operator or scope
 │   ├── BadValue                a value that is not JSON (NaN, bytes, unknown objects)
-│   ├── BadLedger               events out of order, a torn file, another agent's ledger
-│   ├── ImportRefused           a file that connects, starts a process or acts when it is imported
-│   ├── NotFound                a path, attribute, backend or agent that is not there
-│   ├── BadPlugin               a plug-in that breaks, is no such thing, or shares its name
+│   ├── BadLedger               events out of order, a truncated file, another agent's ledger
+│   ├── ImportRefused           a file that connects, starts a process or calls a tool on import
+│   ├── NotFound                a path, attribute, backend or agent that does not exist
+│   ├── BadPlugin               a plug-in that fails to import, has the wrong type, or shares its name
 │   └── MissingExtra            a package that is not installed, with the extra to install
-├── Refusal                     safety said no; latches, and ends the case
+├── Refusal                     a safety rule was broken; the case ends as an error
 │   ├── ToolRefused             a tool without a mock (the gate)
-│   ├── MetricRefused           a metric that tried to act instead of look
+│   ├── MetricRefused           a metric that tried to act, not only to read
 │   ├── HookRefused             a hook that called a tool
 │   ├── FenceBreach             a connection, look-up or process (the fence)
-│   └── FenceNotHeld            the fence cannot stand here, and nobody allowed that
+│   └── FenceNotHeld            the fence cannot be set up here, and running without was not allowed
 ├── StoreFailed                 the store of runs cannot be read or written
 │   └── StoreRefused            it is a link, or belongs to another user
 └── RunBroke                    the run could not go on
     ├── AgentFailed             the agent under test raised
-    ├── ScriptExhausted         a scripted model was asked once more than it has answers
-    ├── ModelBroke              a model could not be asked, or gave no reply that can be used
+    ├── ScriptExhausted         a scripted model was asked again after its last answer
+    ├── ModelBroke              a model could not be asked, or gave no usable reply
     │   ├── KeyRefused          its API key is missing or was refused, with the variable to set
-    │   ├── RequestRefused      its provider will not answer this question (400, 404, 413, 422)
-    │   ├── RateLimited         asked too often (429); `retry_after` says for how long to wait
-    │   ├── ModelUnreachable    a cut connection, a failure of the provider's (500, 502, 503)
-    │   ├── ModelTimedOut       no reply within the model's time
-    │   └── GarbledReply        a reply that cannot be read: torn JSON, nothing at all
+    │   ├── RequestRefused      its provider rejects this request (400, 404, 413, 422)
+    │   ├── RateLimited         asked too often (429); `retry_after` says how long to wait
+    │   ├── ModelUnreachable    the connection or the provider failed (500, 502, 503)
+    │   ├── ModelTimedOut       no reply within the model's time limit
+    │   └── GarbledReply        a reply that cannot be read: broken JSON, or nothing at all
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
-    ├── FailedBefore            what broke before the run was cut, raised again by its own name
+    ├── FailedBefore            an error from before the run was cut, under its original name
     ├── InDoubt                 a live tool was cut between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
-    ├── MetricsHung             the metrics of a case did not come to an end
-    ├── WorkerDied              the process that played a trial is no more, or never came to be
-    └── UserAgentFailed         the simulated user was missing, raised, or answered nonsense
+    ├── MetricsHung             the metrics of a case did not finish
+    ├── SecretsLost             a stored run lacks the secrets that its metrics need
+    ├── WorkerDied              the process that ran a trial died, or never started
+    └── UserAgentFailed         the simulated user was missing, raised, or gave an unusable answer
 """
 
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ class BadAgent(BadInput):
 
 
 class BadCase(BadInput):
-    """A case, turn, mock, stop condition or user that cannot be played."""
+    """A case, turn, mock, stop condition or user that cannot be run."""
 
 
 class BadFile(BadInput):
@@ -85,7 +86,7 @@ class BadValue(BadInput):
 
 
 class BadLedger(BadInput):
-    """Events out of order, a torn file, or the ledger of another agent."""
+    """Events out of order, a truncated file, or the ledger of another agent."""
 
 
 class ImportRefused(BadInput):
@@ -93,11 +94,11 @@ class ImportRefused(BadInput):
 
 
 class NotFound(BadInput):
-    """A path, attribute, backend or agent that is not there."""
+    """A path, attribute, backend or agent that does not exist."""
 
 
 class BadPlugin(BadInput):
-    """A plug-in that breaks when it is imported, is not what it should be, or shares its name."""
+    """A plug-in that fails to import, has the wrong type, or shares its name with another."""
 
 
 class MissingExtra(BadInput):
@@ -105,7 +106,7 @@ class MissingExtra(BadInput):
 
 
 class Refusal(GreenroomError):
-    """Safety said no. It latches: the case ends as an error whatever happens next."""
+    """A safety rule was broken. The case ends as an error, whatever happens next."""
 
 
 class ToolRefused(Refusal):
@@ -113,13 +114,13 @@ class ToolRefused(Refusal):
 
 
 class MetricRefused(Refusal):
-    """A metric tried to act instead of look."""
+    """A metric tried to act, not only to read."""
 
     phase: ClassVar[Phase] = "metric"
 
 
 class HookRefused(Refusal):
-    """A hook called a tool instead of looking on."""
+    """A hook called a tool; hooks may only observe."""
 
 
 class FenceBreach(Refusal, PermissionError):
@@ -127,13 +128,13 @@ class FenceBreach(Refusal, PermissionError):
 
 
 class FenceNotHeld(Refusal):
-    """The fence cannot stand in this process, and nobody allowed to go on without it."""
+    """The fence cannot be set up in this process, and running without it was not allowed."""
 
 
 class StoreFailed(GreenroomError):
     """The store of runs cannot be read or written; nothing that was in it is lost.
 
-    `report` is what there is of a run that had to stop for it.
+    `report` holds the results so far of a run that this stopped.
     """
 
     def __init__(self, why: str, report: Any = None) -> None:
@@ -156,16 +157,16 @@ class AgentFailed(RunBroke):
 
 
 class ScriptExhausted(RunBroke):
-    """A scripted model was asked once more than it has answers."""
+    """A scripted model was asked again after its last answer."""
 
     phase: ClassVar[Phase] = "agent"
 
 
 class ModelBroke(RunBroke):
-    """A model could not be asked, or gave no reply that can be used.
+    """A model could not be asked, or gave no usable reply.
 
-    `again` is how many more times the same question is worth asking, `retry_after` after how many
-    seconds, if its provider said so.
+    `again` is how many more times the same request is worth sending, `retry_after` how many seconds
+    to wait before that, if the provider said so.
     """
 
     phase: ClassVar[Phase] = "agent"
@@ -181,7 +182,7 @@ class KeyRefused(ModelBroke):
 
 
 class RequestRefused(ModelBroke):
-    """A model's provider will not answer this question, however often it is asked."""
+    """A model's provider rejects this request, however often it is sent."""
 
 
 class RateLimited(ModelBroke):
@@ -189,11 +190,11 @@ class RateLimited(ModelBroke):
 
 
 class ModelUnreachable(ModelBroke):
-    """A model's connection was cut or never made, or its provider is in trouble."""
+    """The connection to a model failed, or its provider reports an error of its own."""
 
 
 class ModelTimedOut(ModelBroke):
-    """A model gave no reply within its time."""
+    """A model gave no reply within its time limit."""
 
 
 class GarbledReply(ModelBroke):
@@ -205,7 +206,7 @@ class MockBroke(RunBroke):
 
 
 class FailedBefore(RunBroke):
-    """What broke before the run was cut; it carries the phase and type that were recorded."""
+    """An error from before the run was cut, with the phase and type that were recorded."""
 
     def __init__(self, error: str, error_type: str, phase: Phase) -> None:
         super().__init__(error)
@@ -214,7 +215,7 @@ class FailedBefore(RunBroke):
 
 
 class InDoubt(RunBroke):
-    """A live tool was cut between its call and its return; nobody knows whether it acted."""
+    """A live tool was cut between its call and its return, so it is not known whether it acted."""
 
 
 class LoopLimit(RunBroke):
@@ -224,22 +225,22 @@ class LoopLimit(RunBroke):
 
 
 class MetricsHung(RunBroke):
-    """The metrics of a case did not come to an end."""
+    """The metrics of a case did not finish."""
 
     phase: ClassVar[Phase] = "metric"
 
 
 class SecretsLost(RunBroke):
-    """What was said can be measured no more: secrets were taken out when it was written down."""
+    """A stored run can no longer be measured: secrets were removed when it was saved."""
 
     phase: ClassVar[Phase] = "metric"
 
 
 class WorkerDied(RunBroke):
-    """A worker process is no more, or never came to be; the message names signal or exit code."""
+    """A worker process died or never started; the message names its signal or exit code."""
 
 
 class UserAgentFailed(RunBroke):
-    """The simulated user was missing, raised, hung, or answered nonsense."""
+    """The simulated user was missing, raised, hung, or gave an unusable answer."""
 
     phase: ClassVar[Phase] = "user_agent"

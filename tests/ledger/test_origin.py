@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from greenroom import Case
-from greenroom.ledger.origin import place_of, told
+from greenroom.ledger.origin import place_of, summarize_error
 
 HERE = "test_origin.py"
 
@@ -31,7 +31,7 @@ def test_a_script_below_the_folder_one_works_in_is_named_from_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert place_of(of_line(3, tmp_path / "agents")) == str(Path("agents", "desk.py")) + ":3"
-    assert told(of_line(7, tmp_path)) == "KeyError: 'order' (desk.py:7)"
+    assert summarize_error(of_line(7, tmp_path)) == "KeyError: 'order' (desk.py:7)"
 
 
 def test_one_that_lies_elsewhere_is_named_without_its_folder(
@@ -49,8 +49,8 @@ def test_what_a_library_or_we_raised_was_called_by_the_author() -> None:
 
 
 def test_an_error_that_passed_no_code_of_an_author_has_no_place() -> None:
-    assert told(ValueError("never raised")) == "ValueError: never raised"
-    assert told(ValueError()) == "ValueError"
+    assert summarize_error(ValueError("never raised")) == "ValueError: never raised"
+    assert summarize_error(ValueError()) == "ValueError"
     assert place_of(raised(json.loads, "no JSON").with_traceback(None)) == ""
 
 
@@ -69,9 +69,9 @@ def test_an_error_is_called_by_its_class_whatever_it_says_of_itself() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no words")
 
-    assert told(Declined("no money")) == "Declined: no money"
-    assert told(Speechless("nothing")) == "Speechless"
-    assert told(RuntimeError("again"), "ValueError") == "ValueError: again"
+    assert summarize_error(Declined("no money")) == "Declined: no money"
+    assert summarize_error(Speechless("nothing")) == "Speechless"
+    assert summarize_error(RuntimeError("again"), "ValueError") == "ValueError: again"
 
 
 def test_a_folder_that_is_gone_hinders_nobody(

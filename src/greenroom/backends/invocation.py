@@ -32,7 +32,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import told
+from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, plain
 from greenroom.world.records import describe_error
@@ -307,7 +307,7 @@ class Invocation:
             raise error
         if not isinstance(error, GreenroomError):
             wrapped = AgentFailed(
-                f"the agent raised {told(error, describe_error(error)['error_type'])}"
+                f"the agent raised {summarize_error(error, describe_error(error)['error_type'])}"
             )
             wrapped.__cause__ = error
             error = wrapped

@@ -37,6 +37,9 @@ class Change(Struct, frozen=True, omit_defaults=True):
         return self.scope == other.scope and self.path[:shared] == other.path[:shared]
 
 
+Changes = tuple[Change, ...]
+
+
 class MarkedValue:
     """A value with an explicit wish how it enters the state."""
 

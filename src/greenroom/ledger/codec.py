@@ -106,6 +106,6 @@ def _event(line: str) -> Event:
     try:
         return _decoder().decode(line)
     except msgspec.ValidationError:
-        # Events are not checked when they are made: a model may have counted 12.0 tokens, or told
+        # Events are not checked when they are made: a model may have counted 12.0 tokens, or given
         # its price as a Decimal, which is written as a text.
         return _lenient().decode(line)

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from greenroom.errors import Phase
-from greenroom.ledger.changes import Change
+from greenroom.ledger.changes import Change, Changes
 from greenroom.ledger.messages import ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
 
@@ -65,9 +65,9 @@ class RunStarted(Event, frozen=True, kw_only=True):
     digest: str = ""
     state: Json = None
     opaque: tuple[Calls, ...] = ()
-    """Which calls of the agent nobody could see: they are missing here, though they may be made."""
+    """Which calls of the agent could not be seen: they are missing here, but may have been made."""
     observed: tuple[Calls, ...] = ()
-    """Which calls were seen if they passed a seam: if none was, there may be some nobody saw."""
+    """Which calls were seen if they passed a seam: if none did, some may have gone unseen."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class ModelCalled(Event, frozen=True, kw_only=True):
     messages: int = 0
     tools: tuple[str, ...] = ()
     digest: str = ""
-    """Of the whole question, where somebody may want to find its answer again."""
+    """Of the whole question, where its answer may be looked up again."""
 
 
 class ModelReplied(Event, frozen=True, kw_only=True):
@@ -192,7 +192,7 @@ class ModelFailed(Event, frozen=True, kw_only=True):
 
 
 class Corrected(Event, frozen=True, kw_only=True):
-    """The agent's reply was refused by its output schema; it was told why and asked again."""
+    """The agent's reply was refused by its output schema; it was given the reason and asked again."""
 
     text: str
 
@@ -287,7 +287,7 @@ class StateConflicted(Event, frozen=True, kw_only=True):
 
 
 class Noted(Event, frozen=True, kw_only=True):
-    """A named fact of somebody's own, or a warning that belongs to the run."""
+    """A named fact of your own, or a warning that belongs to the run."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
     name: str
@@ -330,3 +330,14 @@ AnyEvent = (
     | Noted
     | Remembered
 )
+
+
+def changes_by(event: Event) -> Changes:
+    """All that an event does to the state, in order."""
+    match event:
+        case ToolReturned():
+            return (*event.changes, *event.settled)
+        case StateChanged() | NodeEnded() | UserSaid() | Answered():
+            return event.changes
+        case _:
+            return ()

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from greenroom.errors import BadFile, BadLedger, BadValue
 from greenroom.ledger.changes import State
 from greenroom.ledger.events import Event
-from greenroom.ledger.index import TAKERS, VoiceIndex, VoiceIndexes
+from greenroom.ledger.index import VoiceIndex, VoiceIndexes
+from greenroom.ledger.indexers import INDEXERS
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Json, OwnedJson, plain
 from greenroom.ledger.start import MAX_KEPT, bytes_of
@@ -20,15 +21,15 @@ E = TypeVar("E", bound=Event)
 class Ledger:
     """Events in the order they happened. Nothing is ever edited; everything else is computed."""
 
-    __slots__ = ("_events", "indexes", "taken_up_at")
+    __slots__ = ("_events", "indexes", "loaded_count")
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []
         self.indexes = VoiceIndexes()
         for event in events:
             self.append(event, at=event.at)
-        self.taken_up_at = len(self._events)
-        """How many events were there before anybody wrote to this ledger."""
+        self.loaded_count = len(self._events)
+        """How many events it was made with; a run that is resumed goes on after them."""
 
     def append(self, event: E, at: float) -> E:
         """Write `event` down at time `at`, its values as plain JSON; returns what was written."""
@@ -43,9 +44,9 @@ class Ledger:
         elif event.at != at:
             event = replace(event, at=at)
         self._events.append(event)
-        take = TAKERS.get(type(event))
-        if take is not None:
-            take(self.indexes[event.voice], event)
+        index = INDEXERS.get(type(event))
+        if index is not None:
+            index(self.indexes[event.voice], event)
         return event
 
     def fold(self, voice: Voice = "agent", branch: str = "") -> State:

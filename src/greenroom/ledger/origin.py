@@ -9,22 +9,22 @@ _NOT_THEIRS = (Path(__file__).parents[1], Path(os.__file__).parent)
 _LIBRARIES = ("site-packages", "dist-packages")
 
 
-def told(error: BaseException, name: str = "") -> str:
-    """An error by its type, its words, and the place in its author's code, if it passed any."""
+def summarize_error(error: BaseException, name: str = "") -> str:
+    """An error's type, message and, if it passed through its author's code, the place there."""
     name, words, place = name or type(error).__name__, words_of(error), place_of(error)
     return (f"{name}: {words}" if words else name) + (f" ({place})" if place else "")
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says; nothing if it breaks over its own words."""
+    """An error's message; "" if it cannot be turned into text."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - somebody else's error, which must not become another
+    except Exception:  # noqa: BLE001 - a foreign error must not become another one
         return ""
 
 
 def place_of(error: BaseException) -> str:
-    """File and line of the author's code that was nearest to an error; empty if none was near."""
+    """File and line of the author's code that was nearest to an error; "" if it met none."""
     steps: list[TracebackType] = []
     step = error.__traceback__
     while step is not None:
@@ -32,7 +32,7 @@ def place_of(error: BaseException) -> str:
         step = step.tb_next
     for step in reversed(steps):
         if _is_theirs(file := step.tb_frame.f_code.co_filename):
-            return f"{_shown(Path(file))}:{step.tb_lineno}"
+            return f"{_short_path(Path(file))}:{step.tb_lineno}"
     return ""
 
 
@@ -43,8 +43,8 @@ def _is_theirs(file: str) -> bool:
     return not (file.startswith("<") or is_library or any(map(path.is_relative_to, _NOT_THEIRS)))
 
 
-def _shown(path: Path) -> str:
-    """A file of an author's as they call it; the folders of one machine tell others nothing."""
+def _short_path(path: Path) -> str:
+    """A path as its author would write it, from the working directory; else the file name alone."""
     try:
         here = Path.cwd()
     except OSError:  # it is gone

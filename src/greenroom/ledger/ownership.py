@@ -1,5 +1,5 @@
-"""What is kept between runs is the user's own: a link may lead anywhere, and what others own they can
-read and change. Parents of the folder may be links, and belong to whom they like.
+"""What is kept between runs belongs to the user: a link may lead anywhere, and other owners can read
+and change what is theirs. The folder's parents may be links, and may belong to anyone.
 """
 
 import os
@@ -15,12 +15,12 @@ from greenroom.errors import StoreFailed, StoreRefused
 def check_ownership(
     folder: Path, *, files: Iterable[Path] = (), folders: Iterable[Path] = ()
 ) -> None:
-    """Refuse a folder of ours that is a link or somebody else's; what is not there yet is nobody's."""
+    """Refuse a folder or file of ours that is a link or belongs to another user; it may be missing."""
     for place, is_file in (
         *((one, False) for one in (folder, *folders)),
         *((one, True) for one in files),
     ):
-        with suppress(OSError):  # who writes there will say what is wrong with it
+        with suppress(OSError):  # writing there will say what is wrong
             _check(place, folder, is_file=is_file)
 
 
@@ -29,20 +29,20 @@ def _check(place: Path, folder: Path, *, is_file: bool) -> None:
     if stat.S_ISLNK(about.st_mode):
         raise StoreRefused(
             f"{folder} cannot be used: {place} is a symbolic link, which may lead anywhere. "
-            f"Name the folder it leads to ({os.path.realpath(place)}), or take the link away."
+            f"Name the folder it leads to ({os.path.realpath(place)}), or remove the link."
         )
     if is_file and not stat.S_ISREG(about.st_mode):
-        raise StoreFailed(f"{folder} cannot be used: {place} is no plain file.")
+        raise StoreFailed(f"{folder} cannot be used: {place} is not a regular file.")
     if about.st_uid != _user(folder):
         raise StoreRefused(
             f"{folder} cannot be used: {place} belongs to user {about.st_uid}, and you are "
-            f"{_user(folder)}. Who owns it can read and change what is recorded. Keep runs elsewhere "
-            f"(--store DIR, GREENROOM_STORE), or make it yours: chown -R."
+            f"{_user(folder)}. Its owner can read and change what is recorded. Keep runs elsewhere "
+            f"(--store DIR, GREENROOM_STORE), or take ownership of it: chown -R."
         )
 
 
 def _user(folder: Path) -> int:
-    """As whom this process leaves files there; some shared disks give every file one owner."""
+    """Who owns the files that this process writes there; some shared disks give all files one owner."""
     me = os.geteuid()
     if os.lstat(folder).st_uid != me:
         with suppress(OSError), TemporaryFile(dir=folder) as made:

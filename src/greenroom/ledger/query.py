@@ -1,7 +1,7 @@
 """Mongo-style queries over state: what people type to say "this is how it should be".
 
 In Python a function may stand where a value would: it gets what is there and says whether that
-will do. Written down as data it becomes `$live`, which can be told apart but not asked any more.
+will do. Written as data it becomes `$live`: its identity can be compared, but it cannot be called.
 """
 
 import inspect

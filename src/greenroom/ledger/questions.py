@@ -1,14 +1,14 @@
 """Questions to a ledger. Each answer is computed from the events, none is stored.
 
-Unless told otherwise they speak of the agent's voice; `user_view(ledger)` is the other side.
+They are about the agent's voice unless `voice` says otherwise; `user_view(ledger)` is the other side.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, structs
 
@@ -29,8 +29,9 @@ from greenroom.ledger.events import (
     ToolFailed,
     ToolReturned,
     UserSaid,
+    changes_by,
 )
-from greenroom.ledger.index import VoiceIndex, changes_by
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
@@ -160,23 +161,18 @@ def asked_calls(ledger: Ledger, voice: Voice = "agent") -> list[CallRecord]:
 
 
 def _call(called: ToolCalled, index: VoiceIndex) -> CallRecord:
-    turn = bisect_left(index.rounds, called.seq, key=attrgetter("seq"))
-    return _record(called, index.end_of(called), turn)
-
-
-def _record(called: ToolCalled, end: ToolReturned | ToolFailed | None, turn: int) -> CallRecord:
+    end = index.end_of(called)
     # Copies: what a metric does to its record must not be done to the ledger.
-    args = plain(called.args)
-    if isinstance(end, ToolReturned):
-        result = plain(end.value)
-        return CallRecord(
-            called.tool, args, called.call_id, result, "", end.source, end.seconds, turn
-        )
-    if end is not None:
-        return CallRecord(
-            called.tool, args, called.call_id, None, end.error, end.source, end.seconds, turn
-        )
-    return CallRecord(called.tool, args, called.call_id, turn=turn)
+    return CallRecord(
+        tool=called.tool,
+        args=plain(called.args),
+        id=called.call_id,
+        result=plain(end.value) if isinstance(end, ToolReturned) else None,
+        error=end.error if isinstance(end, ToolFailed) else "",
+        source="" if end is None else end.source,
+        seconds=0.0 if end is None else end.seconds,
+        turn=bisect_left(index.rounds, called.seq, key=attrgetter("seq")),
+    )
 
 
 class Spending(Struct, frozen=True, omit_defaults=True):
@@ -190,33 +186,21 @@ class Spending(Struct, frozen=True, omit_defaults=True):
 
 def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
     """What the models of one side used and cost, and which they were."""
-    told = voice == "user" or "models" not in unseen(ledger)
-    return spending_on(ledger.index_of(voice), told=told)
+    models_seen = voice == "user" or "models" not in unseen(ledger)
+    return spending_on(ledger.index_of(voice), models_seen=models_seen)
 
 
-def spending_on(index: VoiceIndex, *, told: bool) -> Spending:
-    """The same of one trail, unknown unless every model call was `told`."""
-    read = written = 0
-    cost: float | None = 0.0 if told else None
+def spending_on(index: VoiceIndex, *, models_seen: bool) -> Spending:
+    """The same from one index; unknown if there may be model calls that were not seen."""
+    usage: Usage | None = Usage() if models_seen else None
+    cost: float | None = 0.0 if models_seen else None
     models: dict[str, int] = {}
     for event in index.replied:
-        name, source, price, used = event.model, event.source, event.cost, event.usage
-        if source != "live":
-            name = f"{name} ({source})"
-        models[name] = models[name] + 1 if name in models else 1
-        cost = None if cost is None or price is None else cost + price
-        if used is None:
-            told = False
-        else:
-            read, written = read + used.input, written + used.output
-    return Spending(_used(read, written) if told else None, cost, models)
-
-
-_NO_USAGE = Usage()
-
-
-def _used(read: int, written: int) -> Usage:
-    return Usage(read, written) if read or written else _NO_USAGE
+        name = event.model if event.source == "live" else f"{event.model} ({event.source})"
+        models[name] = models.get(name, 0) + 1
+        cost = None if cost is None or event.cost is None else cost + event.cost
+        usage = None if usage is None or event.usage is None else usage + event.usage
+    return Spending(usage, cost, models)
 
 
 def usage(ledger: Ledger, voice: Voice = "agent") -> Usage | None:
@@ -252,12 +236,12 @@ def span(first: Event, last: Event) -> float:
 
 
 def unseen(ledger: Ledger) -> tuple[Calls, ...]:
-    """Which calls of the agent nobody could see, so that their absence here says nothing."""
+    """Which calls of the agent could not be seen, so that their absence here says nothing."""
     return unseen_in(ledger.first, ledger.index_of())
 
 
 def unseen_in(first: Event | None, index: VoiceIndex) -> tuple[Calls, ...]:
-    """As `unseen`, from the first event and the agent's trail."""
+    """As `unseen`, from the first event and the agent's index."""
     if not isinstance(first, RunStarted):
         return ()
     if "models" in first.observed and not index.replied:
@@ -293,56 +277,34 @@ def trajectory(
     index = ledger.index_of(voice)
     found: list[Step] = []
     for event in ledger:
-        tell = _TELLERS.get(type(event))
-        if tell is not None and event.voice == voice:
-            found += tell(event, index, brief)
+        if event.voice == voice:
+            found += _steps(event, index, brief=brief)
     return [step for step in found if keep(step)] if keep else found
 
 
-def _tell_tool(event: ToolCalled, index: VoiceIndex, brief: bool) -> tuple[Step, ...]:
-    end = index.end_of(event)
-    took = 0.0 if end is None else end.seconds
-    details = None if brief else {"id": event.call_id}
-    return (Step("tool", event.tool, event.args, event.at, took, details),)
-
-
-def _tell_node(event: NodeStarted, index: VoiceIndex, brief: bool) -> tuple[Step, ...]:
-    end = index.ended.get(event.path)
-    took = 0.0 if end is None else max(0.0, end.at - event.at)
-    details = None if brief else {"path": event.path}
-    return (Step("node", event.node, event.input, event.at, took, details),)
-
-
-def _tell_user(event: UserSaid, *_: object) -> tuple[Step, ...]:
-    return (Step("message", "user", event.text, event.at),)
-
-
-def _tell_answers(event: Answered, *_: object) -> Iterable[Step]:
-    return [
-        Step("message", "user", str(answer.value), event.at)
-        for answer in event.answers
-        if not answer.tool
-    ]
-
-
-def _tell_agent(event: AgentSaid, *_: object) -> tuple[Step, ...]:
-    return (Step("message", "assistant", event.text, event.at),)
-
-
-def _tell_choice(event: Decided, *_: object) -> tuple[Step, ...]:
-    return (Step("conditional", event.path, event.choice, event.at),)
-
-
-def _tell_note(event: Noted, *_: object) -> tuple[Step, ...]:
-    return (Step("custom", event.name, event.data, event.at),)
-
-
-_TELLERS: dict[type[Event], Callable[[Any, VoiceIndex, bool], Iterable[Step]]] = {
-    ToolCalled: _tell_tool,
-    NodeStarted: _tell_node,
-    UserSaid: _tell_user,
-    Answered: _tell_answers,
-    AgentSaid: _tell_agent,
-    Decided: _tell_choice,
-    Noted: _tell_note,
-}
+def _steps(event: Event, index: VoiceIndex, *, brief: bool) -> list[Step]:
+    """The steps that an event adds to a trajectory, most often none or one."""
+    match event:
+        case ToolCalled():
+            end = index.end_of(event)
+            took = 0.0 if end is None else end.seconds
+            details = None if brief else {"id": event.call_id}
+            return [Step("tool", event.tool, event.args, event.at, took, details)]
+        case NodeStarted():
+            end = index.ended.get(event.path)
+            took = 0.0 if end is None else span(event, end)
+            details = None if brief else {"path": event.path}
+            return [Step("node", event.node, event.input, event.at, took, details)]
+        case UserSaid():
+            return [Step("message", "user", event.text, event.at)]
+        case Answered():
+            said = [answer.value for answer in event.answers if not answer.tool]
+            return [Step("message", "user", str(value), event.at) for value in said]
+        case AgentSaid():
+            return [Step("message", "assistant", event.text, event.at)]
+        case Decided():
+            return [Step("conditional", event.path, event.choice, event.at)]
+        case Noted():
+            return [Step("custom", event.name, event.data, event.at)]
+        case _:
+            return []

@@ -57,18 +57,18 @@ def bytes_of(source: Path, most: int = MAX_BYTES) -> bytes:
     for mark, name in _PACKED.items():
         if raw.startswith(mark):
             raise BadFile(
-                f"cannot read {source}: it is binary ({name}), no text. Unpack it, or give the file meant."
+                f"cannot read {source}: it is binary ({name}), not text. Unpack it, or name another file."
             )
     for mark, name in _OTHER_ENCODINGS.items():
         if raw.startswith(mark):
             raise BadFile(f"cannot read {source}: it is {name}; save it as UTF-8.")
     if (at := raw.find(b"\0")) >= 0:
-        raise BadFile(f"cannot read {source}: it is binary (a zero byte at {at}), no text.")
+        raise BadFile(f"cannot read {source}: it is binary (a zero byte at {at}), not text.")
     return raw
 
 
 def _read(source: Path, most: int) -> bytes:
-    # Without O_NONBLOCK a pipe that nobody writes to would be waited for forever.
+    # Without O_NONBLOCK, opening a pipe that has no writer would block forever.
     handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     kind = stat.S_IFMT(os.fstat(handle).st_mode)
     if kind != stat.S_IFREG:
@@ -88,4 +88,6 @@ def _decoded(raw: bytes, source: Path, most: int) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise BadFile(f"cannot read {source}: line {line} is no UTF-8 ({error.reason}).") from error
+        raise BadFile(
+            f"cannot read {source}: line {line} is not UTF-8 ({error.reason})."
+        ) from error

@@ -12,7 +12,7 @@ from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import told
+from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.expectations import expectations as expected_of
@@ -160,7 +160,7 @@ def _broken(error: BaseException) -> Unmeasured:
             raise error
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
     if isinstance(error, (Exception, SystemExit)):
-        return Unmeasured(told(error))
+        return Unmeasured(summarize_error(error))
     raise error
 
 

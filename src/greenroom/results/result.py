@@ -231,7 +231,7 @@ def concluded(
 
 def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict[str, Any]:
     """Tokens, cost and models of the agent, the user and the judges, by the names of a result's fields."""
-    agent = questions.spending_on(ledger.indexes["agent"], told=models_seen)
+    agent = questions.spending_on(ledger.indexes["agent"], models_seen=models_seen)
     user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
     found: dict[str, Any] = {}

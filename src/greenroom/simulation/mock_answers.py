@@ -8,7 +8,7 @@ from typing import Any
 
 from greenroom.cases.mocks import ByArgs, Fault, InTurn
 from greenroom.errors import GreenroomError, MockBroke
-from greenroom.ledger.origin import told, words_of
+from greenroom.ledger.origin import summarize_error, words_of
 from greenroom.ledger.plain import JSON_TYPES
 from greenroom.world.records import ToolError
 from greenroom.world.world import Context, ToolRequest
@@ -86,7 +86,7 @@ def _sorted(error: Exception, request: ToolRequest) -> Any:
     if isinstance(error, GreenroomError | ToolError):
         raise error
     raise MockBroke(
-        f"the mock of tool {request.tool!r} raised {told(error)} for "
+        f"the mock of tool {request.tool!r} raised {summarize_error(error)} for "
         f"{dict(request.args)!r}. Mend it; if the tool should fail, use fault({words_of(error)!r})."
     ) from error
 

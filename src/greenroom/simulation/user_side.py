@@ -27,7 +27,7 @@ from greenroom.ledger.events import (
     UserSaid,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import told
+from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.view import LedgerView
@@ -331,7 +331,7 @@ def _is_run(role: Any) -> bool:
 
 
 def _broken(part: str, error: Exception) -> UserAgentFailed:
-    return UserAgentFailed(f"the bridge's {part} raised {told(error)}")
+    return UserAgentFailed(f"the bridge's {part} raised {summarize_error(error)}")
 
 
 def user_messages(ledger: Ledger) -> list[str]:

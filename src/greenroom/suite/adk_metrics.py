@@ -1,7 +1,7 @@
-"""Our metrics inside google-adk's own evaluation, so that `adk eval` and its pages can ask for them.
+"""Greenroom's metrics inside google-adk's own evaluation, for `adk eval` and its web pages.
 
-Only code that uses it imports this file. Evaluators need google-adk alone; its own registry, if
-none is handed over, needs `google-adk[eval]`.
+Nothing in Greenroom imports this file. Evaluators need google-adk alone; without a `registry` of
+your own, `google-adk[eval]` is needed too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ from greenroom.metrics.scores import measure_run
 from greenroom.suite.measurement import cut_in_time
 from greenroom.world.live import LiveWorld
 
-# Older versions ask for none.
+# Older versions of google-adk do not have this field.
 _NO_THRESHOLD: dict[str, Any] = (
     {"requires_threshold": False} if "requires_threshold" in MetricInfo.model_fields else {}
 )
@@ -50,12 +50,12 @@ class Registry(Protocol):
     """What we need of google-adk's `MetricEvaluatorRegistry`."""
 
     def register_evaluator(self, metric_info: MetricInfo, evaluator: type[Evaluator]) -> None:
-        """Let a metric be asked for by its name."""
+        """Make a metric available by its name."""
         ...
 
 
 def register_metrics(metrics: Iterable[MetricLike], registry: Registry | None = None) -> list[str]:
-    """Let google-adk measure by these metrics; gives the names to ask for in its config."""
+    """Register these metrics with google-adk; returns the names to use in its config."""
     known = _default_registry() if registry is None else registry
     names: list[str] = []
     for metric in map(as_metric, metrics):
@@ -71,7 +71,7 @@ def register_metrics(metrics: Iterable[MetricLike], registry: Registry | None = 
 
 
 def evaluator_of(metric: Metric) -> type[Evaluator]:
-    """A class of google-adk's evaluators that measures by this metric."""
+    """A google-adk evaluator class that measures with this metric."""
     return type("GreenroomEvaluator", (_Measures,), {"metric": metric})
 
 
@@ -96,7 +96,7 @@ class _Measures(Evaluator):
         metrics, world = {self.metric.name: self.metric}, LiveWorld(Ledger())
         found = await measure_run(ledger, case, metrics, world, cut_in_time())
         outcome = found[self.metric.name]
-        value, status = self._judged(outcome)
+        value, status = self._verdict(outcome)
         pairs = zip(
             actual_invocations,
             expected_invocations or [None] * len(actual_invocations),
@@ -106,7 +106,7 @@ class _Measures(Evaluator):
         return EvaluationResult(
             overall_score=value,
             overall_eval_status=status,
-            overall_rubric_scores=self._told(outcome),
+            overall_rubric_scores=self._reasons(outcome),
             per_invocation_results=[
                 PerInvocationResult(
                     actual_invocation=actual,
@@ -118,17 +118,18 @@ class _Measures(Evaluator):
             ],
         )
 
-    def _judged(self, outcome: Outcome) -> tuple[float | None, EvalStatus]:
+    def _verdict(self, outcome: Outcome) -> tuple[float | None, EvalStatus]:
         if not isinstance(outcome, Score):
             return None, EvalStatus.NOT_EVALUATED
         passed = outcome.passed if self._bar is None else outcome.value >= self._bar
         return outcome.value, EvalStatus.PASSED if passed else EvalStatus.FAILED
 
-    def _told(self, outcome: Outcome) -> list[RubricScore] | None:
+    def _reasons(self, outcome: Outcome) -> list[RubricScore] | None:
         value = outcome.value if isinstance(outcome, Score) else None
         why = outcome.reason if isinstance(outcome, Score) else outcome.why
-        told = RubricScore(rubric_id=self.metric.name, rationale=why, score=value)
-        return [told] if why else None
+        if not why:
+            return None
+        return [RubricScore(rubric_id=self.metric.name, rationale=why, score=value)]
 
 
 def ledger_of(invocations: Sequence[Invocation]) -> Ledger:
@@ -154,9 +155,9 @@ def ledger_of(invocations: Sequence[Invocation]) -> Ledger:
 
 
 def _returned(root: str, call_id: str, tool: str, value: Any) -> ToolReturned:
-    # The framework wraps whatever is no mapping.
-    told = value["result"] if isinstance(value, dict) and set(value) == {"result"} else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return ToolReturned(path=root, call_id=call_id, tool=tool, value=told, source="live")
+    # The framework wraps results that are not mappings.
+    result = value["result"] if isinstance(value, dict) and set(value) == {"result"} else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return ToolReturned(path=root, call_id=call_id, tool=tool, value=result, source="live")
 
 
 def _write(ledger: Ledger, *events: Event) -> None:
@@ -181,7 +182,7 @@ def _default_registry() -> Registry:
         from google.adk.evaluation import metric_evaluator_registry as theirs
     except ImportError as error:
         raise MissingExtra(
-            f"google-adk's registry of metrics cannot be opened: {error}. Install it with "
+            f"google-adk's registry of metrics cannot be imported: {error}. Install it with "
             f"pip install 'google-adk[eval]'."
         ) from error
     return theirs.DEFAULT_METRIC_EVALUATOR_REGISTRY

@@ -10,7 +10,7 @@
 
 import pytest
 
-# What fails here should be told as well as in a test of one's own.
+# A failure here should show as much as one in your own tests.
 pytest.register_assert_rewrite("greenroom.testing.backends", "greenroom.testing.conformance")
 
 from greenroom.testing.backends import BackendConformance  # noqa: E402

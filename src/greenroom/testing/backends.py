@@ -1,4 +1,4 @@
-"""The suite for backends: whoever passes it is as safe and as honest as Greenroom's own agents.
+"""The suite for backends: one that passes it is as safe and as honest as Greenroom's own agents.
 
     import pytest
     from greenroom.testing import BackendConformance, Blueprint, Bypass

@@ -1,4 +1,4 @@
-"""Agents as the suite wants them built, told without the words of any framework.
+"""Agents as the suite wants them built, described independently of any framework.
 
 A harness turns a `Blueprint` into an agent of its framework, with a model that answers from the
 blueprint's lines. Such a model keeps no position of its own: the n-th line answers a request whose

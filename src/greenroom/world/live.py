@@ -67,7 +67,7 @@ class LiveWorld:
         before = index.called.get(request.id) if self.voice == "agent" else None
         if before is None or index.end_of(before) is not None:
             return
-        if before.seq < max(self.ledger.taken_up_at, index.resumed_at):
+        if before.seq < max(self.ledger.loaded_count, index.resumed_at):
             raise InDoubt(
                 f"tool {request.tool!r} was called before the cut with {dict(request.args)!r} and "
                 f"its return is not recorded, so it is not known whether it acted. Look at the real "

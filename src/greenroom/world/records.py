@@ -162,7 +162,7 @@ def was_called(ledger: Ledger, voice: Voice, request: ToolRequest) -> bool:
         return False
     if request.yields and index.end_of(before) is None and before.tool == request.tool:
         return True  # what the user is to answer is asked for again until they have
-    return index.is_same_call(before, request.tool, request.args, ledger.taken_up_at)
+    return index.is_same_call(before, request.tool, request.args, ledger.loaded_count)
 
 
 def answer_constant(world: World, request: ToolRequest, value: Json, source: Source) -> Returned:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from greenroom.ledger.changes import Change, State, apply_changes, value_in
+from greenroom.ledger.changes import Change, Changes, State, apply_changes, value_in
 from greenroom.ledger.events import ModelReplied, StateConflicted, ToolCalled, ToolReturned
-from greenroom.ledger.index import Changes, VoiceIndex
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, same

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from greenroom.errors import ToolRefused
 from greenroom.ledger.changes import Change, State, apply_changes
-from greenroom.ledger.events import Event, Source
-from greenroom.ledger.index import changes_by
+from greenroom.ledger.events import Event, Source, changes_by
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of

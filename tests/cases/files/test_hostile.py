@@ -48,7 +48,7 @@ def of_case(**fields: object) -> str:
         (b"{\x00}", "binary"),
         (b"\x1f\x8b\x08\x00 zipped", "binary"),
         (zlib.compress(b"0" * MB), "no UTF-8|binary"),
-        (b'{"version": 1,\n "id": "\xe9"}', "line 2 is no UTF-8"),
+        (b'{"version": 1,\n "id": "\xe9"}', "line 2 is not UTF-8"),
         ('{"version": 1, "cases": [{"id": "a", "says": "\\ud800"}]}', "half a character"),
         ('{"version": 1, "cases": [], "\\udfff": 1}', "half a character"),
         ('{"version": 1, "cases": [], "x": NaN}', "NaN is no JSON number"),

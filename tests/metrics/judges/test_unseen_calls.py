@@ -1,4 +1,4 @@
-"""Tools that ran where nobody could see them: no judge is told that none were called."""
+"""Tools that ran where they could not be seen: no judge reads that none were called."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from greenroom.metrics.judges import (
 from metrics.judges.asked import CASE, Asked, evidence_in, measured, order, yes
 from metrics.runs import timed
 
-NOT_SEEN = "`tool_calls` is not seen: the agent's tools ran where nobody could see them"
+NOT_SEEN = "`tool_calls` is not seen: the agent's tools ran where they could not be seen"
 GRADE = {"reasoning": "", "score": 5}
 
 

@@ -163,8 +163,8 @@ def as_heard(main: LedgerView, wait: Yield) -> str:
     """What a patient hears: the question alone, or the agent's last words."""
     if wait.tool != "ask":
         return wait.prompt
-    told = main.state.get("session", {}).get("answers", {})
-    return f'The clinic asks: "{wait.args["question"]}" (You have told them: {told})'
+    answers = main.state.get("session", {}).get("answers", {})
+    return f'The clinic asks: "{wait.args["question"]}" (You have told them: {answers})'
 
 
 # ---- The cases: how each call begins, what the tools answer, and how it is judged ----------------

@@ -126,7 +126,7 @@ class FrameworkRun(RunCaller):
     def recorded(self, request: ToolRequest) -> End | None:
         """How a tool call ended before this advance began, if it had.
 
-        Calls may share an id: those of one node are told apart by their order, others by their node.
+        Calls may share an id: those of one node are distinguished by their order, others by their node.
         """
         ends = [
             end

@@ -22,7 +22,7 @@ from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import told
+from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model
 from greenroom.world.records import describe_error
@@ -127,7 +127,7 @@ class NativeBackend:
 
     def _failed(self, world: World, root: str, error: Exception) -> Failed:
         if not isinstance(error, GreenroomError):
-            wrapped = AgentFailed(f"the agent raised {told(error)}")
+            wrapped = AgentFailed(f"the agent raised {summarize_error(error)}")
             wrapped.__cause__ = error
             error = wrapped
         phase = error.phase  # pyright: ignore[reportAttributeAccessIssue]

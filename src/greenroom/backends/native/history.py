@@ -40,7 +40,7 @@ def _exchange(index: VoiceIndex, path: str) -> tuple[Message, ...]:
     The index keeps what is complete, so that each step adds only its own messages.
     """
     steps = index.steps.get(path, ())
-    messages, count = index.told.get(path) or (_question(index.started[path].input), 0)
+    messages, count = index.exchanges.get(path) or (_question(index.started[path].input), 0)
     is_over = True
     if count < len(steps):
         heard = list(messages)
@@ -48,7 +48,7 @@ def _exchange(index: VoiceIndex, path: str) -> tuple[Message, ...]:
             is_over = _add_step(heard, index, step)
         messages = tuple(heard)
     if is_over:
-        index.told[path] = messages, len(steps)
+        index.exchanges[path] = messages, len(steps)
     return messages
 
 

@@ -39,8 +39,9 @@ from greenroom.ledger.events import (
     NodeStarted,
     StateChanged,
     ToolReturned,
+    changes_by,
 )
-from greenroom.ledger.index import VoiceIndex, changes_by
+from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import place_of
 from greenroom.ledger.paths import branch_of

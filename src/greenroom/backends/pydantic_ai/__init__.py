@@ -148,7 +148,7 @@ def _refuse_doubt(invocation: Invocation, call_id: str) -> None:
     """That a body runs again is not written down: after a cut it is not known whether it did."""
     world, ledger = invocation.world, invocation.ledger
     answered = max(event.seq for event in ledger.of(Answered, voice=world.voice))
-    if answered < max(ledger.taken_up_at, invocation.index.resumed_at):
+    if answered < max(ledger.loaded_count, invocation.index.resumed_at):
         called = invocation.index.called[call_id]
         raise InDoubt(
             f"tool {called.tool!r} was approved before the cut with {dict(called.args)!r} and its "

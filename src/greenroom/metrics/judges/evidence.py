@@ -42,7 +42,7 @@ class Field(Struct, frozen=True):
     read: Read
     legend: str
     unseen: str = ""
-    """What a judge is told if this could not be seen; "" for a field that is then left out."""
+    """What a judge reads if this could not be seen; "" for a field that is then left out."""
 
 
 def _responses(_: Case, ledger: Ledger) -> Json | Missing:
@@ -93,7 +93,7 @@ FIELDS: dict[str, Field] = {
     "tool_calls": Field(
         _tool_calls,
         "the tools the agent called, and what they answered",
-        "not seen: the agent's tools ran where nobody could see them, so whether it called any, "
+        "not seen: the agent's tools ran where they could not be seen, so whether it called any, "
         "and what they answered, is unknown",
     ),
     "expected_tool_calls": Field(_expected_calls, "the calls the agent should have made"),

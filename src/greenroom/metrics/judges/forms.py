@@ -95,7 +95,7 @@ class Form(Protocol[Answer_co]):
     """How an answer must look."""
 
     def words(self) -> str:
-        """The form as the judge is told about it."""
+        """The form as it is described to the judge."""
         ...
 
     def schema(self) -> dict[str, Json]:

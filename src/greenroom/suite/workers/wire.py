@@ -48,7 +48,7 @@ def unpacked(line: bytes) -> tuple[str, int, str]:
 
 
 class Outbox:
-    """The worker's end of its pipe. Whoever writes here waits until the parent can take it."""
+    """The worker's end of its pipe. Writing here waits until the parent can take it."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -84,7 +84,7 @@ class Conformance:
         return self.harness.backend.models == "routed"
 
     def replied(self, ledger: Ledger) -> int | None:
-        """How often a model replied; None if nobody can know."""
+        """How often a model replied; None if that cannot be known."""
         return len(ledger.of(ModelReplied)) if self.sees_models else None
 
     def agent(self, *lines: Line, tools: Any = (), **options: Any) -> Any:
@@ -119,7 +119,7 @@ def ledger_of(result: CaseResult) -> Ledger:
     return result.ledger
 
 
-def told(result: CaseResult) -> str:
+def describe(result: CaseResult) -> str:
     """A result's error as a failing test should show it."""
     return f"{result.status}: {result.error.message if result.error else 'no error'}"
 
@@ -158,7 +158,7 @@ class RecordingWorld(LiveWorld):
         return await answer_tool(self, request, give, "mock")
 
     def heard(self) -> str:
-        """All that the last question to a model told it."""
+        """All messages of the last request to a model."""
         return "\n".join(message.text for message in self.asked[-1].messages)
 
 
@@ -171,7 +171,7 @@ __all__ = [
     "RecordingWorld",
     "ToolError",
     "case",
+    "describe",
     "ledger_of",
     "needs",
-    "told",
 ]

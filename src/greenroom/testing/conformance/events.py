@@ -30,12 +30,12 @@ from greenroom.testing.conformance.base import (
     Conformance,
     RecordingWorld,
     case,
+    describe,
     ledger_of,
     needs,
-    told,
 )
 
-# What the order of a run is told in; nodes nest as they like and are looked at by themselves.
+# The kinds that the order of a run is checked by; nodes nest freely and are checked separately.
 _ORDERED = (
     "user_said",
     "invocation_started",
@@ -72,7 +72,7 @@ class Events(Conformance):
     def test_a_message_and_its_answer_are_told(self) -> None:
         result = self.result(self.agent("all done"), case())
         ledger = ledger_of(result)
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         assert [event.text for event in ledger.of(UserSaid)] == ["hello"]
         assert [event.text for event in ledger.of(AgentSaid)] == ["all done"]
         assert [event.input for event in ledger.of(InvocationStarted)] == ["hello"]
@@ -112,7 +112,7 @@ class Events(Conformance):
         agent = self.agent([WEATHER, rome, PAY], "done", tools=[desk.weather, desk.pay])
         mocks = {"weather": _fine_in, "pay": "paid"}
         result = self.result(agent, case(mocks=mocks))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         wanted = {call.id: call.args for call in ledger.of(ModelReplied)[0].calls}
         assert len(wanted) == 3
@@ -128,7 +128,7 @@ class Events(Conformance):
         agent = self.agent(zero, zero, "done", tools=[desk.weather, desk.pay])
         mocks = {"weather": in_turn("cold", "colder"), "pay": in_turn("paid", "paid again")}
         result = self.result(agent, case(mocks=mocks))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         calls = q.tool_calls(ledger_of(result))
         answers = sorted((call.tool, str(call.result)) for call in calls)
         assert answers == [
@@ -148,7 +148,7 @@ class Events(Conformance):
         mocks = {"weather": _noted_late}
         given = {"session": {"seen": ["Bonn"], "last": ""}}
         result = self.result(agent, case(mocks=mocks, state=given))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         held = q.state(ledger)["session"]
         assert (held["seen"], held["last"]) == (["Bonn", "Oslo", "Rome", "Ulm"], "Ulm")
@@ -162,7 +162,7 @@ class Events(Conformance):
         given = {"session": {"topic": "sun", "n": 1}}
         turns = [Turn("hello"), Turn("and then?")]
         result = self.result(agent, case(says="", turns=turns, mocks=mocks, state=given))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         held = q.state(ledger_of(result))["session"]
         assert (held["topic"], held["n"]) == ("rain", 5)
 
@@ -219,7 +219,7 @@ class Events(Conformance):
         helper = Blueprint(name="helper", lines=[WEATHER, "done"], tools=[ToolPlan(desk.weather)])
         agent = self.agent(HandOver("helper"), helpers=[helper])
         result = self.result(agent, case(mocks={"weather": "fine"}))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         entered = [event.node for event in ledger.of(NodeStarted)]
         assert entered.index("clerk") < entered.index("helper")
@@ -233,7 +233,7 @@ class Events(Conformance):
             self.agent("all done", writes="answer"),
             case(state={"session": {"order": 7}}),
         )
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         assert q.state(ledger_of(result))["session"] == {"order": 7, "answer": "all done"}
 
     def test_time_only_goes_forward(self) -> None:

@@ -1,4 +1,4 @@
-"""The gate holds: no body runs that nobody named, whatever the framework does with the refusal."""
+"""The gate holds: no body runs unless it was named, whatever the framework does with the refusal."""
 
 import asyncio
 from typing import Any
@@ -18,9 +18,9 @@ from greenroom.testing.conformance.base import (
     Conformance,
     RecordingWorld,
     case,
+    describe,
     ledger_of,
     needs,
-    told,
 )
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
@@ -53,7 +53,7 @@ class TheGate(Conformance):
     def test_a_mocked_tool_answers_and_its_body_never_runs(self, desk: Desk) -> None:
         one = case(mocks={"weather": "3 degrees"}, metrics=[contains("done"), called("weather")])
         result = self.result(self.agent(WEATHER, "done", tools=[desk.weather]), one)
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         (call,) = q.tool_calls(ledger_of(result))
         assert (call.tool, call.args, call.result) == ("weather", {"city": "Oslo"}, "3 degrees")
         assert call.source == "mock"
@@ -65,7 +65,7 @@ class TheGate(Conformance):
         result = self.result(
             self.agent(later, "done", tools=[desk.later]), case(mocks={"later": {"at": "noon"}})
         )
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         assert q.tool_calls(ledger_of(result))[0].result == {"at": "noon"}
         assert desk.marks == []
 
@@ -84,7 +84,7 @@ class TheGate(Conformance):
     def test_a_refused_tool_ends_the_case_beside_a_mocked_one(self, desk: Desk) -> None:
         agent = self.agent([WEATHER, PAY], "done", tools=[desk.weather, desk.pay])
         result = self.result(agent, case(mocks={"weather": "fine"}))
-        assert (result.status, desk.marks) == ("error", []), told(result)
+        assert (result.status, desk.marks) == ("error", []), describe(result)
 
     @needs("error_handlers", tools=True)
     def test_a_handler_that_swallows_the_refusal_changes_nothing(self, desk: Desk) -> None:
@@ -111,7 +111,7 @@ class TheGate(Conformance):
         result = self.result(
             self.agent(WEATHER, "done", tools=[weather]), case(mocks={"weather": weather})
         )
-        assert (result.status, desk.marks) == ("passed", ["weather Oslo 1"]), told(result)
+        assert (result.status, desk.marks) == ("passed", ["weather Oslo 1"]), describe(result)
         (call,) = q.tool_calls(ledger_of(result))
         assert (call.source, call.result) == ("live", "really weather Oslo 1")
 
@@ -120,7 +120,7 @@ class TheGate(Conformance):
         result = self.result(
             self.agent(WEATHER, "done", tools=[desk.weather]), case(allow_tools=["weather"])
         )
-        assert (result.status, desk.marks) == ("passed", ["weather Oslo 1"]), told(result)
+        assert (result.status, desk.marks) == ("passed", ["weather Oslo 1"]), describe(result)
 
     @needs("argument_checks", tools=True)
     def test_arguments_that_do_not_fit_never_reach_the_mock(self, desk: Desk) -> None:
@@ -132,7 +132,7 @@ class TheGate(Conformance):
         wrong = ToolCall("weather", {"days": "many"}, "call-wrong")
         agent = self.agent(wrong, "done", tools=[desk.weather])
         result = self.result(agent, case(mocks={"weather": mock}))
-        assert (result.status, reached, desk.marks) == ("passed", [], []), told(result)
+        assert (result.status, reached, desk.marks) == ("passed", [], []), describe(result)
 
     @needs("handoffs", tools=True)
     def test_the_tool_of_a_helper_is_gated_too(self, desk: Desk) -> None:
@@ -140,7 +140,7 @@ class TheGate(Conformance):
         agent = self.agent(HandOver("helper"), helpers=[helper])
         refused = self.result(agent, case("refused"))
         passed = self.result(agent, case(mocks={"weather": "fine"}))
-        assert (refused.status, passed.status) == ("error", "passed"), told(passed)
+        assert (refused.status, passed.status) == ("error", "passed"), describe(passed)
         assert desk.marks == []
 
     def test_a_way_around_the_gate_leads_nowhere(self, bypass: Bypass, desk: Desk) -> None:

@@ -27,7 +27,7 @@ from greenroom.models import Scripted
 from greenroom.results.result import CaseResult
 from greenroom.simulation import UserAgents
 from greenroom.testing.blueprints import Desk, Harness
-from greenroom.testing.conformance.base import WEATHER, Conformance, case, ledger_of, told
+from greenroom.testing.conformance.base import WEATHER, Conformance, case, describe, ledger_of
 
 Run = Callable[[], Awaitable[None]]
 """Lets the framework run the inner agent by itself; what that raises is swallowed."""
@@ -69,7 +69,7 @@ def in_sync_function(_: "Inside", run: Run) -> Scene:
 def in_thread_pool(_: "Inside", run: Run) -> Scene:
     async def clerk(message: str) -> str:  # noqa: ARG001
         with ThreadPoolExecutor(1) as pool:
-            # The case's own loop stands still meanwhile, as it does for whoever writes this.
+            # The case's own loop stands still meanwhile, as it does for an author who writes this.
             pool.submit(asyncio.run, _coroutine(run)).result()
         return "done"
 
@@ -181,7 +181,7 @@ class Inside(Conformance):
             pytest.skip(f"{self.harness.backend.name} has no seam in the framework")
 
     def inner(self, desk: Desk) -> Run:
-        """An agent with a real tool, run by its framework by somebody who swallows every error."""
+        """An agent with a real tool, run through its framework by code that swallows every error."""
         agent = self.agent(WEATHER, "done", tools=[desk.weather])
 
         async def run() -> None:
@@ -213,9 +213,9 @@ class Inside(Conformance):
         self, door: CommandGroup, times: int, desk: Desk
     ) -> None:
         for result in self.play(door(self, self.inner(desk)), times):
-            assert result.status == "error", told(result)
+            assert result.status == "error", describe(result)
             assert result.error is not None
-            assert result.error.type == "ToolRefused", told(result)
+            assert result.error.type == "ToolRefused", describe(result)
             blocked = ledger_of(result).of(ToolBlocked, voice=None)
             assert [event.tool for event in blocked] == ["weather"]
         assert desk.marks == []
@@ -229,7 +229,7 @@ class Inside(Conformance):
         scene = door(self, self.inner(desk))
         for result in self.play(scene, times, mocks={"weather": "fine"}, metrics=metrics):
             finished = "terminated" if door is in_user else "passed"
-            assert result.status == finished, told(result)
+            assert result.status == finished, describe(result)
             asked = ledger_of(result).of(ToolCalled, voice=None)
             assert [call.tool for call in asked if call.tool != "consult"] == ["weather"]
         assert desk.marks == []
@@ -252,7 +252,7 @@ class Inside(Conformance):
         for given in allowances:
             (result,) = self.play(door(self, self.inner(desk)), **given)
             # A hook is no part of the trial, but the run has a fault.
-            assert result.status == ("passed" if door is in_hook else "error"), told(result)
+            assert result.status == ("passed" if door is in_hook else "error"), describe(result)
         assert desk.marks == []
 
     def test_the_same_calls_are_in_the_ledger_as_when_handed_over(self, desk: Desk) -> None:

@@ -12,9 +12,9 @@ from greenroom.testing.conformance.base import (
     Conformance,
     RecordingWorld,
     case,
+    describe,
     ledger_of,
     needs,
-    told,
 )
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
 
@@ -32,7 +32,7 @@ class Stuck(RecordingWorld):
         """Wait forever."""
         self.reached.set()
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets that event")
+        raise AssertionError("that event is never set")
 
 
 class Limits(Conformance):
@@ -40,7 +40,7 @@ class Limits(Conformance):
 
     def test_a_model_that_hangs_is_cut_at_the_deadline(self) -> None:
         result = self.result(self.agent(Hang()), case(stop=_SOON))
-        assert (result.ended, result.passed) == ("max_seconds", False), told(result)
+        assert (result.ended, result.passed) == ("max_seconds", False), describe(result)
         assert isinstance(ledger_of(result)[-1], RunEnded)
 
     @needs(tools=True)
@@ -48,7 +48,7 @@ class Limits(Conformance):
         agent = self.agent(WEATHER, "done", tools=[desk.weather])
         slow = case(mocks={"weather": fault(slow=600.0)}, stop=_SOON)
         result = self.result(agent, slow)
-        assert (result.ended, result.passed) == ("max_seconds", False), told(result)
+        assert (result.ended, result.passed) == ("max_seconds", False), describe(result)
         assert desk.marks == []
 
     @needs(tools=True)

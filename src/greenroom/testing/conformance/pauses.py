@@ -20,9 +20,9 @@ from greenroom.testing.conformance.base import (
     WEATHER,
     Conformance,
     case,
+    describe,
     ledger_of,
     needs,
-    told,
 )
 
 ASK = ToolCall("ask_boss", {"question": "may I?"}, "call-boss")
@@ -45,7 +45,7 @@ class Pauses(Conformance):
             metrics=[contains("done"), called("pay")],
         )
         result = self.result(self.payer(desk), one)
-        assert (result.status, result.turns, desk.marks) == ("passed", 2, []), told(result)
+        assert (result.status, result.turns, desk.marks) == ("passed", 2, []), describe(result)
         (opened,) = ledger_of(result).of(YieldOpened)
         assert (opened.tool, opened.type, opened.args) == ("pay", "tool", {"amount": 5})
         (paid,) = q.tool_calls(ledger_of(result))
@@ -55,7 +55,7 @@ class Pauses(Conformance):
     def test_a_denied_tool_does_not_run_and_the_agent_goes_on(self, desk: Desk) -> None:
         one = case(mocks={"pay": {"paid": 5}}, user=UserAgents(tools={"pay": Lines(False)}))
         result = self.result(self.payer(desk, PAY, "done, not paid"), one)
-        assert (result.status, desk.marks) == ("passed", []), told(result)
+        assert (result.status, desk.marks) == ("passed", []), describe(result)
         assert q.tool_calls(ledger_of(result)) == []
         assert q.response(ledger_of(result)) == "done, not paid"
 
@@ -74,7 +74,7 @@ class Pauses(Conformance):
         mocks = {"pay": "ok", "weather": "fine"}
         one = case(mocks=mocks, user=UserAgents(tools={"pay": Lines(True, False)}))
         result = self.result(self.payer(desk, calls, "done"), one)
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         assert result.turns == 2
         made = [(call.tool, call.args) for call in q.tool_calls(ledger_of(result))]
         assert sorted(made, key=str) == [("pay", {"amount": 1}), ("weather", {"city": "Oslo"})]
@@ -93,7 +93,7 @@ class Pauses(Conformance):
     def test_a_question_waits_for_the_users_answer(self, desk: Desk) -> None:
         one = case(user=UserAgents(tools={"ask_boss": Lines("you may")}))
         result = self.result(self._asking(desk), one)
-        assert (result.status, desk.marks) == ("passed", []), told(result)
+        assert (result.status, desk.marks) == ("passed", []), describe(result)
         (boss,) = q.tool_calls(ledger_of(result))
         assert (boss.args, boss.result, boss.source) == ({"question": "may I?"}, "you may", "user")
 
@@ -109,7 +109,7 @@ class Pauses(Conformance):
     @needs("questions", tools=True)
     def test_a_mock_may_answer_in_the_users_place(self, desk: Desk) -> None:
         result = self.result(self._asking(desk), case(mocks={"ask_boss": "mocked"}))
-        assert (result.status, desk.marks) == ("passed", []), told(result)
+        assert (result.status, desk.marks) == ("passed", []), describe(result)
         assert q.tool_calls(ledger_of(result))[0].source == "mock"
 
     @needs("questions", "parallel_calls", tools=True)
@@ -121,7 +121,7 @@ class Pauses(Conformance):
         agent = self.agent([bank, ASK], "done", tools=plans)
         user = UserAgents(tools={"ask_boss": Lines("you may")})
         result = self.result(agent, case(mocks={"ask_bank": "enough"}, user=user))
-        assert (result.status, desk.marks) == ("passed", []), told(result)
+        assert (result.status, desk.marks) == ("passed", []), describe(result)
         answers = {
             call.tool: (call.result, call.source) for call in q.tool_calls(ledger_of(result))
         }
@@ -131,7 +131,7 @@ class Pauses(Conformance):
     def test_a_wait_for_a_message_is_answered_inside_the_run(self) -> None:
         one = case(user=UserAgents(loop=Lines("Ada")))
         result = self.result(self.agent("your name?", "done", awaits_input=True), one)
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         assert [event.type for event in ledger.of(YieldOpened)] == ["message"]
         assert q.responses(ledger) == ["your name?", "done"]

@@ -26,9 +26,9 @@ from greenroom.testing.conformance.base import (
     RecordingWorld,
     ToolError,
     case,
+    describe,
     ledger_of,
     needs,
-    told,
 )
 
 AGAIN = ToolCall("weather", {"city": "Oslo", "days": 2}, "call-again")
@@ -41,7 +41,7 @@ class Replies(Conformance):
     def test_every_turn_has_its_answer(self) -> None:
         one = case(says="", turns=[Turn("hello"), Turn("and tomorrow?")])
         result = self.result(self.agent("cold", "done"), one)
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         assert q.responses(ledger) == ["cold", "done"]
         given = [event.input for event in ledger.of(InvocationStarted)]
@@ -70,7 +70,7 @@ class Replies(Conformance):
             says="", turns=[Turn("hello"), Turn("and then?")], mocks={"weather": in_turn(1, 2)}
         )
         result = self.result(agent, one)
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         assert [call.result for call in q.tool_calls(ledger)] == [1, 2]
         assert [event.n for event in ledger.of(ModelCalled)] == [0, 1, 2, 3]
@@ -80,13 +80,15 @@ class Replies(Conformance):
     @needs("speaks_first")
     def test_the_agent_may_speak_first(self) -> None:
         result = self.result(self.agent("done"), case(says=""))
-        assert (result.status, q.responses(ledger_of(result))) == ("passed", ["done"]), told(result)
+        assert (result.status, q.responses(ledger_of(result))) == ("passed", ["done"]), describe(
+            result
+        )
 
     @needs("structured_output")
     def test_an_answer_that_is_data_is_the_turns_output(self) -> None:
         agent = self.agent(Structured({"ok": True}), output=Verdict)
         result = self.result(agent, case(metrics=[contains("true")]))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         assert [event.output for event in ledger.of(InvocationEnded)] == [{"ok": True}]
         assert [event.text for event in ledger.of(AgentSaid)] == ['{"ok": true}']
@@ -95,7 +97,7 @@ class Replies(Conformance):
     def test_a_streamed_reply_is_told_whole_and_once(self, desk: Desk) -> None:
         agent = self.agent(WEATHER, "it is all done", tools=[desk.weather], streams=True)
         result = self.result(agent, case(mocks={"weather": "fine"}))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         ledger = ledger_of(result)
         if self.sees_models:
             assert [event.text for event in ledger.of(ModelReplied)] == ["", "it is all done"]
@@ -106,7 +108,7 @@ class Replies(Conformance):
     def test_a_declared_fault_is_the_agents_to_live_with(self, desk: Desk) -> None:
         agent = self.agent(WEATHER, "done", tools=[desk.weather])
         result = self.result(agent, case(mocks={"weather": fault("station is down")}))
-        assert result.status == "passed", told(result)
+        assert result.status == "passed", describe(result)
         (failed,) = ledger_of(result).of(ToolFailed)
         assert (failed.tool, failed.error, failed.source) == ("weather", "station is down", "mock")
         assert desk.marks == []

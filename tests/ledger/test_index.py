@@ -39,7 +39,7 @@ def test_a_ledger_that_is_read_stands_where_the_one_that_was_written_stood(
 
 
 @given(st.lists(EVENTS))
-def test_no_two_trails_share_anything_that_can_be_changed(events: list[Event]) -> None:
+def test_no_two_indexes_share_anything_that_can_be_changed(events: list[Event]) -> None:
     ledger, bare = ledger_of(*events), facts(VoiceIndex("agent"))
     copy = ledger.copy()
     for name, value in facts(ledger.index_of()).items():
@@ -70,7 +70,7 @@ def test_where_a_voice_stands_can_be_copied_by_itself() -> None:
         assert other.has_wanted("a")
 
 
-def test_whoever_is_only_asked_about_has_not_been_heard() -> None:
+def test_a_voice_that_is_only_asked_about_has_not_been_heard() -> None:
     ledger = Ledger()
     ledger.append(replied("a"), at=0.0)
     assert ledger.fold("user") == {}
@@ -95,7 +95,7 @@ def replied(*ids: str) -> ModelReplied:
     return ModelReplied(path="@1", calls=tuple(ToolCall("look", {}, one) for one in ids))
 
 
-def test_the_ids_that_models_gave_are_known_whenever_somebody_asks() -> None:
+def test_the_ids_that_models_gave_are_known_whenever_they_are_asked_for() -> None:
     ledger = Ledger()
     index = ledger.index_of()
     assert not index.has_wanted("a")

@@ -1,0 +1,200 @@
+"""How each kind of event enters the index of its voice."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+from greenroom.ledger.changes import apply_changes
+from greenroom.ledger.events import (
+    AgentSaid,
+    Answered,
+    BranchCancelled,
+    Corrected,
+    Decided,
+    Event,
+    InvocationEnded,
+    InvocationStarted,
+    ModelFailed,
+    ModelReplied,
+    NodeEnded,
+    NodeFailed,
+    NodeStarted,
+    RunResumed,
+    RunStarted,
+    StateChanged,
+    StateConflicted,
+    ToolBlocked,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+    YieldOpened,
+    changes_by,
+)
+from greenroom.ledger.index import End, VoiceIndex
+from greenroom.ledger.paths import branch_of
+
+
+def _add_run(index: VoiceIndex, event: RunStarted) -> None:
+    if event.state:
+        index.folds[""] = deepcopy(event.state)
+
+
+def _add_resumption(index: VoiceIndex, event: RunResumed) -> None:
+    index.resumed_at = event.seq
+
+
+def _add_message(index: VoiceIndex, event: UserSaid) -> None:
+    index.said.append(event)
+    _add_round(index, event)
+
+
+def _add_answers(index: VoiceIndex, event: Answered) -> None:
+    for answer in event.answers:
+        index.answers[answer.yield_id] = answer
+    _add_round(index, event)
+
+
+def _add_round(index: VoiceIndex, event: UserSaid | Answered) -> None:
+    index.rounds.append(event)
+    # The user's changes reach the whole run: open branches see them too.
+    if event.changes:
+        index.change_everywhere(event.changes)
+        index.changed_at = event.seq
+
+
+def _add_response(index: VoiceIndex, event: AgentSaid) -> None:
+    index.spoken[event.path] = event
+
+
+def _add_invocation(index: VoiceIndex, event: InvocationStarted) -> None:
+    index.invocations[event.path] = index.open_invocation = event
+
+
+def _add_invocation_end(index: VoiceIndex, event: InvocationEnded) -> None:
+    index.invocations_ended[event.path] = event
+    for state in index.folds.values():
+        if state.pop("temp", None):
+            index.changed_at = event.seq
+    if index.open_invocation is not None and index.open_invocation.path == event.path:
+        index.open_invocation = None
+
+
+def _add_node(index: VoiceIndex, event: NodeStarted) -> None:
+    index.started[event.path] = event
+    index.runs.setdefault(event.node, []).append(event)
+
+
+def _add_node_end(index: VoiceIndex, event: NodeEnded) -> None:
+    index.ended[event.path] = event
+    _add_changes(index, event)
+
+
+def _add_node_failure(index: VoiceIndex, event: NodeFailed) -> None:
+    index.failed[event.path] = event
+    _join_branches(index, event.path)
+
+
+def _add_cancellation(index: VoiceIndex, event: BranchCancelled) -> None:
+    index.cancelled.add(event.path)
+
+
+def _add_decision(index: VoiceIndex, event: Decided) -> None:
+    index.decided[event.path] = event.choice
+
+
+def _add_reply(index: VoiceIndex, event: ModelReplied) -> None:
+    index.replied.append(event)
+    index.wanted_ids.update([call.id for call in event.calls])
+    _add_model_answer(index, event)
+
+
+def _add_model_answer(index: VoiceIndex, event: ModelReplied | ModelFailed) -> None:
+    # A failure is an answer too: a script that fails once goes on with its next line.
+    index.replies[event.path] = index.replies.get(event.path, 0) + 1
+    index.steps.setdefault(event.path, []).append(event)
+
+
+def _add_correction(index: VoiceIndex, event: Corrected) -> None:
+    index.steps.setdefault(event.path, []).append(event)
+
+
+def _add_call(index: VoiceIndex, event: ToolCalled) -> None:
+    before = index.called.get(event.call_id)
+    if before is not None:
+        # A call issued again after a cut keeps its number and its place.
+        if index.is_same_call(before, event.tool, event.args):
+            return
+        first = (before, index.results.get(event.call_id))
+        index.repeated.setdefault(event.call_id, [first]).append((event, None))
+    index.called[event.call_id] = event
+    index.issued.append(event)
+
+
+def _add_blocked_call(index: VoiceIndex, event: ToolBlocked) -> None:
+    index.blocked.append(event)
+
+
+def _add_result(index: VoiceIndex, event: ToolReturned) -> None:
+    _add_call_end(index, event)
+    _add_changes(index, event)
+
+
+def _add_call_end(index: VoiceIndex, event: End) -> None:
+    index.results[event.call_id] = event
+    if event.call_id not in index.repeated:
+        return
+    # Of the calls with this id and tool, it ends the oldest that is still open, else the last.
+    calls = index.repeated[event.call_id]
+    of_tool = [place for place, (called, _) in enumerate(calls) if called.tool == event.tool]
+    still_open = [place for place in of_tool if calls[place][1] is None]
+    for place in still_open[:1] or of_tool[-1:]:
+        calls[place] = (calls[place][0], event)
+
+
+def _add_yield(index: VoiceIndex, event: YieldOpened) -> None:
+    index.yields[event.yield_id] = event
+
+
+def _add_changes(index: VoiceIndex, event: ToolReturned | StateChanged | NodeEnded) -> None:
+    if event.changes:
+        apply_changes(index.fold(branch_of(event.path)), changes_by(event))
+        index.changed_at = event.seq
+    _join_branches(index, event.path)
+
+
+def _join_branches(index: VoiceIndex, path: str) -> None:
+    """Forget the states of a fork's branches, once it has merged or failed."""
+    if path.endswith("/par"):
+        for branch in [known for known in index.folds if known.startswith(f"{path}.")]:
+            del index.folds[branch]
+
+
+def _add_conflict(index: VoiceIndex, event: StateConflicted) -> None:
+    index.conflicted[event.path, event.scope, event.key] = event.seq
+
+
+INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
+    RunStarted: _add_run,
+    RunResumed: _add_resumption,
+    UserSaid: _add_message,
+    Answered: _add_answers,
+    AgentSaid: _add_response,
+    InvocationStarted: _add_invocation,
+    InvocationEnded: _add_invocation_end,
+    NodeStarted: _add_node,
+    NodeEnded: _add_node_end,
+    NodeFailed: _add_node_failure,
+    BranchCancelled: _add_cancellation,
+    Decided: _add_decision,
+    ModelReplied: _add_reply,
+    ModelFailed: _add_model_answer,
+    Corrected: _add_correction,
+    ToolCalled: _add_call,
+    ToolBlocked: _add_blocked_call,
+    ToolReturned: _add_result,
+    ToolFailed: _add_call_end,
+    YieldOpened: _add_yield,
+    StateChanged: _add_changes,
+    StateConflicted: _add_conflict,
+}
