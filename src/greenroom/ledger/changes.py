@@ -1,4 +1,4 @@
-"""Changes of state: how they are asked for, written down, merged and applied."""
+"""Changes of state: how they are requested, recorded, merged and applied."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -43,7 +43,7 @@ Changes = tuple[Change, ...]
 class MarkedValue:
     """A value with an explicit wish how it enters the state."""
 
-    # No dataclass: put where only a value belongs, it must be refused, not written down as data.
+    # Not a dataclass: where only a plain value belongs it must be refused, not recorded as data.
     __slots__ = ("op", "value")
 
     def __init__(self, op: Literal["append", "replace", "delete"], value: Json = None) -> None:

@@ -295,7 +295,7 @@ class Noted(Event, frozen=True, kw_only=True):
 
 
 class Remembered(Event, frozen=True, kw_only=True):
-    """What a framework keeps for itself, written down so that its run can be continued."""
+    """What a framework keeps for itself, recorded so that its run can be resumed."""
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
     name: str

@@ -76,7 +76,7 @@ class VoiceIndex(Struct, eq=False):
     answers: dict[str, Answer] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     conflicted: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    """Where writers disagreed (path, scope and key), and when that was last written down."""
+    """Where writers disagreed (path, scope and key), and the event that recorded it last."""
     changed_at: int = -1
     """Which event changed the state last."""
     folds: dict[str, State] = field(default_factory=dict)

@@ -85,7 +85,7 @@ def _named(query: Any) -> Any:
 
 
 def holds_code(query: Json) -> bool:
-    """Whether a query that was written down had a function in it."""
+    """Whether a query that was saved as data had a function in it."""
     if is_object(query):
         return "$live" in query or any(map(holds_code, query.values()))
     return is_array(query) and any(map(holds_code, query))

@@ -1,4 +1,4 @@
-"""A run that was cut: taken up where that is sound, refused where it is not."""
+"""A run that was cut: resumed where that is sound, refused where it is not."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The ledger tells everything that happened, once and in order."""
+"""The ledger holds everything that happened, once and in order."""
 
 import asyncio
 from itertools import pairwise
@@ -69,7 +69,7 @@ class Events(Conformance):
         assert backend.resumes in ("exact", "checkpoint", "by_replay", "no")
         assert backend.supports <= set(FEATURES)
 
-    def test_a_message_and_its_answer_are_told(self) -> None:
+    def test_a_message_and_its_answer_are_recorded(self) -> None:
         result = self.result(self.agent("all done"), case())
         ledger = ledger_of(result)
         assert result.status == "passed", describe(result)
@@ -107,7 +107,7 @@ class Events(Conformance):
         assert [event.call_id for event in ledger.of(ToolReturned)] == [wanted.id]
 
     @needs("parallel_calls", tools=True, models=True)
-    def test_calls_made_at_once_are_told_apart(self, desk: Desk) -> None:
+    def test_calls_made_at_once_are_kept_apart(self, desk: Desk) -> None:
         rome = ToolCall("weather", {"city": "Rome"}, "call-rome")
         agent = self.agent([WEATHER, rome, PAY], "done", tools=[desk.weather, desk.pay])
         mocks = {"weather": _fine_in, "pay": "paid"}
@@ -188,7 +188,7 @@ class Events(Conformance):
         assert [event.source for event in replied] == ["live", "live"]
 
     @needs("usage", models=True)
-    def test_a_model_call_tells_what_it_used(self, desk: Desk) -> None:
+    def test_a_model_call_says_what_it_used(self, desk: Desk) -> None:
         agent = self.agent(WEATHER, "done", tools=[desk.weather])
         result = self.result(agent, case(mocks={"weather": "fine"}))
         assert [event.usage for event in ledger_of(result).of(ModelReplied)] == [USAGE, USAGE]

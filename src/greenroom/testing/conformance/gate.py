@@ -97,12 +97,12 @@ class TheGate(Conformance):
     def test_the_backend_itself_raises_a_swallowed_refusal(self, desk: Desk) -> None:
         backend = self.backend(WEATHER, "done", tools=[desk.weather], swallows=True)
 
-        async def played() -> Any:
+        async def advance() -> Any:
             world = Closed()
             return await backend.advance(world.ledger, world)
 
         with pytest.raises(ToolRefused, match="closed"):
-            asyncio.run(played())
+            asyncio.run(advance())
         assert desk.marks == []
 
     @needs(tools=True)
@@ -158,7 +158,7 @@ class TheGate(Conformance):
             statuses = {"error"}
         assert (statuses, desk.marks) == ({"error"}, fired)
 
-    def test_calls_that_nobody_can_see_must_be_allowed(self) -> None:
+    def test_calls_that_cannot_be_seen_must_be_allowed(self) -> None:
         if self.harness.backend.tool_calls != "opaque":
             pytest.skip(f"the tool calls of {self.harness.backend.name} can be seen")
         with pytest.raises(BadAgent, match="allow_opaque=True"):

@@ -1,4 +1,4 @@
-"""An agent inside something else: whichever door it comes through, its calls meet the gate.
+"""An agent run inside something else: wherever it is run from, its calls meet the gate.
 
 For frameworks whose innermost calls have a seam; the harness names some of its places in `seam`, as
 `module:Class.method`, so that a version of the framework without them can be tried.
@@ -47,7 +47,7 @@ class Scene:
     hook: Any = None
 
 
-CommandGroup = Callable[["Inside", Run], Scene]
+Door = Callable[["Inside", Run], Scene]
 
 
 def in_function(_: "Inside", run: Run) -> Scene:
@@ -143,13 +143,13 @@ def in_hook(_: "Inside", run: Run) -> Scene:
     return Scene(_answer, hook=hook)
 
 
-ANSWERED: tuple[CommandGroup, ...] = (
+ANSWERED: tuple[Door, ...] = (
     *(in_function, in_sync_function, in_thread_pool, in_bare_thread, in_step, in_mock, in_user),
     *(in_named_tool, in_named_tool_of_the_framework),
 )
 """Here the World of the case answers: mock, named body or refusal."""
 
-REFUSED: tuple[CommandGroup, ...] = (in_fresh_context, in_metric, in_hook)
+REFUSED: tuple[Door, ...] = (in_fresh_context, in_metric, in_hook)
 """Here no tool may be called, mocked or not."""
 
 
@@ -190,8 +190,8 @@ class Inside(Conformance):
 
         return run
 
-    def play(self, scene: Scene, times: int = 1, **options: Any) -> list[CaseResult]:
-        """What comes of a scene, once or several times at once."""
+    def rehearse(self, scene: Scene, times: int = 1, **options: Any) -> list[CaseResult]:
+        """The results of a scene, rehearsed once or several times at once."""
         options["mocks"] = {**(scene.mocks or {}), **options.get("mocks", {})}
         options["allow_tools"] = [*scene.allow_tools, *options.get("allow_tools", ())]
         metrics = [*options.pop("metrics", [contains("done")]), *scene.metrics]
@@ -210,9 +210,9 @@ class Inside(Conformance):
     @pytest.mark.parametrize("times", [1, 8])
     @pytest.mark.parametrize("door", ANSWERED)
     def test_a_tool_without_a_mock_never_runs_by_another_door(
-        self, door: CommandGroup, times: int, desk: Desk
+        self, door: Door, times: int, desk: Desk
     ) -> None:
-        for result in self.play(door(self, self.inner(desk)), times):
+        for result in self.rehearse(door(self, self.inner(desk)), times):
             assert result.status == "error", describe(result)
             assert result.error is not None
             assert result.error.type == "ToolRefused", describe(result)
@@ -222,12 +222,10 @@ class Inside(Conformance):
 
     @pytest.mark.parametrize("times", [1, 8])
     @pytest.mark.parametrize("door", ANSWERED)
-    def test_a_mock_answers_by_another_door(
-        self, door: CommandGroup, times: int, desk: Desk
-    ) -> None:
+    def test_a_mock_answers_by_another_door(self, door: Door, times: int, desk: Desk) -> None:
         metrics = [contains("done"), *([called("weather")] if door is not in_user else [])]
         scene = door(self, self.inner(desk))
-        for result in self.play(scene, times, mocks={"weather": "fine"}, metrics=metrics):
+        for result in self.rehearse(scene, times, mocks={"weather": "fine"}, metrics=metrics):
             finished = "terminated" if door is in_user else "passed"
             assert result.status == finished, describe(result)
             asked = ledger_of(result).of(ToolCalled, voice=None)
@@ -235,22 +233,20 @@ class Inside(Conformance):
         assert desk.marks == []
 
     @pytest.mark.parametrize("door", ANSWERED)
-    def test_a_named_tool_runs_by_another_door(self, door: CommandGroup, desk: Desk) -> None:
+    def test_a_named_tool_runs_by_another_door(self, door: Door, desk: Desk) -> None:
         scene = door(self, self.inner(desk))
-        self.play(scene, allow_tools=["weather"])
+        self.rehearse(scene, allow_tools=["weather"])
         assert desk.marks == ["weather Oslo 1"]
 
     @pytest.mark.parametrize("door", REFUSED)
-    def test_a_tool_never_runs_where_none_may_be_called(
-        self, door: CommandGroup, desk: Desk
-    ) -> None:
+    def test_a_tool_never_runs_where_none_may_be_called(self, door: Door, desk: Desk) -> None:
         allowances: list[dict[str, Any]] = [
             {},
             {"mocks": {"weather": "fine"}},
             {"allow_tools": ["weather"]},
         ]
         for given in allowances:
-            (result,) = self.play(door(self, self.inner(desk)), **given)
+            (result,) = self.rehearse(door(self, self.inner(desk)), **given)
             # A hook is no part of the trial, but the run has a fault.
             assert result.status == ("passed" if door is in_hook else "error"), describe(result)
         assert desk.marks == []
@@ -272,7 +268,7 @@ class Inside(Conformance):
 
     def test_after_a_rehearsal_the_framework_runs_as_before(self, desk: Desk) -> None:
         run = self.inner(desk)
-        self.play(in_function(self, run), mocks={"weather": "fine"})
+        self.rehearse(in_function(self, run), mocks={"weather": "fine"})
         asyncio.run(_coroutine(run))
         assert desk.marks == ["weather Oslo 1"]
 

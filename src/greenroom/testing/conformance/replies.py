@@ -94,7 +94,7 @@ class Replies(Conformance):
         assert [event.text for event in ledger.of(AgentSaid)] == ['{"ok": true}']
 
     @needs("streaming", tools=True)
-    def test_a_streamed_reply_is_told_whole_and_once(self, desk: Desk) -> None:
+    def test_a_streamed_reply_is_recorded_whole_and_once(self, desk: Desk) -> None:
         agent = self.agent(WEATHER, "it is all done", tools=[desk.weather], streams=True)
         result = self.result(agent, case(mocks={"weather": "fine"}))
         assert result.status == "passed", describe(result)
@@ -114,7 +114,7 @@ class Replies(Conformance):
         assert desk.marks == []
 
     @needs(tools=True, models=True)
-    def test_a_tools_failure_is_told_to_the_model(self, desk: Desk) -> None:
+    def test_a_tools_failure_reaches_the_model(self, desk: Desk) -> None:
         backend = self.backend(WEATHER, "done", tools=[desk.weather])
         world = RecordingWorld({"weather": ToolError("station is down")})  # pyright: ignore[reportArgumentType]
         asyncio.run(backend.advance(world.ledger, world))
