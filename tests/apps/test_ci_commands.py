@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apps.terminals import on_terminal
-from greenroom.ledger.shown import harmless, harmless_json, on_one_line
+from greenroom.ledger.safe_text import harmless, harmless_json, on_one_line
 
 COMMANDS = ("::error file=a::x", "::set-output name=a::b", "##vso[task.complete]", "##teamcity[x]")
 NAMES = ("::error::boom", "##vso[task.x]y", "##teamcity[a]", "##[error]b", "two\n::error::lines")

@@ -9,7 +9,7 @@ import pytest
 
 from greenroom import Ledger, Report
 from greenroom.errors import BadFile, BadLedger, StoreRefused
-from greenroom.ledger import start
+from greenroom.ledger import text_files
 from greenroom.store import Store
 from greenroom.world.answers import AnswerCache
 
@@ -71,7 +71,7 @@ def test_strange_files_end_a_command_with_code_3(kind: str, author, greenroom, t
 
 def test_files_that_are_packed_are_called_by_their_name(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="a zip archive"):
-        start.text_of(strange("zip", tmp_path))
+        text_files.text_of(strange("zip", tmp_path))
 
 
 def play(author, greenroom, store: Path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import as_called, dollars, duration, percent, shortened
 from greenroom.results.gate import below
 

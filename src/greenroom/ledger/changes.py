@@ -41,7 +41,7 @@ Changes = tuple[Change, ...]
 
 
 class MarkedValue:
-    """A value with an explicit wish how it enters the state."""
+    """A value that says how it enters the state."""
 
     # Not a dataclass: where only a plain value belongs it must be refused, not recorded as data.
     __slots__ = ("op", "value")
@@ -65,7 +65,7 @@ def replace(value: Json) -> MarkedValue:
 
 
 def delete() -> MarkedValue:
-    """Take the key out of the state."""
+    """Remove the key from the state."""
     return MarkedValue("delete")
 
 
@@ -90,7 +90,7 @@ def unwrapped(value: Any) -> tuple[Any, tuple[Change, ...]]:
 
 
 def changes_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
-    """The leaves of a nested wish: mappings merge deeply, everything else replaces."""
+    """The leaves of nested changes: mappings merge deeply, everything else replaces."""
     found: list[Change] = []
     for scope, content in wanted.items():
         if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -107,20 +107,19 @@ def _leaves(
 ) -> None:
     for key, value in content.items():
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadValue(f"state {scope} has the key {key!r}; keys are texts. Use str(key).")
+            raise BadValue(
+                f"state {scope} has the key {key!r}; keys must be strings. Use str(key)."
+            )
         here = (*path, key)
         if isinstance(value, MarkedValue):
-            found.append(_marked(scope, here, value))
+            op: Operation = "set" if value.op == "replace" else value.op
+            leaf = plain(value.value, f"state {scope}.{'.'.join(here)}")
+            found.append(Change(scope, here, op, leaf))
         elif isinstance(value, Mapping) and value:
             _leaves(scope, here, cast("Mapping[str, Any]", value), found)
         else:
             leaf = plain(cast(object, value), f"state {scope}.{key}")
             found.append(Change(scope, here, "set", leaf))
-
-
-def _marked(scope: str, path: tuple[str, ...], mark: MarkedValue) -> Change:
-    op: Operation = "set" if mark.op == "replace" else mark.op
-    return Change(scope, path, op, plain(mark.value, f"state {scope}.{'.'.join(path)}"))
 
 
 def apply_changes(state: State, changes: Iterable[Change]) -> None:
@@ -145,7 +144,7 @@ def _apply(scope: dict[str, Json], change: Change) -> None:
     if change.op == "delete":
         holder.pop(last, None)
     elif change.op == "append":
-        # Ledgers from elsewhere may add to what is no list (see `check_appends`): nothing is lost.
+        # Ledgers from elsewhere may append to a value that is not a list (see `check_appends`): keep it.
         held = old if is_array(old) else [] if old is None else [old]
         holder[last] = [*held, deepcopy(change.value)]
     else:
@@ -153,7 +152,7 @@ def _apply(scope: dict[str, Json], change: Change) -> None:
 
 
 def check_appends(state: State, changes: Iterable[Change], where: str) -> None:
-    """Refuse to add to what is no list; BadValue names the place and what is there."""
+    """Refuse to append to anything but a list; BadValue names the place and what is there."""
     before: list[Change] = []
     for change in changes:
         old = value_in(state, change.scope, change.path) if change.op == "append" else None
@@ -161,7 +160,7 @@ def check_appends(state: State, changes: Iterable[Change], where: str) -> None:
         if old is not None and not is_array(old) and not made_here:
             raise BadValue(
                 f"{where} appends {change.value!r} to state {change.scope}.{change.key}, which is "
-                f"{old!r} and no list. Begin with a list there, or give the new value as a whole."
+                f"{old!r}, not a list. Begin with a list there, or set the whole value."
             )
         before.append(change)
 

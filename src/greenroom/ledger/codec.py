@@ -13,7 +13,7 @@ from greenroom.ledger.events import AnyEvent, Event
 
 @cache
 def _decoder() -> "msgspec.json.Decoder[AnyEvent]":
-    # Most runs are only written.
+    # Made when first needed: most runs only write.
     return msgspec.json.Decoder(AnyEvent)
 
 
@@ -23,7 +23,7 @@ def _lenient() -> "msgspec.json.Decoder[AnyEvent]":
 
 
 def _foreign(value: Any) -> Any:
-    """What is no JSON where a case may hold anything, such as its tags."""
+    """JSON for a value of another type, where a case may hold anything, such as in its tags."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value)
@@ -49,7 +49,7 @@ def encoded_lines(events: Sequence[Event]) -> bytes:
 
 
 def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:
-    """JSON in UTF-8; half a character has no place there, and is spelt out."""
+    """JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, is escaped."""
     try:
         return msgspec.json.encode(data, enc_hook=default)
     except (TypeError, ValueError):
@@ -57,7 +57,7 @@ def json_of(data: Any, default: Callable[[Any], Any] | None = None) -> bytes:
 
 
 def _odd_json_of(data: Any, default: Callable[[Any], Any] | None) -> bytes:
-    """What the fast way does not take: numbers of thousands of digits, odd keys, half characters."""
+    """JSON of what msgspec refuses: numbers of thousands of digits, odd keys, half characters."""
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
@@ -67,9 +67,9 @@ def _odd_json_of(data: Any, default: Callable[[Any], Any] | None) -> bytes:
 
 
 def _mended(event: Event) -> bytes:
-    """What the fast way does not take: numbers of thousands of digits, and half characters.
+    """JSON of what msgspec refuses: numbers of thousands of digits, and half characters.
 
-    Half a character, as a cut stream leaves it, fits no file; the rest of the run must not go.
+    Half a character, as a cut stream leaves it, is replaced, so that the rest of the run is kept.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
@@ -82,7 +82,7 @@ def _mended(event: Event) -> bytes:
 
 
 def decode(lines: Iterable[str], source: str = "ledger") -> Iterator[Event]:
-    """The events in these lines; a line that is no event is named with its number.
+    """The events in these lines; BadLedger names the line that is not one.
 
     A last line without its newline that does not parse is the mark of a cut, and is left out.
     """

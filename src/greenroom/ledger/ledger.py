@@ -13,7 +13,7 @@ from greenroom.ledger.index import VoiceIndex, VoiceIndexes
 from greenroom.ledger.indexers import INDEXERS
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.plain import Json, OwnedJson, plain
-from greenroom.ledger.start import MAX_KEPT, bytes_of
+from greenroom.ledger.text_files import MAX_KEPT, bytes_of
 
 E = TypeVar("E", bound=Event)
 

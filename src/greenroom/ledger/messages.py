@@ -22,7 +22,8 @@ class ToolCall(PydanticStruct, frozen=True):
     id: str = ""
 
     def __repr__(self) -> str:
-        return f"call({', '.join([repr(self.tool), *_keywords(self.args)])})"
+        keywords = [f"{name}={value!r}" for name, value in self.args.items()]
+        return f"call({', '.join([repr(self.tool), *keywords])})"
 
 
 def call(tool: str, /, **args: Json) -> ToolCall:
@@ -53,7 +54,3 @@ class Usage(PydanticStruct, frozen=True):
     def total(self) -> int:
         """Tokens in both directions."""
         return self.input + self.output
-
-
-def _keywords(args: Mapping[str, Json]) -> list[str]:
-    return [f"{name}={value!r}" for name, value in args.items()]

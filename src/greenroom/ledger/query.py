@@ -135,7 +135,7 @@ def has_operators(query: Mapping[Any, Any]) -> bool:
     """Whether the keys of a query are operators; BadQuery if one is not even a text."""
     for key in query:
         if not isinstance(key, str):
-            raise BadQuery(f"a query has the key {key!r}; keys are texts. Use str(key).")
+            raise BadQuery(f"a query has the key {key!r}; keys must be strings. Use str(key).")
     return any(key.startswith("$") for key in query)
 
 

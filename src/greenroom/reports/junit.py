@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, get_args
 from xml.etree import ElementTree as Xml
 
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import shortened
 from greenroom.results.changes import Verdict

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 from greenroom.reports.transcript import conversation, retold
 from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
 from greenroom.results.changes import CaseChange

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from greenroom.cases.scores import Outcome, Score, Unmeasured
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.words import duration, rate_text
 from greenroom.results.intervals import Interval

@@ -11,7 +11,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 
 # Lines in a file are not wrapped, so that grep and diff find them whole.
 _UNWRAPPED = 10_000

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import without_secrets
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 from greenroom.results.intervals import Interval, percent
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from greenroom.ledger.redaction import without_secrets
-from greenroom.ledger.shown import harmless, on_one_line
+from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.results.changes import MetricChange, Verdict
 from greenroom.results.comparison import Comparison
 from greenroom.results.conclusion import left_out

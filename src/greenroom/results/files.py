@@ -10,7 +10,7 @@ import msgspec
 from greenroom.errors import BadFile, BadValue
 from greenroom.ledger.codec import json_of
 from greenroom.ledger.plain import plain
-from greenroom.ledger.start import MAX_KEPT, text_of
+from greenroom.ledger.text_files import MAX_KEPT, text_of
 from greenroom.results.data import report_from, report_wire, result_wire
 from greenroom.results.gate import Decision
 from greenroom.results.redaction import redacted, redacted_decision

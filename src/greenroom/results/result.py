@@ -15,7 +15,7 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
-from greenroom.ledger.shown import on_one_line
+from greenroom.ledger.safe_text import on_one_line
 from greenroom.results.blame import Blame, blame
 from greenroom.results.breakage import LEFT_OUT, Problem, breakage, unscored
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
-from greenroom.ledger.shown import harmless, on_one_line
+from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult

@@ -43,7 +43,7 @@ from greenroom.errors import (
     MissingExtra,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.start import text_of
+from greenroom.ledger.text_files import text_of
 from greenroom.metrics import as_metric
 from greenroom.results.breakage import breakage, unscored
 from greenroom.results.report import Report, new_report_id

@@ -1,4 +1,4 @@
-"""Ledgers made comparable: two runs of one case differ in nothing but times and random names."""
+"""Ledgers made comparable: two runs of one case differ only in times and random names."""
 
 import json
 from typing import Any, cast
@@ -9,13 +9,14 @@ from greenroom.ledger.events import Remembered
 from greenroom.ledger.ledger import Ledger
 
 _TIMES = ("at", "seconds")
+_IDS = ("id", "call_id", "yield_id")
 
 
 def timeless(ledger: Ledger) -> list[dict[str, Any]]:
     """The events as JSON, without times and a framework's private memory; ids become numbers.
 
     Frameworks make up ids of their own. Each is replaced by its order of appearance, so that two
-    ledgers agree when they tell the same story.
+    ledgers of the same events are equal.
     """
     ids: dict[str, str] = {}
     kept = Ledger()
@@ -30,16 +31,12 @@ def _renamed(value: Any, ids: dict[str, str]) -> Any:
         return [_renamed(item, ids) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    return {
-        key: _number(item, ids) if _is_id(key, item) else _renamed(item, ids)
-        for key, item in cast("dict[str, Any]", value).items()
-        if key not in _TIMES
-    }
-
-
-def _is_id(key: Any, value: Any) -> bool:
-    return key in ("id", "call_id", "yield_id") and isinstance(value, str) and bool(value)
-
-
-def _number(name: str, ids: dict[str, str]) -> str:
-    return ids.setdefault(name, f"id-{len(ids) + 1}")
+    renamed: dict[str, Any] = {}
+    for key, item in cast("dict[str, Any]", value).items():
+        if key in _TIMES:
+            continue
+        if key in _IDS and isinstance(item, str) and item:
+            renamed[key] = ids.setdefault(item, f"id-{len(ids) + 1}")
+        else:
+            renamed[key] = _renamed(item, ids)
+    return renamed

@@ -25,7 +25,7 @@ from greenroom.ledger.messages import Usage
 from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import is_object, plain
 from greenroom.ledger.redaction import without_secrets
-from greenroom.ledger.start import text_of
+from greenroom.ledger.text_files import text_of
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import answer_model
 from greenroom.world.world import Around, World

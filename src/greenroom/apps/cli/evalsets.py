@@ -33,7 +33,7 @@ from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.questions import started
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
 from greenroom.results.text import number_of
 from greenroom.simulation import UserAgents

@@ -116,16 +116,16 @@ def harmless(text: str) -> str:
 
 def put_out(text: str) -> None:
     """Print what a command was asked for, as a terminal may show it."""
-    from greenroom.ledger import shown
+    from greenroom.ledger import safe_text
 
-    click.echo(shown.harmless(text).removesuffix("\n"))
+    click.echo(safe_text.harmless(text).removesuffix("\n"))
 
 
 def put_out_json(text: str) -> None:
     """Print JSON; what could steer a terminal or a CI server is written as JSON writes it."""
-    from greenroom.ledger import shown
+    from greenroom.ledger import safe_text
 
-    click.echo(shown.harmless_json(text).removesuffix("\n"))
+    click.echo(safe_text.harmless_json(text).removesuffix("\n"))
 
 
 def aside(text: str) -> None:

@@ -21,7 +21,7 @@ from greenroom.apps.cli.request import Order
 from greenroom.cases import case_data, read_evalset
 from greenroom.errors import BadInput, MissingExtra, NotFound
 from greenroom.ledger.plain import Json
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 from greenroom.reports.console import totals
 from greenroom.reports.terminal import Terminal, styled
 from greenroom.results import Report

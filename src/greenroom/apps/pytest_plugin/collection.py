@@ -21,7 +21,7 @@ from greenroom.cases.problems import Problem, at
 from greenroom.errors import BadFile, BadInput, GreenroomError
 from greenroom.ledger.plain import is_array, is_object
 from greenroom.ledger.redaction import without_secrets
-from greenroom.ledger.shown import on_one_line
+from greenroom.ledger.safe_text import on_one_line
 from greenroom.reports.failure import failure_text
 from greenroom.reports.words import printable
 from greenroom.results.redaction import redacted

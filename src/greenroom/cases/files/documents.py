@@ -12,7 +12,7 @@ from greenroom.cases.files.yaml_text import parsed_yaml, yaml_lines
 from greenroom.cases.problems import Branches, Found, Problem, branches_to, line_of, shown
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
-from greenroom.ledger.start import text_of
+from greenroom.ledger.text_files import text_of
 
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
 SUFFIXES = (".json", ".yaml", ".yml", *TABLES)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from greenroom.ledger.shown import harmless
+from greenroom.ledger.safe_text import harmless
 
 _VOID = frozenset(("br", "meta", "rect", "path", "line"))
 

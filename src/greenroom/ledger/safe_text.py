@@ -1,4 +1,4 @@
-"""Strangers' text as a terminal, a log or a CI server may show it: it is read, and steers nothing."""
+"""Untrusted text made safe to print: a terminal, a log or a CI server shows it and obeys none of it."""
 
 import re
 import unicodedata
@@ -11,9 +11,9 @@ _IN_JSON = re.compile(r"[^\n -~]|##(?=(?:vso|teamcity)?\[)")
 
 
 def harmless(text: str) -> str:
-    """`text` with everything written out that could steer a terminal, as in `\\x1b`, or a CI server.
+    """`text` with everything escaped that could control a terminal (as in `\\x1b`) or a CI server.
 
-    A command to a CI server (`::error`, `##vso[`, `##teamcity[`) gets a backslash, which ends it.
+    A command to a CI server (`::error`, `##vso[`, `##teamcity[`) gets a backslash, which disables it.
     """
     if not (text.isascii() and text.isprintable()):
         lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
@@ -26,14 +26,14 @@ def harmless(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The same with line breaks written out too, for names: none of them may pass for a line of ours."""
+    """The same with line breaks escaped too, for names: none may pass for a line of Greenroom's own."""
     if text.isascii() and text.isprintable():
         return harmless(text)
     return harmless(text.replace("\r\n", "\n").replace("\n", r"\n"))
 
 
 def harmless_json(text: str) -> str:
-    """JSON that says the same, with such characters as JSON itself writes them: `\\u202e`."""
+    """Equal JSON, with such characters escaped in JSON's own way: `\\u202e`."""
     if text.isascii() and "##" not in text and text.replace("\n", "").isprintable():
         return text
     return _IN_JSON.sub(_escaped, text)

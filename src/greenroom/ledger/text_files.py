@@ -1,4 +1,4 @@
-"""A file's text, or the reason why there is none: nothing but a plain UTF-8 file is read."""
+"""The text of a file: only regular files in UTF-8 are read, others are refused with the reason."""
 
 import codecs
 import os
@@ -10,9 +10,9 @@ from greenroom.errors import BadFile
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_KEPT = 256 * 1024 * 1024
-"""Of what we wrote ourselves: reports and ledgers."""
+"""For what Greenroom wrote itself: reports and ledgers."""
 _DECODED = 1.2
-"""How much more a text may take once it is read: Python keeps one with an emoji in four bytes a letter."""
+"""How much larger a text may get once decoded: with one emoji, Python keeps every letter in four bytes."""
 
 _OTHER_ENCODINGS = {
     codecs.BOM_UTF32_LE: "UTF-32",
@@ -41,11 +41,20 @@ _WIDE = re.compile(rb"[\xf0-\xf7]")
 
 def text_of(source: Path, most: int = MAX_BYTES) -> str:
     """The text of a plain file; a byte-order mark of UTF-8 is not part of it."""
-    return _decoded(bytes_of(source, most), source, most)
+    raw = bytes_of(source, most)
+    if not raw.isascii() and len(raw) * (4 if _WIDE.search(raw) else 2) > most * _DECODED:
+        raise BadFile(f"{source} is too large for text beyond ASCII; split it.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadFile(
+            f"cannot read {source}: line {line} is not UTF-8 ({error.reason})."
+        ) from error
 
 
 def bytes_of(source: Path, most: int = MAX_BYTES) -> bytes:
-    """What a plain file of text holds; BadFile says why it is none, or is too large."""
+    """The bytes of a plain text file; BadFile says why it is not one, or that it is too large."""
     try:
         raw = _read(source, most)
     except FileNotFoundError as error:
@@ -73,21 +82,9 @@ def _read(source: Path, most: int) -> bytes:
     kind = stat.S_IFMT(os.fstat(handle).st_mode)
     if kind != stat.S_IFREG:
         os.close(handle)
-        raise BadFile(f"cannot read {source}: it is {_KINDS.get(kind, 'no file')}.")
+        raise BadFile(f"cannot read {source}: it is {_KINDS.get(kind, 'not a file')}.")
     with os.fdopen(handle, "rb") as file:
         raw = file.read(most + 1)
     if len(raw) > most:
         raise BadFile(f"{source} is larger than {most >> 20} MB; split it.")
     return raw
-
-
-def _decoded(raw: bytes, source: Path, most: int) -> str:
-    if not raw.isascii() and len(raw) * (4 if _WIDE.search(raw) else 2) > most * _DECODED:
-        raise BadFile(f"{source} is too large for a text beyond ASCII; split it.")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BadFile(
-            f"cannot read {source}: line {line} is not UTF-8 ({error.reason})."
-        ) from error
