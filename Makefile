@@ -23,6 +23,7 @@ test-all: test
 	@$(BIN)/pytest -q -m "heavy or deep" --hypothesis-profile=deep
 	@scripts/second_versions.sh
 	@scripts/ray.sh
+	@$(MAKE) --no-print-directory coverage
 
 torture: .venv/.dev
 	@$(BIN)/pytest -q -m torture
