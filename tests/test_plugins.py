@@ -13,6 +13,7 @@ from greenroom import Agent, Case, EvalSet, Scripted, plugins
 from greenroom.backends import backend_for
 from greenroom.backends.registry import BACKENDS
 from greenroom.cases import read_evalset, write_evalset
+from greenroom.cases.files import shapes
 from greenroom.cases.files.shapes import SHAPES
 from greenroom.errors import BadAgent, BadFile, BadMetric, BadPlugin, MissingExtra, NotFound
 from greenroom.metrics.registry import METRICS
@@ -62,6 +63,8 @@ Install = Callable[..., None]
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs a package of this name with entry points, as an installer would leave it."""
+    # What an example of the documentation has registered in this process is not meant here.
+    monkeypatch.setattr(shapes, "_REGISTERED", {})
     site = tmp_path / "site"
     site.mkdir()
     (site / "visitors.py").write_text(CODE)

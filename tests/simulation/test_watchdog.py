@@ -687,3 +687,26 @@ def test_the_patrol_does_not_break_a_loop_of_another_thread_while_it_keeps_its_b
     thread.start()
     thread.join(AT_MOST * 2)
     assert (ended, told) == ([Expired], [])
+
+
+async def test_the_alarm_does_not_break_a_callback_of_the_garbage_collector():
+    rung: list[str] = []
+
+    def slow(phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            until = time.monotonic() + 3 * SOON
+            while time.monotonic() < until:
+                pass
+            rung.append(phase)
+
+    async def work() -> None:
+        gc.callbacks.append(slow)
+        try:
+            gc.collect()
+        finally:
+            gc.callbacks.remove(slow)
+        spin()
+
+    task = await finish(work(), Deadline(SOON))
+    assert isinstance(task.exception(), Expired)
+    assert rung == ["start"]

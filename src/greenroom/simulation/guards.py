@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import gc
 import signal
 import sys
 import time
@@ -183,14 +184,17 @@ def _first_act(watches: Iterable["Watch"]) -> float:
 def can_break(frame: FrameType | None) -> bool:
     """Whether `Expired` may be raised there.
 
-    Python swallows what is raised in a finalizer, and a loop that is broken in its own code forgets
-    what to call next.
+    Python swallows what is raised in a finalizer or a callback of the garbage collector, and a loop
+    that is broken in its own code forgets what to call next.
     """
     if frame is not None and frame.f_code.co_filename.startswith(_UNBROKEN):
         return False
+    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     while frame is not None:
         code = frame.f_code
-        if code.co_name == "__del__" or code.co_filename.endswith(("weakref.py", "_weakrefset.py")):
+        if code.co_name == "__del__" or code in callbacks:
+            return False
+        if code.co_filename.endswith(("weakref.py", "_weakrefset.py")):
             return False
         frame = frame.f_back
     return True

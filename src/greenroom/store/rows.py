@@ -8,8 +8,7 @@ from functools import cache
 
 from greenroom.errors import StoreFailed
 from greenroom.store.ledgers import pack
-from greenroom.store.runs import Plan, Row, Run, batches, tally
-from greenroom.store.schema import COUNTED
+from greenroom.store.runs import COUNTED, Plan, Row, Run, batches, tally
 
 _TOGETHER = 32
 _TOGETHER_BYTES = 250_000

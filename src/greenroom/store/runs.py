@@ -11,10 +11,20 @@ from msgspec import Struct
 from greenroom.errors import StoreFailed
 from greenroom.ledger.plain import Json
 from greenroom.results.result import Status
-from greenroom.store.schema import COUNTED
 
 RunStatus = Literal["running", "interrupted", "finished"]
 """Whether a run goes on, was cut off, or has ended."""
+COUNTED: tuple[str, ...] = (
+    "passed",
+    "failed",
+    "error",
+    "terminated",
+    "skipped",
+    "again",
+    "unpriced",
+    "cost",
+)
+"""The columns of a run that are sums over its trials."""
 ASIDE = -1
 """The place of a trial whose case has changed, or is not among the cases: no report has it."""
 

@@ -17,18 +17,6 @@ from os import urandom
 
 VERSION = 2
 
-COUNTED: tuple[str, ...] = (
-    "passed",
-    "failed",
-    "error",
-    "terminated",
-    "skipped",
-    "again",
-    "unpriced",
-    "cost",
-)
-"""The columns of a run that are sums over its trials."""
-
 _TABLES = """
 create table store (
     id text not null,

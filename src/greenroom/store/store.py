@@ -32,6 +32,7 @@ from greenroom.store.rows import (
 )
 from greenroom.store.runs import (
     ASIDE,
+    COUNTED,
     Change,
     Key,
     Plan,
@@ -43,7 +44,6 @@ from greenroom.store.runs import (
     tally,
     verdict_json,
 )
-from greenroom.store.schema import COUNTED
 
 PLACE = ".greenroom"
 PLACE_VARIABLE = "GREENROOM_STORE"
