@@ -21,6 +21,7 @@ test: gates browser
 
 test-all: test
 	@$(BIN)/pytest -q -m "heavy or deep" --hypothesis-profile=deep
+	@$(BIN)/pytest -q -n 2 --dist loadfile -m "hypothesis and not heavy and not deep" --hypothesis-profile=thorough
 	@scripts/second_versions.sh
 	@scripts/ray.sh
 	@$(MAKE) --no-print-directory coverage

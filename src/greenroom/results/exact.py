@@ -10,7 +10,8 @@ from greenroom.results.intervals import normal
 ALPHA = 0.05
 """A difference is believed if chance alone would show as great a one at most this often."""
 
-_FINE = 1000
+_FINE = 27_720
+"""A multiple of 1 to 12: shares of up to twelve parts stay exact, so that equal sums stay equal."""
 _COARSEST = 20
 _WORK = 2_000_000
 
@@ -155,8 +156,8 @@ def _nearly_normal(
 def flips_of_values(differences: Sequence[float]) -> float:
     """How likely pairs differ so much in sum if each might as well have differed the other way.
 
-    All sign flips are counted, none are drawn. Values are taken to a thousandth of the greatest
-    difference.
+    All sign flips are counted, none are drawn. Values are taken to a small part of the greatest
+    difference; shares of up to twelve parts are exact.
     """
     greatest = max(map(abs, differences), default=0.0)
     if greatest == 0:
