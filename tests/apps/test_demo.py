@@ -1,5 +1,7 @@
 """The demo is a real rehearsal that ends as designed, and its file is fit to be copied."""
 
+from typing import Any
+
 import pytest
 
 from apps.terminals import on_terminal
@@ -29,7 +31,7 @@ def test_the_headache_fails_for_its_urgency_and_not_for_its_questions(report):
 
 
 def test_what_the_patient_reveals_reaches_the_agents_state(report):
-    held = state(report["chest-pain"].ledger)
+    held: Any = state(report["chest-pain"].ledger)
     assert held["patient"]["revealed"] == ["hypertension", "high cholesterol"]
     assert held["session"]["escalation"]["history"] == ["hypertension", "high cholesterol"]
 

@@ -158,7 +158,8 @@ class Table:
 
 def test_what_stands_beside_a_tools_answer_is_never_compared():
     part = ToolReturnPart("query", "3 rows", metadata=Table(3))
-    assert remembered([ModelRequest([part])])[0]["parts"][0]["metadata"] == {"rows": 3}
+    kept: Any = remembered([ModelRequest([part])])
+    assert kept[0]["parts"][0]["metadata"] == {"rows": 3}
 
 
 async def test_a_run_leaves_no_ring_behind_that_only_a_search_for_garbage_would_find():

@@ -30,6 +30,7 @@ from greenroom.ledger import (
     UserSaid,
     YieldOpened,
 )
+from greenroom.ledger.plain import Json
 from greenroom.results import CaseResult, Problem
 from greenroom.results.blame import Blame
 
@@ -84,7 +85,7 @@ PAYLOADS = tuple(around.format(act) for act, around in product(_ACTS, _AROUND))
 
 def hostile_run(bad: str) -> Ledger:
     """A run in which everything that is text says `bad`."""
-    deep = {bad: [bad, {bad: bad}], "long": bad * 20}
+    deep: dict[str, Json] = {bad: [bad, {bad: bad}], "long": bad * 20}
     change = (Change(bad, (bad, bad), "set", deep),)
     return ledger_of(
         (0, RunStarted(run_id=bad, case={bad: bad}, agent={bad: bad}, state={bad: {bad: bad}})),

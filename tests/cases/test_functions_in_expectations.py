@@ -1,5 +1,7 @@
 """A case in Python may expect with functions; data says that they were there."""
 
+from typing import Any
+
 import pytest
 
 from greenroom import Case, EvalSet, Expect, Stop, Turn, call
@@ -65,5 +67,6 @@ def test_functions_inside_a_metrics_options_are_noticed():
         tool_trajectory_avg_score(tool_args={"pay": paid}),
         state_matches({"session": {"total": paid}}),
     ):
-        (data,) = case_data(Case("c", says="x", metrics=[metric]))["metrics"]
+        written: Any = case_data(Case("c", says="x", metrics=[metric]))
+        (data,) = written["metrics"]
         assert [name.rpartition(":")[0].endswith("paid") for name in data["live"]] == [True]

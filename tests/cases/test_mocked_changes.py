@@ -9,6 +9,7 @@ from greenroom import Agent, Case, EvalSet, Lines, Scripted, call, simulate, too
 from greenroom.cases import case_data, case_from, in_turn
 from greenroom.errors import BadFile
 from greenroom.ledger import append, delete, state
+from greenroom.ledger.plain import as_object
 
 
 @tool
@@ -56,6 +57,6 @@ def test_changes_that_are_none_are_refused(changes: Any) -> None:
 
 def test_a_users_line_that_changes_the_state_is_no_data(tmp_path: Path) -> None:
     case = Case("c", says="Hi", user=Lines(with_state_change("M", {"session": {"size": "M"}})))
-    assert "live" in case_data(case)["user"]
+    assert "live" in as_object(case_data(case)["user"])
     with pytest.raises(BadFile, match="user"):
         EvalSet("shop", [case]).save(tmp_path / "shop.json")

@@ -50,7 +50,14 @@ def test_what_is_not_set_is_not_written() -> None:
 
 
 def test_every_value_of_the_wrong_type_is_told_with_its_place() -> None:
-    wrong = {"id": 1, "note": 2, "express": "no", "copies": 2.5, "weight": True, "tags": ["a", 3]}
+    wrong: dict[str, Json] = {
+        "id": 1,
+        "note": 2,
+        "express": "no",
+        "copies": 2.5,
+        "weight": True,
+        "tags": ["a", 3],
+    }
     with pytest.raises(BadFile) as refused:
         read({**wrong, "extra": [], "nte": "n"})
     assert [(p.where, p.message) for p in refused.value.problems] == [

@@ -171,7 +171,7 @@ def test_half_a_character_does_not_cost_the_whole_run() -> None:
 
 
 def test_values_are_copied_when_they_enter() -> None:
-    value = {"celsius": [21]}
+    value: Any = {"celsius": [21]}
     ledger = ledger_of(ToolReturned(call_id="c", tool="t", value=value, source="mock"))
     value["celsius"].append(99)
     assert ledger.of(ToolReturned)[0].value == {"celsius": [21]}

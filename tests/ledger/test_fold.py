@@ -1,7 +1,7 @@
 """The state is what follows from the events, and nothing else."""
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +51,7 @@ def naive_fold(events: list[Event], voice: str = "agent") -> State:
         if event.voice != voice:
             continue
         if isinstance(event, RunStarted) and event.state:
-            found = deepcopy(event.state)
+            found = cast("State", deepcopy(event.state))
         if isinstance(event, InvocationEnded):
             found.pop("temp", None)
         if isinstance(event, WRITERS):
@@ -165,12 +165,13 @@ def test_a_merged_fork_brings_its_changes_to_the_run() -> None:
 
 def test_the_state_handed_out_is_a_copy() -> None:
     ledger = ledger_of(StateChanged(changes=changes_of({"session": {"tags": [1]}})))
-    state(ledger)["session"]["tags"].append(2)
+    held: Any = state(ledger)
+    held["session"]["tags"].append(2)
     assert state(ledger) == {"session": {"tags": [1]}}
 
 
 def test_the_fixture_a_run_begins_with_is_a_copy() -> None:
-    fixture = {"session": {"tags": [1]}}
+    fixture: Any = {"session": {"tags": [1]}}
     ledger = ledger_of(RunStarted(run_id="r", state=fixture))
     fixture["session"]["tags"].append(2)
     assert state(ledger) == {"session": {"tags": [1]}}

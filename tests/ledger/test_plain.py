@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from greenroom.errors import BadValue
 from greenroom.ledger import Json, plain
-from greenroom.ledger.plain import same, without_addresses
+from greenroom.ledger.plain import as_array, as_object, same, without_addresses
 from ledger.values import JSON
 
 
@@ -132,7 +132,7 @@ def test_an_object_that_contains_itself_is_refused() -> None:
 
 def test_one_list_in_two_places_becomes_two() -> None:
     shared = [1]
-    found = plain({"a": shared, "b": shared})
+    found: Any = plain({"a": shared, "b": shared})
     found["a"].append(2)
     assert found["b"] == [1]
 
@@ -178,3 +178,17 @@ def test_an_object_is_shown_without_its_place(kind: Callable[[], object]) -> Non
 )
 def test_what_only_looks_like_an_address_stays(text: str) -> None:
     assert without_addresses(text) == text
+
+
+@pytest.mark.parametrize("value", [None, True, 1, "text", [1]])
+def test_what_is_not_an_object_is_refused_with_its_place(value: Json) -> None:
+    assert as_object({"a": value}) == {"a": value}
+    with pytest.raises(BadValue, match=r"^the reply is .*, which is not a JSON object\.$"):
+        as_object(value, "the reply")
+
+
+@pytest.mark.parametrize("value", [None, True, 1, "text", {"a": 1}])
+def test_what_is_not_an_array_is_refused_with_its_place(value: Json) -> None:
+    assert as_array([value]) == [value]
+    with pytest.raises(BadValue, match=r"^the reply is .*, which is not a JSON array\.$"):
+        as_array(value, "the reply")

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from greenroom import Stop, loop
 from greenroom.errors import BadQuery
 from greenroom.ledger import Json, matches, matches_state
+from greenroom.ledger.changes import State
 from greenroom.ledger.plain import same
 from ledger.values import JSON
 
-ORDER = {
+ORDER: dict[str, Json] = {
     "id": 7,
     "paid": True,
     "note": None,
@@ -228,7 +229,7 @@ def test_a_built_in_scope_is_known_before_anything_is_in_it(scope: str) -> None:
 
 
 def test_every_scope_of_a_query_must_match() -> None:
-    state = {"session": {"a": 1}, "patient": {"b": 2}}
+    state: State = {"session": {"a": 1}, "patient": {"b": 2}}
     assert matches_state(state, {"session": {"a": 1}, "patient": {"b": 2}})
     assert not matches_state(state, {"session": {"a": 1}, "patient": {"b": 3}})
 

@@ -1,6 +1,7 @@
 """A function may stand in a query, and numbers may be near enough."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from greenroom.errors import BadQuery, BadValue
 from greenroom.ledger import matches
 from greenroom.ledger.query import check_query, holds_code, plain_query
 
-STATE = {"total": 5, "lines": [{"n": 1}, {"n": 4}]}
+STATE: Any = {"total": 5, "lines": [{"n": 1}, {"n": 4}]}
 
 
 def big(value):
@@ -53,7 +54,7 @@ def test_an_async_function_is_refused_and_not_always_true():
 
 
 def test_written_down_a_function_is_named_and_cannot_be_asked_any_more():
-    data = plain_query({"total": big, "lines": [{"n": 1}]})
+    data: Any = plain_query({"total": big, "lines": [{"n": 1}]})
     assert "test_query_functions.big:" in data["total"]["$live"]
     assert holds_code(data)
     assert not holds_code(plain_query({"total": 5, "live": {"n": [1]}}))

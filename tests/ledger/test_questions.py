@@ -103,7 +103,7 @@ def test_calls_that_end_in_another_order_keep_the_order_they_were_made_in() -> N
 
 def test_what_is_done_to_a_call_record_is_not_done_to_the_ledger() -> None:
     ledger = ledger_of(called("c1", lines=[1]), returned("c1", {"ok": [True]}))
-    record = tool_calls(ledger)[0]
+    record: Any = tool_calls(ledger)[0]
     record.args["lines"].append(2)
     record.result["ok"].append(False)
     again = tool_calls(ledger)[0]

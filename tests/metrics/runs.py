@@ -70,10 +70,11 @@ def run(
 ) -> Ledger:
     """A finished run of these events, spread over so many seconds."""
     inner = [event for group in events for event in group]
+    state: Any = None if case is None else case.state
     begun = RunStarted(
         run_id="r",
         case=None if case is None else case_data(case),
-        state=None if case is None else case.state,
+        state=state,
     )
     return timed([begun, *inner, RunEnded(reason=reason)], seconds)
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -58,9 +59,9 @@ def turned_into_an_error(phase) -> CaseResult:
     return replace(passed, status="error", error=Problem(phase, "all went dark"))
 
 
-def _as_data(scores: dict[str, Outcome]) -> dict[str, object]:
+def _as_data(scores: dict[str, Outcome]) -> Any:
     whole = CaseResult(case_id="a", status="failed", scores=scores)
-    data = verdict_data(whole)["scores"]
+    data: Any = verdict_data(whole)["scores"]
     assert data["forbidden_calls"]["score"] == 1.0  # the door would let a number through
     return data
 

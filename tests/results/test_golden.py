@@ -7,6 +7,7 @@ import dataclasses
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,8 @@ def test_a_comparison_is_written_as_before(tmp_path: Path) -> None:
 
 
 def test_every_field_of_a_result_is_written_or_named_here() -> None:
-    data = report_data(desk())["results"][0]
+    whole: Any = report_data(desk())
+    data = whole["results"][0]
     elsewhere = {"kept", "asked", "steps", "blamed", "asks"}
     other_names = {"case", "trajectory", "blame", "responses"}
     fields = {field.name for field in dataclasses.fields(CaseResult)}

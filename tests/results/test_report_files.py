@@ -4,7 +4,7 @@ import json
 from copy import deepcopy
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -413,14 +413,14 @@ def test_a_bad_value_is_named_with_its_place(
 
 
 def test_counts_are_found_again_and_not_believed(tmp_path: Path) -> None:
-    data = report_data(SMALL)
+    data: Any = report_data(SMALL)
     data["summary"]["passed"] = 99
     (tmp_path / "r.json").write_text(json.dumps(data))
     assert Report.load(tmp_path / "r.json").summary.passed == 0
 
 
 PLACES = st.sampled_from(["results", "seconds", "notes", "id", "name", "at", "kind", "version"])
-INSIDE = st.sampled_from(sorted(report_data(SMALL)["results"][0]))
+INSIDE = st.sampled_from(sorted(cast("Any", report_data(SMALL))["results"][0]))
 
 
 @given(place=PLACES, inside=INSIDE, value=JSON, deep=st.booleans())
@@ -431,7 +431,7 @@ def test_whatever_a_file_says_it_is_a_report_or_a_bad_file(
     deep: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    data = deepcopy(report_data(SMALL))
+    data: Any = deepcopy(report_data(SMALL))
     if deep:
         data["results"][0][inside] = value
     else:

@@ -183,5 +183,5 @@ def _facts(node: Node) -> dict[str, Any]:
     return facts
 
 
-def _decider_facts(given: Decider | None) -> Json:
+def _decider_facts(given: Decider | None) -> object:
     return code_identity(given) if callable(given) else given

@@ -65,7 +65,7 @@ Plain = tuple[Mapping[str, type], frozenset[str]]
 """Names and types of parameters, and which of them must be given."""
 
 
-def _are_as_wanted(args: Mapping[str, Json], plain: Plain) -> bool:
+def _are_as_wanted(args: Mapping[str, Any], plain: Plain) -> bool:
     """Whether these are the arguments wanted, each of the very type: nothing is left to convert."""
     wanted, required = plain
     for name, value in args.items():

@@ -88,7 +88,7 @@ class Tool:
         raise ToolError(outcome.error)
 
     @property
-    def parameters(self) -> Mapping[str, Json]:
+    def parameters(self) -> Mapping[str, Any]:
         """JSON schema of the arguments."""
         return input_schema(self.fn)
 

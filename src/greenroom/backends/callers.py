@@ -33,7 +33,7 @@ class Kept:
 
     def __init__(self) -> None:
         self.real: Any = None
-        self.sent: Json | ModelReply = None
+        self.sent: object = None
         self.error: Exception | None = None
 
     def keep(self, real: Any, sent: T) -> T:

@@ -60,7 +60,7 @@ class ForeignBackend(ABC):
         """Put in the framework's seam, if the gates of its agents need it."""
 
     @cached_property
-    def snapshot(self) -> Json:
+    def snapshot(self) -> dict[str, Json]:
         """The agent as JSON, for the first event of a ledger."""
         return {"framework": self.name, **self.describe()}
 

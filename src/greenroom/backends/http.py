@@ -44,7 +44,7 @@ Path = tuple[str | int, ...]
 def http_agent(
     url: str,
     *,
-    template: Json = None,
+    template: Any = None,
     answer: str = "",
     model: str = "",
     headers: Mapping[str, str] | None = None,
@@ -93,7 +93,7 @@ class HttpBackend(ForeignBackend):
         """Where and how it is asked; secrets in the address and the headers are left out."""
         return {
             "url": self.endpoint.shown,
-            "headers": sorted(self.endpoint.headers),
+            "headers": [*sorted(self.endpoint.headers)],
             "template": self.template.given,
             "answer": self.answer,
         }

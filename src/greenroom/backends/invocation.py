@@ -98,7 +98,7 @@ class Invocation:
         self._check = check or checked_approval
         self._replays = replays
         self.root = begun.path
-        self.given: Json = begun.input
+        self.given = begun.input if isinstance(begun.input, str) else None
         self.broke: GreenroomError | None = None
         self.index: VoiceIndex = index
         """Where the run stands now."""

@@ -9,7 +9,6 @@ from typing import Any, get_args, get_origin
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json
 from greenroom.ledger.query import check_query
 
 MAX_TURNS = 20
@@ -83,7 +82,7 @@ class Expect:
     state: Mapping[str, Mapping[str, Any]] | None = None
     reference: str | None = None
     intermediate: Sequence[str] | None = None
-    extra: Mapping[str, Json] | None = None
+    extra: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         _EXPECT.check(self, "Expect(...)")
@@ -130,7 +129,7 @@ class Turn:
 
     says: str
     expect: Expect | None = None
-    extra: Mapping[str, Json] | None = None
+    extra: Mapping[str, Any] | None = None
     """What a file said of this turn beyond that."""
 
     def __post_init__(self) -> None:
@@ -184,7 +183,7 @@ class Case:
     turns: Sequence[Turn] = ()
     mocks: Mapping[str, Any] = field(default_factory=dict[str, Any])
     allow_tools: Sequence[Any] = ()
-    state: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+    state: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     stop: Stop = USUAL_STOP
     metrics: Sequence[MetricLike] = ()
     name: str = ""
@@ -194,10 +193,10 @@ class Case:
     bridge: Any = None
     agent: Any = None
     tags: Sequence[str] = ()
-    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     target: str = ""
     implied: bool = field(default=True, compare=False)
-    extra: Mapping[str, Json] | None = None
+    extra: Mapping[str, Any] | None = None
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     """The scripted turns, the first message included."""
 

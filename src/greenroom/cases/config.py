@@ -27,7 +27,7 @@ from greenroom.cases.problems import at, invalid, problems_of, shown, wrong
 from greenroom.cases.reader import extra_from, metrics_from
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.choices import choice_problem
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.plain import Json, as_object, is_object, plain
 
 VERSION = 1
 MAX_INVOCATIONS = 10
@@ -156,7 +156,7 @@ def _is_adk(data: dict[str, Json]) -> bool:
     simulator = data.get("user_simulator_config")
     if is_object(simulator) and ("type" in simulator or "model_configuration" in simulator):
         return True
-    settings = data["criteria"].values()
+    settings = as_object(data["criteria"], "criteria").values()
     signs = ("judge_model_options", COUNTS)
     return any(not is_object(one) or any(sign in one for sign in signs) for one in settings)
 
@@ -288,7 +288,9 @@ def _criterion(name: str, given: Json) -> Criterion:
     fields = Fields(given, place, (*_CRITERION, *given))
     threshold = fields.take("threshold")
     judge = fields.inner("judge_model_options", _JUDGE_OPTIONS)
-    options = {name: value for name in _JUDGE if (value := judge.take(name)) is not None}
+    options: dict[str, Json] = {
+        name: value for name in _JUDGE if (value := judge.take(name)) is not None
+    }
     if rest := judge.rest():
         options["judge_model_options"] = rest
     judge.refuse_others()
@@ -305,7 +307,7 @@ def _criterion(name: str, given: Json) -> Criterion:
             fields.remember(at(place, key), "it is given twice, the other time for the judge")
         options[key] = value
     where = at(place, "threshold")
-    checked = threshold
+    checked = None
     if threshold is not None:
         checked = fields.problems.part(where, lambda: _threshold(threshold, where), None)
     critical = cast(bool, options.pop("critical", False))  # a criterion looks itself
@@ -336,13 +338,16 @@ def _criteria_data(config: EvalConfig, shape: str) -> Json:
     if (simulator := config.user_simulator) is not None:
         known = _ADK_SIMULATOR if shape == "adk" else _SIMULATOR
         kept = {name: value for name, value in (simulator.extra or {}).items() if name in known}
-        data["user_simulator_config"] = {**_simulator_data(simulator), **plain(kept)}
+        data["user_simulator_config"] = {
+            **_simulator_data(simulator),
+            **as_object(plain(kept)),
+        }
     put_back(data, config.extra, _CRITERIA)
     return data
 
 
 def _criterion_data(criterion: Criterion, shape: str) -> Json:
-    options: dict[str, Json] = dict(plain(criterion.options))
+    options: dict[str, Json] = as_object(plain(criterion.options))
     if shape == "adk":
         if is_adk_judge(criterion):
             options.setdefault(COUNTS, "greenroom")
@@ -353,7 +358,7 @@ def _criterion_data(criterion: Criterion, shape: str) -> Json:
             options = {key: value for key, value in options.items() if key != "args"}
             options["ignore_args"] = True
         if judge:
-            judge |= options.get("judge_model_options") or {}
+            judge |= as_object(options.get("judge_model_options") or {})
             options["judge_model_options"] = judge
     threshold = {} if criterion.threshold is None else {"threshold": criterion.threshold}
     critical: dict[str, Json] = {"critical": True} if criterion.critical else {}

@@ -34,7 +34,7 @@ class Criterion:
     name: str
     _: KW_ONLY
     threshold: float | None = None
-    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     critical: bool = False
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ from greenroom.errors import BadValue
 from greenroom.ledger.changes import WithStateChange
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import JSON_TYPES, Json, plain
+from greenroom.ledger.plain import JSON_TYPES, Json, as_array, as_object, plain
 from greenroom.ledger.query import holds_code, plain_query
 from greenroom.ledger.records import field_names, is_record
 
@@ -46,7 +46,7 @@ def case_data(case: Case) -> dict[str, Json]:
     return _CASE.write(case, f"case {case.id!r}")
 
 
-def _shown(part: object) -> Json:
+def _shown(part: object) -> dict[str, Json]:
     return {**_live(part), "shown": repr(part)}
 
 
@@ -60,9 +60,11 @@ def live_parts(case: Case) -> list[str]:
     """The places in a case that hold code, and so cannot come back from a file."""
     data = case_data(case)
     places = [name for name in LIVE_FIELDS if is_live(data.get(name))]
-    places += [f"metrics.{m['name']}" for m in data.get("metrics", ()) if is_code(m)]
-    places += [f"mocks.{tool}" for tool, mock in data.get("mocks", {}).items() if is_live(mock)]
-    places += [f"allow_tools.{i}" for i, t in enumerate(data.get("allow_tools", ())) if is_live(t)]
+    metrics, allowed = as_array(data.get("metrics", [])), as_array(data.get("allow_tools", []))
+    mocks = as_object(data.get("mocks", {}))
+    places += [f"metrics.{metric['name']}" for metric in metrics if is_code(metric)]
+    places += [f"mocks.{tool}" for tool, mock in mocks.items() if is_live(mock)]
+    places += [f"allow_tools.{i}" for i, tool in enumerate(allowed) if is_live(tool)]
     places += queries_with_code(data)
     return [f"{case.id}.{place}" for place in places]
 
@@ -75,11 +77,12 @@ def written_data(case: Case) -> dict[str, Json]:
         if name not in LIVE_FIELDS or not is_live(value)
     }
     if "metrics" in data:
-        data["metrics"] = [metric for metric in data["metrics"] if not is_code(metric)]
+        data["metrics"] = [m for m in as_array(data["metrics"]) if not is_code(m)]
     if "mocks" in data:
-        data["mocks"] = {t: mock for t, mock in data["mocks"].items() if not is_live(mock)}
+        mocks = as_object(data["mocks"])
+        data["mocks"] = {tool: mock for tool, mock in mocks.items() if not is_live(mock)}
     if "allow_tools" in data:
-        data["allow_tools"] = [tool for tool in data["allow_tools"] if not is_live(tool)]
+        data["allow_tools"] = [t for t in as_array(data["allow_tools"]) if not is_live(t)]
     for part in asking_parts(data).values():
         for name in [name for name in QUERIES if holds_code(part.get(name))]:
             del part[name]
@@ -88,14 +91,14 @@ def written_data(case: Case) -> dict[str, Json]:
 
 def _without_empty_parts(data: dict[str, Json]) -> dict[str, Json]:
     """Without the expectations and stops of which only code was left."""
-    for part in (data, *data.get("turns", ())):
+    for part in (data, *map(as_object, as_array(data.get("turns", [])))):
         for name in ("expect", "stop"):
             if part.get(name) == {}:
                 del part[name]
     return data
 
 
-def _live(part: object) -> Json:
+def _live(part: object) -> dict[str, Json]:
     return {"live": code_identity(part)}
 
 
@@ -112,7 +115,7 @@ def mock_data(mock: Any) -> Json:
         case InTurn():
             return {"in_turn": [mock_data(answer) for answer in mock.answers]}
         case ByArgs():
-            pairs = [[plain(args), mock_data(answer)] for args, answer in mock.answers]
+            pairs: list[Json] = [[plain(args), mock_data(answer)] for args, answer in mock.answers]
             rest = {"otherwise": mock_data(mock.otherwise)} if mock.has_otherwise else {}
             return {"by_args": pairs, **rest}
         case Fault():
@@ -129,7 +132,7 @@ def mock_data(mock: Any) -> Json:
             return _constant_data(mock)
 
 
-def _constant_data(mock: Any) -> Json:
+def _constant_data(mock: Any) -> dict[str, Json]:
     try:
         return {"value": plain(mock, "a mock")}
     except BadValue:
@@ -151,7 +154,7 @@ def metric_data(metric: Any) -> Json:
 
 def _code_in(metric: Any) -> dict[str, Json]:
     """The functions a metric of ours was given, so that a change inside them is noticed."""
-    code = [code_identity(routine) for routine in _routines(metric)]
+    code: list[Json] = [code_identity(routine) for routine in _routines(metric)]
     return {"live": code} if code else {}
 
 

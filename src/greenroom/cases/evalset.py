@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase, BadInput
-from greenroom.ledger.plain import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +27,10 @@ class EvalSet:
     _: KW_ONLY
     name: str = ""
     description: str = ""
-    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     metrics: Sequence[MetricLike] = ()
     trials: int = 1
-    extra: Mapping[str, Json] | None = None
+    extra: Mapping[str, Any] | None = None
     shape: str = field(default="", compare=False)
     usual: Sequence[Criterion] | None = field(default=None, compare=False)
 

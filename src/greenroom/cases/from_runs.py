@@ -1,6 +1,6 @@
 """A recorded session made into a case: what the user said, what tools answered, what came of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +10,12 @@ from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.users import Lines
 from greenroom.errors import BadCase
-from greenroom.ledger.changes import WithStateChange
+from greenroom.ledger.changes import WithStateChange, state_in
 from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturned, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.plain import Json, as_object, plain, same
 from greenroom.ledger.questions import ended, started
 
 _CUT = ("error", "max_turns", "max_seconds")
@@ -39,13 +39,15 @@ def harvest(
     """
     _check(ledger, id, expect)
     first = started(ledger)
-    recorded = case_from(first.case, live=True) if first is not None and first.case else Case(id)
+    recorded = Case(id)
+    if first is not None and first.case:
+        recorded = case_from(as_object(first.case), live=True)
     return Case(
         id,
         turns=list(_turns(ledger, expect)),
         user=_user(ledger, id, user_agents),
         mocks=_mocks(ledger, id),
-        state=plain(first.state or {}) if first is not None else {},
+        state={} if first is None else state_in(first.state),
         stop=replace(recorded.stop, max_turns=max(recorded.stop.max_turns, _rounds(ledger))),
         name=name,
         tags=tuple(tags),
@@ -155,7 +157,7 @@ def _role(tool: str, given: list[Json], id: str) -> Any:
 class _Answer:
     """What a tool answered, to which arguments, and as which call of that tool."""
 
-    args: Mapping[str, Json]
+    args: dict[str, Json]
     n: int
     end: ToolReturned | ToolFailed
     path: str
@@ -183,7 +185,7 @@ def _mocks(ledger: Ledger, id: str) -> dict[str, Any]:
         end = index.end_of(call)
         # What the user answered is theirs to say; what was refused reached no tool.
         if end is not None and end.source not in ("user", "refused"):
-            answer = _Answer(plain(call.args), call.n, end, call.path)
+            answer = _Answer(as_object(plain(call.args)), call.n, end, call.path)
             by_tool.setdefault(call.tool, []).append(answer)
     return {tool: _mock(tool, answers, id) for tool, answers in by_tool.items()}
 

@@ -6,7 +6,7 @@ To us a key such as `$gt` is an operator, to them it is a key like any other; `{
 from collections.abc import Mapping
 from typing import Any
 
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
 
 _LETTER = "$eq"
 
@@ -15,13 +15,13 @@ def literal(args: Mapping[str, Json]) -> dict[str, Json]:
     """Arguments as an expectation that takes them by the letter, operators in them included."""
     return {
         name: {_LETTER: value} if _has_operators(value) else value
-        for name, value in plain(args).items()
+        for name, value in as_object(plain(args)).items()
     }
 
 
 def unquoted(args: Mapping[str, Any]) -> dict[str, Json]:
     """The arguments that `literal` was given; operators that are meant stay as they are."""
-    return {name: _letter(value) for name, value in plain(args).items()}
+    return {name: _letter(value) for name, value in as_object(plain(args)).items()}
 
 
 def _letter(value: Json) -> Json:

@@ -1,7 +1,7 @@
 """Which parts of a case's data stand for code: they cannot come back from a file."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.query import holds_code
@@ -26,9 +26,9 @@ def queries_with_code(data: Mapping[str, Any]) -> list[str]:
     return [f"{at}.{name}" for at, part in parts for name in QUERIES if holds_code(part.get(name))]
 
 
-def is_code(metric: Json) -> bool:
+def is_code(metric: Json) -> "TypeGuard[dict[str, Json]]":
     """Whether a metric was written down by what it is, not by its name in the registry."""
-    return isinstance(metric, dict) and "criterion" not in metric
+    return is_object(metric) and "criterion" not in metric
 
 
 def is_live(mock: Json) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from typing import Any
 
 from greenroom.cases.files.shapes import shape_named
 from greenroom.cases.problems import Problem
@@ -11,7 +12,7 @@ from greenroom.ledger.plain import Json, is_array, is_object
 _NAMES = (("cases", "id"), ("eval_cases", "eval_id"))
 
 
-def fix(data: Mapping[str, Json]) -> tuple[dict[str, Json], list[Problem]]:
+def fix(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """A copy of a file's content with safe repairs, and a list of them.
 
     Missing ids are made up, equal ones get a number, blank turns at the end go, tags are trimmed.
@@ -34,7 +35,7 @@ def fix(data: Mapping[str, Json]) -> tuple[dict[str, Json], list[Problem]]:
 Places = list[tuple[str, dict[str, Json]]]
 
 
-def _named_in(places: Places, data: Mapping[str, Json]) -> Places:
+def _named_in(places: Places, data: dict[str, Json]) -> Places:
     """The mappings that hold the ids: the cases, but in fluent files the `metadata` that has one."""
     if not shape_named("fluent").recognises(data):
         return places

@@ -6,7 +6,6 @@ from math import isfinite
 from typing import Any
 
 from greenroom.errors import BadMetric, Phase
-from greenroom.ledger.plain import Json
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -25,8 +24,8 @@ class Score:
     threshold: float | None = None
     reason: str = ""
     evidence: Sequence[str] = ()
-    details: Json = None
-    measured: Json = None
+    details: Any = None
+    measured: Any = None
     name: str = ""
 
     def __post_init__(self) -> None:

@@ -46,7 +46,7 @@ class MarkedValue:
     # Not a dataclass: where only a plain value belongs it must be refused, not recorded as data.
     __slots__ = ("op", "value")
 
-    def __init__(self, op: Literal["append", "replace", "delete"], value: Json = None) -> None:
+    def __init__(self, op: Literal["append", "replace", "delete"], value: Any = None) -> None:
         self.op: Literal["append", "replace", "delete"] = op
         self.value = value
 
@@ -54,12 +54,12 @@ class MarkedValue:
         return "delete()" if self.op == "delete" else f"{self.op}({self.value!r})"
 
 
-def append(value: Json) -> MarkedValue:
+def append(value: Any) -> MarkedValue:
     """Add to the list that is there instead of replacing it."""
     return MarkedValue("append", value)
 
 
-def replace(value: Json) -> MarkedValue:
+def replace(value: Any) -> MarkedValue:
     """Put this mapping in place of the old one instead of merging it."""
     return MarkedValue("replace", value)
 
@@ -120,6 +120,12 @@ def _leaves(
         else:
             leaf = plain(cast(object, value), f"state {scope}.{key}")
             found.append(Change(scope, here, "set", leaf))
+
+
+def state_in(value: Json) -> State:
+    """A copy of the state in an event: objects by scope; anything else in there is left out."""
+    scopes = value if is_object(value) else {}
+    return {scope: deepcopy(held) for scope, held in scopes.items() if is_object(held)}
 
 
 def apply_changes(state: State, changes: Iterable[Change]) -> None:

@@ -6,7 +6,7 @@ Each event knows where it happened (`path`, see `ledger.paths`), on whose side (
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
@@ -291,7 +291,7 @@ class Noted(Event, frozen=True, kw_only=True):
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
     name: str
-    data: Json = None
+    data: Any = None
 
 
 class Remembered(Event, frozen=True, kw_only=True):
@@ -299,7 +299,7 @@ class Remembered(Event, frozen=True, kw_only=True):
 
     VALUES: ClassVar[tuple[str, ...]] = ("data",)
     name: str
-    data: Json = None
+    data: Any = None
 
 
 AnyEvent = (

@@ -1,10 +1,9 @@
 """How each kind of event enters the index of its voice."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
-from greenroom.ledger.changes import apply_changes
+from greenroom.ledger.changes import apply_changes, state_in
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
@@ -37,7 +36,7 @@ from greenroom.ledger.paths import branch_of
 
 def _add_run(index: VoiceIndex, event: RunStarted) -> None:
     if event.state:
-        index.folds[""] = deepcopy(event.state)
+        index.folds[""] = state_in(event.state)
 
 
 def _add_resumption(index: VoiceIndex, event: RunResumed) -> None:

@@ -1,7 +1,7 @@
 """What is said between a user, a model and its tools."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import field
 
@@ -26,7 +26,7 @@ class ToolCall(PydanticStruct, frozen=True):
         return f"call({', '.join([repr(self.tool), *keywords])})"
 
 
-def call(tool: str, /, **args: Json) -> ToolCall:
+def call(tool: str, /, **args: Any) -> ToolCall:
     """A call of `tool`: in a script what the model wants, in an expectation what it should."""
     return ToolCall(tool, args)
 

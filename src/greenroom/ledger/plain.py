@@ -6,14 +6,17 @@ from datetime import date, datetime, time
 from enum import Enum
 from math import isfinite
 from pathlib import PurePath
-from typing import Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 from uuid import UUID
 
 from greenroom.errors import BadValue
 from greenroom.ledger.records import field_names, is_record
 
-Json = Any
-"""A JSON value: None, bool, int, float, str, list or dict of these. Checked by `plain`."""
+if not TYPE_CHECKING:
+    Json = Any  # msgspec reads the annotations of structs, and refuses a type that names itself
+else:
+    Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+    """A JSON value: None, bool, int, float, str, list or dict of these. Checked by `plain`."""
 
 JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
 """The types JSON values have in Python, for a quick look before a thorough one."""
@@ -33,13 +36,27 @@ def is_array(value: Json) -> "TypeGuard[list[Json]]":
     return isinstance(value, list)
 
 
+def as_object(value: Json, where: str = "value") -> dict[str, Json]:
+    """The value as the object it has to be; anything else is a BadValue naming its place."""
+    if is_object(value):
+        return value
+    raise BadValue(f"{where} is {_short(value)}, which is not a JSON object.")
+
+
+def as_array(value: Json, where: str = "value") -> list[Json]:
+    """The value as the array it has to be; anything else is a BadValue naming its place."""
+    if is_array(value):
+        return value
+    raise BadValue(f"{where} is {_short(value)}, which is not a JSON array.")
+
+
 def same(one: Json, other: Json) -> bool:
     """Whether two JSON values are the same fact; unlike in Python, True is not 1."""
     if one != other or isinstance(one, bool) != isinstance(other, bool):
         return False
-    if is_object(one):
+    if is_object(one) and is_object(other):
         return all(same(value, other[key]) for key, value in one.items())
-    return all(map(same, one, other)) if is_array(one) else True
+    return all(map(same, one, other)) if is_array(one) and is_array(other) else True
 
 
 def without_addresses(text: str) -> str:

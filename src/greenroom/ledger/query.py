@@ -139,18 +139,19 @@ def has_operators(query: Mapping[Any, Any]) -> bool:
     return any(key.startswith("$") for key in query)
 
 
-def value_at(value: Json, dotted: str) -> Json:
+def value_at(value: Json | Mapping[str, Json], dotted: str) -> Json:
     """The value at a dotted path; list positions are numbers; nothing there is MISSING."""
-    if is_object(value) and dotted in value:
-        return value[dotted]
+    found: Any = value
+    if is_object(found) and dotted in found:
+        return found[dotted]
     for part in dotted.split("."):
-        if is_object(value):
-            value = value.get(part, MISSING)
-        elif is_array(value) and part.isdecimal():
-            value = value[int(part)] if int(part) < len(value) else MISSING
+        if is_object(found):
+            found = found.get(part, MISSING)
+        elif is_array(found) and part.isdecimal():
+            found = found[int(part)] if int(part) < len(found) else MISSING
         else:
             return MISSING
-    return value
+    return found
 
 
 def _operate(value: Json, op: str, operand: Any) -> bool:

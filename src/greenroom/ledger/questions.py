@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from greenroom.ledger.changes import Change, State, apply_changes, value_in
+from greenroom.ledger.changes import Change, State, apply_changes, state_in, value_in
 from greenroom.ledger.events import (
     AgentSaid,
     Answered,
@@ -35,7 +35,7 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_object, plain
 
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
@@ -97,7 +97,7 @@ def state_changes(ledger: Ledger, voice: Voice = "agent") -> list[StateStep]:
         if event.voice != voice:
             continue
         if isinstance(event, RunStarted) and event.state:
-            held = deepcopy(event.state)
+            held = state_in(event.state)
         elif isinstance(event, InvocationEnded):
             held.pop("temp", None)
         for change in () if branch_of(event.path) else changes_by(event):
@@ -165,7 +165,7 @@ def _call(called: ToolCalled, index: VoiceIndex) -> CallRecord:
     # Copies: what a metric does to its record must not be done to the ledger.
     return CallRecord(
         tool=called.tool,
-        args=plain(called.args),
+        args=as_object(plain(called.args)),
         id=called.call_id,
         result=plain(end.value) if isinstance(end, ToolReturned) else None,
         error=end.error if isinstance(end, ToolFailed) else "",
@@ -284,12 +284,13 @@ def trajectory(
 
 def _steps(event: Event, index: VoiceIndex, *, brief: bool) -> list[Step]:
     """The steps that an event adds to a trajectory, most often none or one."""
+    details: Json
     match event:
         case ToolCalled():
             end = index.end_of(event)
             took = 0.0 if end is None else end.seconds
             details = None if brief else {"id": event.call_id}
-            return [Step("tool", event.tool, event.args, event.at, took, details)]
+            return [Step("tool", event.tool, {**event.args}, event.at, took, details)]
         case NodeStarted():
             end = index.ended.get(event.path)
             took = 0.0 if end is None else span(event, end)

@@ -36,5 +36,5 @@ def _inline(schema: Json, parts: dict[str, Json]) -> Json:
     if not is_object(schema):
         return schema
     if "$ref" in schema:
-        return _inline(parts[schema["$ref"]], parts)
+        return _inline(parts[str(schema["$ref"])], parts)
     return {key: _inline(value, parts) for key, value in schema.items()}

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct
 
@@ -90,7 +90,7 @@ def args_match(
 _TEXTS = frozenset((str, bool, type(None)))
 
 
-def value_fits(wanted: Json, made: Json, tolerance: float = 0.0) -> bool:
+def value_fits(wanted: Any, made: Json, tolerance: float = 0.0) -> bool:
     """Whether a value is the wanted one.
 
     Operators (`{"$regex": "^Par"}`) and functions may be anywhere in what is wanted; `{"$eq": ...}`
@@ -124,7 +124,7 @@ def _is_number(value: Json) -> bool:
     return type(value) is int or type(value) is float
 
 
-def without(args: Mapping[str, Json], ignored: Sequence[str]) -> dict[str, Json]:
+def without(args: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
     """The arguments without those at the given dotted names."""
     kept = dict(args)
     for dotted in ignored:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from greenroom.errors import BadMetric
 from greenroom.ledger.choices import choice_problem
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_array
 
 Fitting = Sequence[Sequence[int]]
 """For each wanted item the positions of the made items that fit it, ascending."""
@@ -235,10 +235,10 @@ class Difference(Struct, frozen=True, kw_only=True):
     def details(self) -> dict[str, Json]:
         """Every kind, as JSON."""
         return {
-            "missing": self.missing,
-            "extra": self.extra,
-            "misplaced": self.misplaced,
-            "wrong_arguments": self.wrong_arguments,
+            "missing": [*self.missing],
+            "extra": [*self.extra],
+            "misplaced": [*self.misplaced],
+            "wrong_arguments": [*self.wrong_arguments],
         }
 
     def problems(self, match: MatchType = MatchType.EXACT) -> list[str]:
@@ -264,9 +264,9 @@ class Difference(Struct, frozen=True, kw_only=True):
 def problems_of(kinds: Mapping[str, Json], forgiven: Collection[str] = ()) -> list[str]:
     """What is wrong, in words, by the kinds of a difference's details."""
     return [
-        f"{kind.replace('_', ' ')} {', '.join(found)}"
+        f"{kind.replace('_', ' ')} {', '.join(map(str, found))}"
         for kind, found in kinds.items()
-        if found and kind not in forgiven
+        if is_array(found) and found and kind not in forgiven
     ]
 
 

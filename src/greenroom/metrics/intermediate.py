@@ -7,6 +7,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Unmeasured
 from greenroom.ledger.events import AgentSaid, ModelReplied
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
 from greenroom.metrics.builtin import BuiltIn, checked_switch, checked_threshold, written
 from greenroom.metrics.facts import spoken
 from greenroom.metrics.likeness import USUAL_THRESHOLD
@@ -50,7 +51,7 @@ class IntermediateResponses(BuiltIn, frozen=True, kw_only=True):
         if missing:
             reason += f"; missing {', '.join(map(quoted, missing))}"
         seen = " / ".join(said) or "nothing before the last words"
-        details = {"reached": True, "missing": missing, "said": said}
+        details: dict[str, Json] = {"reached": True, "missing": [*missing], "said": [*said]}
         return MeasuredTurn(turn.number, len(met) / len(wanted), reason, seen, details)
 
     def _met_in_order(self, wanted: Sequence[str], said: Sequence[str]) -> frozenset[int]:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import cast
+from typing import Any, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadMetric
@@ -39,7 +39,7 @@ def criterion_names() -> list[str]:
 def metric_named(criterion: Criterion | str) -> object:
     """The metric a criterion asks for, or a function or object that can become one."""
     asked = Criterion(criterion) if isinstance(criterion, str) else criterion
-    options = dict(asked.options)
+    options: dict[str, Any] = dict(asked.options)
     if asked.threshold is not None:
         options["threshold"] = asked.threshold
     found = METRICS.load(asked.name)

@@ -13,6 +13,7 @@ from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, BadMetric, Refusal
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
+from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.expectations import expectations as expected_of
@@ -105,7 +106,7 @@ def recorded_case(ledger: Ledger) -> Case:
     first = started(ledger)
     if first is None or first.case is None:
         return Case("unrecorded")
-    return case_from(first.case, "the recorded case", live=True)
+    return case_from(as_object(first.case), "the recorded case", live=True)
 
 
 def needs_guard(metric: Metric, case: Case) -> bool:

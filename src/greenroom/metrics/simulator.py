@@ -85,7 +85,9 @@ class SimulatorQuality(Judged, frozen=True, kw_only=True):
     def _poll(self, turns: Sequence[UserTurn], person: SimulatedUser, case: Case) -> Poll:
         words = _TASK.format(signal=person.stop_signal, person=_described(person))
         # What the user might leak, if the case expects anything.
-        expects = [expect_data(turn.expect) for turn in case.script if turn.expect is not None]
+        expects: list[Json] = [
+            expect_data(turn.expect) for turn in case.script if turn.expect is not None
+        ]
         expected: dict[str, Json] = {"expected": expects} if expects else {}
 
         def single(item: Item, _: int) -> Question[Verdict]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from typing import Any
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import Score
@@ -71,10 +72,10 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
 def state_is(
     scope: str,
     key: str | None = None,
-    value: Json = MISSING,
+    value: Any = MISSING,
     *,
     where: Predicate | None = None,
-    query: Mapping[str, Json] | None = None,
+    query: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> StateIs:
     """The final state holds `value` at `scope` and dotted `key`, or passes `where`, or `query`.
@@ -127,7 +128,7 @@ class StateMatches(BuiltIn, frozen=True, kw_only=True):
 
 
 def state_matches(
-    query: Mapping[str, Mapping[str, Json]], *, turn: int | None = None, name: str | None = None
+    query: Mapping[str, Mapping[str, Any]], *, turn: int | None = None, name: str | None = None
 ) -> StateMatches:
     """The state, at the end or after one turn, matches a query by scope.
 
@@ -170,6 +171,6 @@ def mismatches(state: State, query: Mapping[str, Mapping[str, Json]]) -> list[st
     return found
 
 
-def _mismatch(place: str, value: Json, wanted: Json) -> str:
+def _mismatch(place: str, value: Json, wanted: object) -> str:
     seen = "is not set" if value is MISSING else f"is {cut(repr(value), 300)}"
     return f"{place} {seen}; expected {shown_value(wanted)}"

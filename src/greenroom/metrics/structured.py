@@ -86,7 +86,7 @@ def json_schema(
     return JsonSchema(schema=checked_schema(schema), **shown)
 
 
-def checked_schema(schema: Json) -> Json:
+def checked_schema(schema: object) -> Json:
     """A copy of a JSON Schema, or BadMetric with the path of what is wrong in it."""
     from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 

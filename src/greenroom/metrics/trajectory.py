@@ -91,7 +91,7 @@ class TrajectoryMatch(BuiltIn, frozen=True, kw_only=True):
             difference.lines() or ["no calls"],
             {
                 "expected": [_wanted_data(want) for want in wanted],
-                "actual": [{"tool": call.tool, "args": call.args} for call in made],
+                "actual": [{"tool": call.tool, "args": {**call.args}} for call in made],
                 **difference.details,
             },
         )

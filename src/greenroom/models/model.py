@@ -38,7 +38,7 @@ class ModelRequest:
     messages: tuple[Message, ...]
     instructions: str = ""
     tools: Sequence[ToolSpec] = ()
-    output_schema: Mapping[str, Json] | None = None
+    output_schema: Mapping[str, Any] | None = None
     model: str = ""
     path: str = ""
     node: str = ""

@@ -12,7 +12,7 @@ from typing import ClassVar
 from greenroom.cases.scores import Outcome, Score
 from greenroom.errors import BadInput
 from greenroom.ledger import questions
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json, as_object, is_object
 from greenroom.results.files import json_text, write_whole
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
@@ -71,10 +71,10 @@ def evalset_result(report: Report, app: str) -> dict[str, Json]:
 
 
 def _case(result: CaseResult, evalset: str, app: str, at: float) -> dict[str, Json]:
-    metrics = [_metric(name, outcome) for name, outcome in result.scores.items()]
+    metrics: list[Json] = [_metric(name, outcome) for name, outcome in result.scores.items()]
     turns = _turns(result)
     # A metric measures the whole case, which is the same as its turn only if there is a single one.
-    alone = metrics if len(turns) == 1 else []
+    alone: list[Json] = metrics if len(turns) == 1 else []
     return {
         "eval_set_id": evalset,
         "eval_id": result.label,
@@ -128,8 +128,8 @@ def _turns(result: CaseResult) -> list[_Turn]:
         if step.type == "message":
             turns[-1].answer = str(step.args)
         elif step.type == "tool":
-            call_id: str = (step.details or {"id": ""})["id"]
-            unseen = questions.CallRecord(step.name, step.args or {}, call_id)
+            call_id = str(as_object(step.details or {"id": ""})["id"])
+            unseen = questions.CallRecord(step.name, as_object(step.args or {}), call_id)
             recorded = known.get(call_id)
             # Calls may share an id: each is used once, in order.
             turns[-1].calls.append(recorded.pop(0) if recorded else unseen)
@@ -159,7 +159,7 @@ def _invocation(turn: _Turn, n: int) -> dict[str, Json]:
 
 def _session(result: CaseResult, turns: Sequence[_Turn], app: str, at: float) -> dict[str, Json]:
     """The conversation as an ADK session; an error is its last event, since ADK has no other place for it."""
-    events: list[Json] = []
+    events: list[dict[str, Json]] = []
     for n, turn in enumerate(turns, 1):
         events += [_event(n, at, "user", [{"text": turn.said}])]
         for call in turn.calls:
@@ -168,7 +168,10 @@ def _session(result: CaseResult, turns: Sequence[_Turn], app: str, at: float) ->
         if turn.answer:
             events.append(_event(n, at, "agent", [{"text": turn.answer}]))
     if result.error is not None:
-        error = {"error_code": result.error.type or "error", "error_message": result.error.message}
+        error: dict[str, Json] = {
+            "error_code": result.error.type or "error",
+            "error_message": result.error.message,
+        }
         events.append(_event(max(len(turns), 1), at, "agent", []) | error)
     for place, event in enumerate(events):
         event["id"] = f"event-{place}"
@@ -179,7 +182,7 @@ def _session(result: CaseResult, turns: Sequence[_Turn], app: str, at: float) ->
         "app_name": app,
         "user_id": _USER,
         "state": state,
-        "events": events,
+        "events": [*events],
         "last_update_time": at,
     }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
@@ -13,7 +13,7 @@ from greenroom.ledger.events import Calls, EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.questions import Step
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.results.blame import Blame, blame
@@ -146,7 +146,7 @@ class CaseResult:
             return self.asked
         ledger = self.ledger
         first = questions.started(ledger) if ledger else None
-        return None if first is None else cast("Mapping[str, Json] | None", first.case)
+        return first.case if first is not None and is_object(first.case) else None
 
     @property
     def trajectory(self) -> list[Step]:

@@ -38,7 +38,7 @@ class Wire(Struct, forbid_unknown_fields=True):
     """A JSON object with these fields and no others."""
 
     @classmethod
-    def of(cls, source: object, **others: Json) -> Self:
+    def of(cls, source: object, **others: Any) -> Self:
         """What is written of `source`: its attributes by the names of the fields, and `others`."""
         for name in cls.__struct_fields__:
             if name not in others:
@@ -82,7 +82,7 @@ class ScoreData(Wire, rename={"value": "score"}):
     name: str
 
     @classmethod
-    def of(cls, source: Any, **_: Json) -> Self:
+    def of(cls, source: Any, **_: Any) -> Self:
         """A score whose details may be any object of a metric's author."""
         bar = source.threshold
         return super().of(
@@ -118,7 +118,7 @@ class StepData(Wire):
     details: Json
 
     @classmethod
-    def of(cls, source: Any, **_: Json) -> Self:
+    def of(cls, source: Any, **_: Any) -> Self:
         """A step whose values may be any object."""
         args, details = shown_json(source.args), shown_json(source.details)
         return super().of(source, args=args, details=details)
@@ -161,7 +161,7 @@ class StoredVerdict(VerdictData):
 class ResultData(VerdictData, kw_only=True):
     """One result in a report file: its verdict, its case, and all that was kept of its run."""
 
-    responses: Json = ()
+    responses: Any = ()
     trajectory: tuple[StepData, ...]
     case: dict[str, Json] | None
 
@@ -308,7 +308,7 @@ def from_data(data: Json, wire: type[W], where: str) -> W:
         raise BadFile(f"{where}: {error.object!r} is not a known name or field.") from error
 
 
-def _value_at(data: Json, place: str) -> str:
+def _value_at(data: Any, place: str) -> str:
     """What stands at a place such as `results[0].status`; a key of a mapping is not named there."""
     for name, number in re.findall(r"([^.\[\]]+)(?=[.\[]|$)|\[(\d+)\]", place):
         data = data[int(number) if number else name]

@@ -48,7 +48,7 @@ def mocked(mock: Any, request: ToolRequest, context: Context) -> Any:
 
 
 def _called(mock: Callable[..., Any], request: ToolRequest, context: Context) -> Any:
-    args = deepcopy(dict(request.args))
+    args: dict[str, Any] = deepcopy(dict(request.args))
     try:
         parameters: Collection[str] = inspect.signature(mock).parameters
     except (TypeError, ValueError):

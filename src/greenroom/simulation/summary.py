@@ -11,7 +11,7 @@ from greenroom.ledger import questions
 from greenroom.ledger.events import EndReason
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 
 _CUT = ("max_turns", "max_seconds", "error")
 
@@ -47,7 +47,7 @@ def simulation_of(ledger: Ledger, case: Case | None = None) -> Simulation:
         recorded = None if first is None else first.case
         case = Case("unrecorded")
         if recorded is not None:
-            case = case_from(recorded, "the recorded case", live=True)
+            case = case_from(as_object(recorded), "the recorded case", live=True)
     person = person_of(case.user)
     end = questions.ended(ledger)
     found = claims(ledger, person.goals, person.stop_signal) if person else []

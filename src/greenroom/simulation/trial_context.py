@@ -166,13 +166,14 @@ def begin(trial: TrialContext) -> None:
     """Open a new ledger, or check that an old one belongs to this agent."""
     case, backend, ledger = trial.case, trial.backend, trial.ledger
     if not len(ledger):
+        given: Any = case.state  # the ledger copies it as JSON, or says what is none
         trial.world.record(
             RunStarted(
                 run_id=trial.world.run_id,
                 case=case_data(case),
                 agent=backend.snapshot,
                 digest=backend.digest,
-                state=case.state,
+                state=given,
                 opaque=_declared(backend, "opaque"),
                 observed=_declared(backend, "observed"),
             )

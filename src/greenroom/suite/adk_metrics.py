@@ -35,6 +35,7 @@ from greenroom.ledger.events import (
     UserSaid,
 )
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics.metric import as_metric
 from greenroom.metrics.scores import measure_run
 from greenroom.suite.measurement import cut_in_time
@@ -156,7 +157,7 @@ def ledger_of(invocations: Sequence[Invocation]) -> Ledger:
 
 def _returned(root: str, call_id: str, tool: str, value: Any) -> ToolReturned:
     # The framework wraps results that are not mappings.
-    result = value["result"] if isinstance(value, dict) and set(value) == {"result"} else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    result = value["result"] if is_object(value) and set(value) == {"result"} else value
     return ToolReturned(path=root, call_id=call_id, tool=tool, value=result, source="live")
 
 
@@ -167,8 +168,8 @@ def _write(ledger: Ledger, *events: Event) -> None:
 
 def _case(invocations: Sequence[Invocation]) -> Case:
     """The case that google-adk ran, with what it expects."""
-    turns = [one.model_dump(mode="json", exclude_none=True) for one in invocations]
-    data = {"eval_set_id": "adk", "eval_cases": [{"eval_id": "adk", "conversation": turns}]}
+    turns: list[Json] = [one.model_dump(mode="json", exclude_none=True) for one in invocations]
+    data: Json = {"eval_set_id": "adk", "eval_cases": [{"eval_id": "adk", "conversation": turns}]}
     return shape_named("adk").read(data, "adk").cases[0]
 
 

@@ -27,7 +27,7 @@ from greenroom.cases.parts import Metric
 from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadInput
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
 from greenroom.metrics.expectations import expectations
 from greenroom.metrics.scores import metrics_for
 
@@ -114,7 +114,7 @@ def ours_beside(case: Case, given: Collection[Metric], criteria: Collection[str]
 
 def _asks(wanted: ToolCall) -> bool:
     """Whether an argument is a query; one that is quoted is meant by the letter."""
-    args = plain(wanted.args)
+    args = as_object(plain(wanted.args))
     return any(
         _has_operators(args[key]) for key, value in unquoted(args).items() if value == args[key]
     )

@@ -140,7 +140,8 @@ class TrialState:
         last = next((e for e in reversed(ledger.events) if isinstance(e, Noted | RunResumed)), None)
         if not isinstance(last, Noted) or last.name != DRIFTED:
             return False
-        seq = last.data.get("seq") if is_object(last.data) else None
+        noted = last.data if is_object(last.data) else {}
+        seq = noted.get("seq")
         # Each time further back, or a note of other origin could lead round in circles.
         if type(seq) is not int or not 0 < seq < self.drifted_at:
             return False
@@ -149,7 +150,7 @@ class TrialState:
         self.ledger = Ledger(ledger.events[:seq])
         if not self.doubt:  # else a run that resumes after another cut must find the same doubt
             self.on_restart(self.ledger, self.judging)
-        self.notes.append(f"{last.data.get('told')}; from there on it was run anew")
+        self.notes.append(f"{noted.get('told')}; from there on it was run anew")
         return True
 
 

@@ -22,6 +22,7 @@ from typing import Final
 
 from greenroom.errors import ModelBroke, RateLimited
 from greenroom.ledger.events import Noted
+from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.world import World
 
@@ -245,7 +246,7 @@ async def _back_off(
     if attempt > broke.again:
         raise broke
     _check_time(world, request, wait, broke)
-    data = {
+    data: Json = {
         "model": request.model,
         "n": request.n,
         "attempt": attempt,

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from greenroom import errors
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
@@ -24,7 +24,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall, Voice
 from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import JSON_TYPES, Json, plain
+from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.pacer import is_paced, persist
 from greenroom.world.presence import asking, placed
@@ -136,7 +136,7 @@ def _with_call_ids(world: World, request: ModelRequest, reply: ModelReply) -> Mo
         own = wanted.id
         if not own or index.has_wanted(own) or own in index.called or own in calls:
             own = world.new_id(request.path, request.n, position)
-        calls[own] = ToolCall(wanted.tool, plain(wanted.args, "arguments"), own)
+        calls[own] = ToolCall(wanted.tool, as_object(plain(wanted.args, "arguments")), own)
     return replace(reply, calls=tuple(calls.values()))
 
 
@@ -211,7 +211,7 @@ async def answer_tool(
 def _returned(
     world: World,
     called: ToolCalled,
-    value: object,
+    value: Any,
     source: Source,
     context: Context,
     seconds: float,

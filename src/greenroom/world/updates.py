@@ -13,7 +13,7 @@ from greenroom.ledger.events import ModelReplied, StateConflicted, ToolCalled, T
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, same
+from greenroom.ledger.plain import Json
 from greenroom.world.world import Context, World
 
 Place = tuple[str, tuple[str, ...]]
@@ -81,7 +81,7 @@ def _is_lost(place: Place, other: Update, mine: Update, context: Context) -> boo
     if was_read:
         return True
     wishes = [[(c.op, c.path, c.value) for c in _at(update, place)] for update in (other, mine)]
-    return not same(wishes[0], wishes[1])
+    return wishes[0] != wishes[1]
 
 
 def _at(update: Update, place: Place) -> list[Change]:

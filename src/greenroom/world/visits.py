@@ -15,7 +15,7 @@ from threading import Lock
 from greenroom.errors import GreenroomError
 from greenroom.ledger.events import ModelCalled, ModelFailed, ModelReplied, ToolFailed, ToolReturned
 from greenroom.ledger.paths import within
-from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.plain import Json, as_object, plain, same
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.answers import key_of
 from greenroom.world.presence import place_here
@@ -70,7 +70,9 @@ class Visits:
         """The recorded answer to this call at this place, else the World's."""
         self._go_on()
         path = self._path(request.path)
-        args: dict[str, Json] = plain(dict(request.args), f"arguments of {request.tool!r}")
+        args: dict[str, Json] = as_object(
+            plain(dict(request.args), f"arguments of {request.tool!r}")
+        )
         with self._lock:
             call_id = self._call_id(path, request, args)
         index = self.world.ledger.index_of(self.world.voice)

@@ -27,6 +27,7 @@ from greenroom.ledger.events import (
     StateChanged,
     YieldOpened,
 )
+from greenroom.ledger.plain import as_object
 from greenroom.metrics import contains
 from greenroom.testing import Desk
 
@@ -167,7 +168,7 @@ async def test_a_node_that_asks_its_user_gets_the_answer(desk: Desk):
     assert result.status == "passed", result.error
     ledger = ledger_of(result)
     opened = ledger.of(YieldOpened)[0]
-    assert (opened.tool, opened.args["message"]) == ("adk_request_input", "Which city?")
+    assert (opened.tool, as_object(opened.args)["message"]) == ("adk_request_input", "Which city?")
     begun = Ledger.loads(Ledger(ledger[: ledger.of(Answered)[0].seq + 1]).dumps())
     resumed = await simulate(one, flow(("START", ask, shout)), ledger=begun)
     assert q.response(resumed) == "DONE IN OSLO"

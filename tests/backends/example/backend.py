@@ -25,7 +25,7 @@ from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import Message as Said
 from greenroom.ledger.messages import ToolCall, Usage
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_array, as_object
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world import ToolError
 from greenroom.world.world import ToolRequest
@@ -54,7 +54,7 @@ class TeapotBackend(ForeignBackend):
 
     def describe(self) -> dict[str, Json]:
         """The bot with its prompt and its tools."""
-        tools = [{"name": t.name, "code": code_identity(t.fn)} for t in self.bot.tools]
+        tools: list[Json] = [{"name": t.name, "code": code_identity(t.fn)} for t in self.bot.tools]
         return {"name": self.bot.name, "instructions": self.bot.prompt, "tools": tools}
 
     def list_tools(self) -> Mapping[str, ToolFacts]:
@@ -73,13 +73,13 @@ class TeapotBackend(ForeignBackend):
         name, given = self.bot.name, invocation.given
         path = invocation.enter_node(name, invocation.root, given)
         # A copy: the framework may edit what it is given, and what happened is never edited.
-        messages: list[Message] = deepcopy(invocation.history())
+        messages: list[Message] = [as_object(item) for item in deepcopy(invocation.history())]
         if given:
             messages.append({"role": "user", "text": given})
         with held(RUN, RunCaller(invocation, name, path)):
             said = await self.bot.chat(messages)
         invocation.end_node(name, path)
-        return Progress(jsonable(said), said[-1]["text"])
+        return Progress(as_array(jsonable(said)), said[-1]["text"])
 
 
 # Seams: where the framework calls a tool and asks a model, whichever way a bot comes there.
@@ -103,7 +103,9 @@ def _tool_seam(real: Call) -> Call:
             with held(RUN, None), held(PASSED, self):
                 return await real(self, args, call_id)
 
-        request = ToolRequest(call_id, self.name, jsonable(args), caller.agent, origin=origin)
+        request = ToolRequest(
+            call_id, self.name, as_object(jsonable(args)), caller.agent, origin=origin
+        )
         outcome, kept = await caller.ask_tool(caller.place_tool(request), run)
         outcome = refuse_to_wait(caller, self.name, outcome)
         if outcome.error:
@@ -147,7 +149,9 @@ def _said(message: Message) -> Said:
 
 
 def _reply(reply: Reply) -> ModelReply:
-    calls = tuple(ToolCall(name, jsonable(args), call_id) for name, args, call_id in reply.calls)
+    calls = tuple(
+        ToolCall(name, as_object(jsonable(args)), call_id) for name, args, call_id in reply.calls
+    )
     return ModelReply(reply.text, calls, Usage(*reply.tokens), model="teapot")
 
 

@@ -10,7 +10,7 @@ import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from agents.tracing import TracingProcessor, add_trace_processor, set_trace_processors
@@ -300,7 +300,8 @@ async def test_the_runs_context_comes_from_the_session_and_goes_back(desk: Desk)
 
     call = ToolCall("charge", {"amount": 5}, "call-1")
     backend = OpenAIAgentsBackend(
-        clerk(call, "done", tools=[charge]), context=lambda state: Visit(**state)
+        clerk(call, "done", tools=[charge]),
+        context=lambda state: Visit(**cast("dict[str, Any]", state)),
     )
     one = case(state={"session": {"order": 7}}, allow_tools=["charge"])
     ledger = ledger_of(await result_of(backend, one))

@@ -9,6 +9,7 @@ import pytest
 from greenroom.cases.files import problems, read_evalset
 from greenroom.cases.problems import at, keys_of, put
 from greenroom.errors import BadFile
+from greenroom.ledger.plain import Json
 
 JSON = """\
 {
@@ -175,7 +176,7 @@ def test_a_place_leads_back_to_its_steps(keys: list[str | int]) -> None:
 
 
 def test_a_value_is_put_where_a_place_leads_unless_something_is_there() -> None:
-    data = {"a": [{"b": 1}], "t": "text"}
+    data: Json = {"a": [{"b": 1}], "t": "text"}
     assert put(data, "a[0].c", 2)
     assert put(data, "x.y", 3)
     assert data == {"a": [{"b": 1, "c": 2}], "t": "text", "x": {"y": 3}}

@@ -20,7 +20,7 @@ from greenroom.ledger import (
     ToolCalled,
     UserSaid,
 )
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_array, as_object
 from greenroom.reports.html import render_html
 from greenroom.reports.html.cases import case_details
 from greenroom.reports.html.packed import PackedValues, Trimmer, json_text
@@ -147,8 +147,8 @@ def test_expected_and_actual_come_from_the_metrics_evidence():
 def test_long_texts_lists_and_objects_are_cut_and_counted():
     scissors = Trimmer()
     assert scissors.text("x" * 20_000).endswith("… 8000 more characters")
-    assert scissors.json(list(range(500)))[-1] == "… 300 more"
-    assert scissors.json({str(n): n for n in range(500)})["…"] == "300 more"
+    assert as_array(scissors.json(list(range(500))))[-1] == "… 300 more"
+    assert as_object(scissors.json({str(n): n for n in range(500)}))["…"] == "300 more"
     assert scissors.cuts == 3
 
 

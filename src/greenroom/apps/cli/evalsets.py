@@ -32,6 +32,7 @@ from greenroom.cases.names import id_trouble
 from greenroom.errors import BadCase, BadFile, BadInput
 from greenroom.ledger import Ledger, call
 from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.plain import is_object
 from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
@@ -90,7 +91,8 @@ def _saved(evalset: EvalSet, file: str) -> None:
 def _recorded(path: str, case_id: str, evalset: EvalSet, *, expect: bool) -> Case:
     ledger = Ledger.load(path)
     first = started(ledger)
-    known = str(first.case.get("id", "")) if first is not None and first.case else ""
+    recorded = first.case if first is not None else None
+    known = str(recorded.get("id", "")) if is_object(recorded) else ""
     wanted = case_id or free_id(known or Path(path).stem, evalset)
     try:
         return harvest(ledger, wanted, expect=expect, user_agents=UserAgents)

@@ -26,6 +26,7 @@ from greenroom import (
 from greenroom.agents import history, persona
 from greenroom.backends import Yield
 from greenroom.ledger import ToolCalled, append
+from greenroom.ledger.plain import as_object
 from greenroom.ledger.view import LedgerView
 from greenroom.metrics import event_count, judge, state_is
 from greenroom.models import ModelRequest
@@ -52,14 +53,15 @@ def read_policy(topic: str) -> dict[str, Any]:
 @tool
 def record_answer(topic: str, answer: str, ctx: Context) -> str:
     """Write down what the patient said."""
-    ctx.state.session["answers"] = {**ctx.state.session.get("answers", {}), topic: answer}
+    answers = as_object(ctx.state.session.get("answers", {}))
+    ctx.state.session["answers"] = {**answers, topic: answer}
     return "recorded"
 
 
 @tool
 def update_belief(condition: str, likelihood: float, ctx: Context) -> str:
     """Write down how likely a condition seems now."""
-    beliefs = ctx.state.session.get("beliefs", {})
+    beliefs = as_object(ctx.state.session.get("beliefs", {}))
     ctx.state.session["beliefs"] = {**beliefs, condition: likelihood}
     return "updated"
 
@@ -164,7 +166,7 @@ def as_heard(main: LedgerView, wait: Yield) -> str:
     if wait.tool != "ask":
         return wait.prompt
     answers = main.state.get("session", {}).get("answers", {})
-    return f'The clinic asks: "{wait.args["question"]}" (You have told them: {answers})'
+    return f'The clinic asks: "{as_object(wait.args)["question"]}" (You have told them: {answers})'
 
 
 # ---- The cases: how each call begins, what the tools answer, and how it is judged ----------------

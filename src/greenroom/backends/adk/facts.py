@@ -37,7 +37,7 @@ from greenroom.backends.foreign import Origin, jsonable
 from greenroom.backends.seams import real_of
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 
 # Modules of the agent classes that can be run; some of the classes are deprecated by now.
 _RUN = {
@@ -192,7 +192,7 @@ def tool_facts(member: BaseNode) -> list[ToolFacts]:
     return [
         ToolFacts(
             tool.name,
-            tuple(_declared(tool).get("properties", {})),
+            tuple(as_object(_declared(tool).get("properties", {}))),
             yields=tool.is_long_running,
             origin=origin_of(given),
         )
@@ -216,7 +216,7 @@ def described(root: BaseNode) -> dict[str, Json]:
             code.append({"name": node.name, "code": code_identity(function_of(node))})
         elif isinstance(node, ToolNode):
             code.append(_described_tool(node.tool))
-    return described_node(root, described_agent) | {"code": code}
+    return {**described_node(root, described_agent), "code": code}
 
 
 def described_agent(agent: BaseAgent) -> dict[str, Json]:
@@ -236,7 +236,7 @@ def described_agent(agent: BaseAgent) -> dict[str, Json]:
             "tools": [_described_tool(tool) for _, tool in _tools(agent)],
             "toolsets": [type(toolset).__name__ for toolset in toolsets_of(agent)],
         }
-    return facts | {"sub_agents": [described_agent(child) for child in agent.sub_agents]}
+    return {**facts, "sub_agents": [described_agent(child) for child in agent.sub_agents]}
 
 
 def check_tool(tool: Any, owner: str) -> Any:
@@ -264,11 +264,12 @@ def _tools(member: BaseNode) -> Iterator[tuple[Any, BaseTool]]:
 def _described_tool(tool: BaseTool) -> Json:
     facts: dict[str, Json] = {"name": tool.name, "kind": type(tool).__name__}
     if is_delegation(tool):
-        return facts | {"agent": described_agent(cast(AgentTool, tool).agent)}
+        return {**facts, "agent": described_agent(cast(AgentTool, tool).agent)}
     code = tool.func if isinstance(tool, FunctionTool) else type(tool)
     if isinstance(tool, NodeTool) and isinstance(tool.node, FunctionNode):
         code = function_of(tool.node)
-    return facts | {
+    return {
+        **facts,
         "description": tool.description,
         "parameters": _declared(tool),
         "code": code_identity(code),
@@ -281,6 +282,6 @@ def _declared(tool: BaseTool) -> dict[str, Json]:
     if declaration is None:
         return {}
     if declaration.parameters_json_schema is not None:
-        return jsonable(declaration.parameters_json_schema)
+        return as_object(jsonable(declaration.parameters_json_schema))
     parameters = declaration.parameters
     return parameters.model_dump(mode="json", exclude_none=True) if parameters else {}

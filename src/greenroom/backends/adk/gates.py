@@ -25,6 +25,7 @@ from greenroom.backends.adk.versions import signed_like
 from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.seams import real_of
 from greenroom.errors import ToolRefused
+from greenroom.ledger.plain import as_object
 from greenroom.ledger.redaction import keep_keys
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.world.world import Pending, ToolRequest
@@ -113,7 +114,7 @@ class Delegation:
         request = ToolRequest(
             id=call_id,
             tool=tool.name,
-            args=jsonable(args),
+            args=as_object(jsonable(args)),
             path=caller.agent,
             delegates=True,
         )
@@ -174,7 +175,7 @@ class ToolGate:
             ToolRequest(
                 id=wanted,
                 tool=name,
-                args=jsonable(shown),
+                args=as_object(jsonable(shown)),
                 path=caller.agent,
                 yields=bool(getattr(tool, "is_long_running", False)),
                 origin=self._origin,

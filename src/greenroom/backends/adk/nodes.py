@@ -25,7 +25,7 @@ from greenroom.backends.adk.versions import (
 from greenroom.backends.callers import Run
 from greenroom.backends.foreign import Origin, jsonable
 from greenroom.errors import AgentFailed, BadAgent
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_object, plain
 from greenroom.world.records import ToolError
 from greenroom.world.world import Pending, ToolRequest
 
@@ -162,7 +162,8 @@ async def node_items(
     caller: AdkCaller, node: BaseNode, origin: Any, given: dict[str, Any], run: Run
 ) -> list[Any]:
     """What a node yields: the mock's value, or all that its real work gave."""
-    name, args = node.name, jsonable({key: _as_text(value) for key, value in given.items()})
+    name = node.name
+    args = as_object(jsonable({key: _as_text(value) for key, value in given.items()}))
     request = caller.place_tool(ToolRequest("", name, args, caller.agent, origin=origin))
     outcome, kept = await caller.ask_tool(request, lambda: run_passed(node, None, run), _output)
     if isinstance(outcome, Pending):

@@ -11,7 +11,7 @@ from google.adk.artifacts import InMemoryArtifactService
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
 
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 
 _FILES = "artifacts"
 
@@ -57,8 +57,9 @@ class Artifacts:
     __slots__ = ("others", "service")
 
     def __init__(self, memory: list[Json]) -> None:
-        files = [item for item in memory if _FILES in item]
-        self.others = [item for item in memory if _FILES not in item]
+        items = [as_object(item) for item in memory]
+        files = [item for item in items if _FILES in item]
+        self.others: list[Json] = [item for item in items if _FILES not in item]
         self.service = InMemoryArtifactService.model_validate(files[-1] if files else {})
 
     def items(self) -> list[Json]:

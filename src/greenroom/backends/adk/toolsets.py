@@ -95,8 +95,9 @@ async def ask_server(
     if outcome.source == "live":
         # Listed before a pause: what is in the ledger are names, and these tools have bodies.
         return await really()
+    listed: Any = outcome.value
     try:
-        return [ListedTool(dict(item)) for item in outcome.value]
+        return [ListedTool(dict(item)) for item in listed]
     except (KeyError, TypeError, ValueError) as error:
         raise caller.refuse(
             BadCase(

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.backends.native.history import as_text
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_object, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
 
@@ -56,7 +56,9 @@ def response_of(reply: ModelReply) -> LlmResponse:
     parts = [types.Part(text=reply.text)] if reply.text else []
     parts += [
         types.Part(
-            function_call=types.FunctionCall(id=c.id or None, name=c.tool, args=plain(c.args))
+            function_call=types.FunctionCall(
+                id=c.id or None, name=c.tool, args=as_object(plain(c.args))
+            )
         )
         for c in reply.calls
     ]
@@ -139,7 +141,8 @@ def _said(parts: list[types.Part]) -> tuple[str, tuple[ToolCall, ...]]:
             texts.append(part.text)
         if part.function_call:
             call = part.function_call
-            calls.append(ToolCall(call.name or "", jsonable(call.args or {}), call.id or ""))
+            args = as_object(jsonable(call.args or {}))
+            calls.append(ToolCall(call.name or "", args, call.id or ""))
     return "".join(texts), tuple(calls)
 
 
@@ -148,7 +151,7 @@ def _parts(content: types.Content | None) -> list[types.Part]:
 
 
 def _spec(declared: types.FunctionDeclaration) -> Spec:
-    parameters: Json = declared.parameters_json_schema
+    parameters: Any = declared.parameters_json_schema
     if parameters is None and declared.parameters is not None:
         parameters = declared.parameters.model_dump(mode="json", exclude_none=True)
     return Spec(declared.name or "", declared.description or "", parameters or {})

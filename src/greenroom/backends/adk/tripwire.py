@@ -22,6 +22,7 @@ from greenroom.backends.adk.gates import ModelGate
 from greenroom.backends.adk.run import FrameworkRun
 from greenroom.backends.foreign import jsonable
 from greenroom.errors import BadAgent, ToolRefused
+from greenroom.ledger.plain import as_object
 from greenroom.world.presence import model_host
 from greenroom.world.records import begin_call, fail_call
 from greenroom.world.world import ToolRequest
@@ -141,6 +142,6 @@ class Tripwire(BasePlugin):
     def _note_unknown(self, name: str, args: dict[str, Any], context: ToolContext) -> None:
         """A tool the model made up: the framework says so to the model, and no body runs."""
         world, call_id = self._run.invocation.world, context.function_call_id or ""
-        request = ToolRequest(call_id, name, jsonable(args), self._run.place)
+        request = ToolRequest(call_id, name, as_object(jsonable(args)), self._run.place)
         begin_call(world, request)
         fail_call(world, request, ValueError(f"there is no tool {name!r}"), "refused")

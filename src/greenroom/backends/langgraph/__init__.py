@@ -160,7 +160,8 @@ class LangGraphBackend(ForeignBackend):
             pauses, yields = await waits_for(invocation, found, _asking_nodes(memory, run))
             if not yields:
                 return resumption(invocation, pauses)
-            more = {"places": dict(run.places), "pauses": [jsonable(pause) for pause in pauses]}
+            waits: list[Json] = [jsonable(pause) for pause in pauses]
+            more: dict[str, Json] = {"places": {**run.places}, "pauses": waits}
             return Progress(memory.dump(more), yields=tuple(yields))
         answer = self._output(state) if self._output else answer_in(state, self.graph)
         if type(answer) is not str:

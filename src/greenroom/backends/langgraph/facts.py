@@ -25,7 +25,7 @@ from greenroom.backends.langgraph.translation import model_name
 from greenroom.backends.native.history import as_text
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 
 Graph = Pregel[Any, Any, Any, Any]
 _OWN = ("langchain.", "langchain_core.", "langgraph.")
@@ -67,7 +67,9 @@ def tool_facts(graph: Graph) -> dict[str, ToolFacts] | None:
     found = (part for part in parts_of(graph) if isinstance(part, BaseTool))
     return {
         tool.name: ToolFacts(
-            tool.name, tuple(_schema(tool).get("properties", {})), origin=origin_of(tool)
+            tool.name,
+            tuple(as_object(_schema(tool).get("properties", {}))),
+            origin=origin_of(tool),
         )
         for tool in found
     }
@@ -76,15 +78,15 @@ def tool_facts(graph: Graph) -> dict[str, ToolFacts] | None:
 def described_graph(graph: Graph) -> dict[str, Json]:
     """The graph as JSON."""
     parts = list(parts_of(graph))
+    models = {model_name(part) for part in parts if isinstance(part, BaseChatModel)}
+    inner = {name_of(part) for part in parts if isinstance(part, Pregel) and part is not graph}
     return {
         "name": name_of(graph),
         "nodes": {name: _describe(node.bound) for name, node in graph.nodes.items()},
         "prompts": [str(part.text) for part in parts if isinstance(part, BaseMessage)],
-        "models": sorted({model_name(part) for part in parts if isinstance(part, BaseChatModel)}),
+        "models": [*sorted(models)],
         "tools": [_described_tool(part) for part in parts if isinstance(part, BaseTool)],
-        "subgraphs": sorted(
-            {name_of(part) for part in parts if isinstance(part, Pregel) and part is not graph}
-        ),
+        "subgraphs": [*sorted(inner)],
     }
 
 

@@ -176,7 +176,7 @@ class Memory(BaseCheckpointSaver[Any]):
             }
         return [*items, {"graphs": graphs, **more}]
 
-    def load(self, items: Items) -> dict[str, Json]:
+    def load(self, items: Sequence[Any]) -> dict[str, Any]:
         """Load what was written down, and return what was put beside it."""
         *messages, rest = items
         for ns, graph in rest["graphs"].items():
@@ -247,7 +247,7 @@ def _message_as_json(message: BaseMessage) -> Json:
         return _kept(message)
 
 
-def _message(kept: Json) -> BaseMessage:
+def _message(kept: Any) -> BaseMessage:
     if "type" not in kept:
         return _restored(kept, "messages")
     # A copy: the framework keeps some of what it is given, and what happened is never edited.
@@ -273,7 +273,7 @@ def _kept(value: Any) -> Json:
     return {"kind": kind, "data": base64.b64encode(data).decode()}
 
 
-def _restored(kept: Json, where: str) -> Any:
+def _restored(kept: Any, where: str) -> Any:
     if "lost" in kept:
         raise AgentFailed(
             f"the graph's state holds a {kept['lost']} in {where!r}, which cannot be kept from one "

@@ -12,7 +12,7 @@ from greenroom.backends.invocation import Invocation, approval, checked_approval
 from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.events import ModelReplied, ToolReturned
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.plain import Json, as_array, as_object, is_object, plain
 from greenroom.world.world import Pending, ToolRequest
 
 _DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
@@ -42,9 +42,10 @@ async def waits_for(
     for one in found:
         value = plain(jsonable(one.value), "the interrupt's value")
         if is_object(value) and {"action_requests", "review_configs"} <= value.keys():
-            reviews = {review["action_name"]: review for review in value["review_configs"]}
-            for action in value["action_requests"]:
-                allowed = reviews.get(action["name"], {}).get("allowed_decisions")
+            configs = map(as_object, as_array(value["review_configs"]))
+            reviews = {str(review["action_name"]): review for review in configs}
+            for action in map(as_object, as_array(value["action_requests"])):
+                allowed = reviews.get(str(action["name"]), {}).get("allowed_decisions")
                 await asker.ask_about(one, action, allowed == ["respond"], batched=True)
         elif is_object(value) and value.get("type") == "tool_approval":
             schema: Any = one.response_schema

@@ -21,7 +21,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.ledger.events import ModelReplied
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_object, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
 _ROLES: dict[str, Role] = {
@@ -74,7 +74,9 @@ def message_of(reply: ModelReply | ModelReplied) -> AIMessage:
     used = reply.usage
     return AIMessage(
         content=reply.text,
-        tool_calls=[WantedValue(name=c.tool, args=plain(c.args), id=c.id) for c in reply.calls],
+        tool_calls=[
+            WantedValue(name=c.tool, args=as_object(plain(c.args)), id=c.id) for c in reply.calls
+        ],
         usage_metadata=UsageMetadata(
             input_tokens=used.input, output_tokens=used.output, total_tokens=used.total
         )
@@ -134,7 +136,8 @@ def _message(message: BaseMessage) -> Message:
 def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:
     wanted: list[WantedValue] = getattr(message, "tool_calls", None) or []
     return tuple(
-        ToolCall(call["name"], jsonable(call["args"]), call["id"] or "") for call in wanted
+        ToolCall(call["name"], as_object(jsonable(call["args"])), call["id"] or "")
+        for call in wanted
     )
 
 
@@ -151,7 +154,8 @@ def _spec(tool: Any) -> Spec:
     form = cast("dict[str, Any]", tool if isinstance(tool, dict) else {"name": str(tool)})
     inner = cast("dict[str, Any]", form.get("function") or form.get("toolSpec") or form)
     schema = inner.get("parameters") or inner.get("input_schema") or {}
-    return Spec(str(inner.get("name", "")), str(inner.get("description", "")), jsonable(schema))
+    parameters = as_object(jsonable(schema))
+    return Spec(str(inner.get("name", "")), str(inner.get("description", "")), parameters)
 
 
 def _schema(given: Any) -> dict[str, Json] | None:

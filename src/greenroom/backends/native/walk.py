@@ -296,7 +296,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
     def _decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
         state = self.ledger.fold(self.world.voice, branch_of(path))
         if isinstance(on, str):
-            found: Json = state
+            found: Any = state
             for part in on.split("."):
                 found = found.get(part, MISSING) if is_object(found) else MISSING
             return found

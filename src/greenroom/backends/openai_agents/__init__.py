@@ -29,7 +29,7 @@ from greenroom.backends.openai_agents.translation import args_of
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import StateChanged
-from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.plain import Json, as_object, is_object, plain
 
 
 class OpenAIAgentsBackend(ForeignBackend):
@@ -77,7 +77,7 @@ class OpenAIAgentsBackend(ForeignBackend):
 
     def describe(self) -> dict[str, Json]:
         """The agents with their models, instructions, tools and handoffs."""
-        agents = [described_agent(member) for member in self._members]
+        agents: list[Json] = [described_agent(member) for member in self._members]
         return {"name": self.agent.name, "agents": agents}
 
     def list_tools(self) -> Mapping[str, ToolFacts] | None:
@@ -93,7 +93,7 @@ class OpenAIAgentsBackend(ForeignBackend):
         run, context = FrameworkRun(invocation, self._live), None
         if self._context is not None:
             state = invocation.ledger.fold(invocation.world.voice).get("session", {})
-            context = self._context(plain(state, "the session's state"))
+            context = self._context(as_object(plain(state, "the session's state")))
         before: Json = None if context is None else jsonable(context)
         with held(RUN, run):
             agent, given = await self._start(invocation, context)
@@ -103,7 +103,7 @@ class OpenAIAgentsBackend(ForeignBackend):
         if result.interruptions:
             waits = [_wait_for(invocation, item) for item in result.interruptions]
             state = json.loads(result.to_state().to_string())
-            paused = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
+            paused: Json = {"state": state, "waits": {wait.id: wait.call_id for wait in waits}}
             return Progress([paused], yields=tuple(waits))
         run.outermost.leave()
         items, is_fresh = _items_as_json(result.to_input_list())
@@ -129,7 +129,8 @@ class OpenAIAgentsBackend(ForeignBackend):
     async def _start(self, invocation: Invocation, context: Any) -> tuple[Agent[Any], Any]:
         """Which agent begins, and with what: all that was said, or the pause with its answers."""
         # A copy: the framework shows guardrails what it is given, and what happened is never edited.
-        *items, last = deepcopy(invocation.history()) or [{}]
+        *items, end = deepcopy(invocation.history()) or [{}]
+        last: dict[str, Any] = as_object(end)
         if last.get("state") is not None and invocation.resumed:
             state = await RunState.from_json(
                 self.agent, last["state"], context_override=context if self._context else None

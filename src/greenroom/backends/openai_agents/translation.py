@@ -22,7 +22,7 @@ from agents import FunctionTool, ModelResponse, Usage
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.ledger.messages import Message, Role, ToolCall
 from greenroom.ledger.messages import Usage as Tokens
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 from greenroom.models.model import ModelReply, ModelRequest
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system", "developer": "system"}
@@ -176,7 +176,7 @@ def _messages(items: Iterable[Any]) -> list[Message]:
     found: list[Message] = []
     named: dict[str, str] = {}
     for item in items:
-        data: dict[str, Any] = item if isinstance(item, dict) else jsonable(item)
+        data: dict[str, Any] = item if isinstance(item, dict) else as_object(jsonable(item))
         kind = data.get("type", "message")
         if kind == "message":
             role = _ROLES.get(str(data.get("role")), "user")

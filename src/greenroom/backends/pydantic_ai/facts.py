@@ -24,7 +24,7 @@ from greenroom.backends.backend import ToolFacts
 from greenroom.backends.foreign import Origin
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 
 # Not every version has choices that act.
 _ACTIONS: Final[Any] = getattr(output, "_ChoicesActions", None)
@@ -165,7 +165,7 @@ _LISTING: Final = {
 
 
 def _tool_fact(name: str, tool: Any) -> ToolFacts:
-    parameters = tuple(_schema(tool).get("properties", {}))
+    parameters = tuple(as_object(_schema(tool).get("properties", {})))
     function = getattr(tool, "function", None)
     if function is None:
         return ToolFacts(name, parameters, yields=True)

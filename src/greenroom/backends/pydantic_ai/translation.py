@@ -21,7 +21,7 @@ from pydantic_ai.usage import RequestUsage
 
 from greenroom.backends.foreign import Spec, jsonable
 from greenroom.ledger.messages import Message, ToolCall, Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_object, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
 
@@ -64,7 +64,7 @@ def reply_of(response: ModelResponse) -> ModelReply:
 
 def response_of(reply: ModelReply) -> ModelResponse:
     """A reply of ours, as the framework's model would have given it."""
-    calls = [ToolCallPart(call.tool, plain(call.args), call.id) for call in reply.calls]
+    calls = [ToolCallPart(call.tool, as_object(plain(call.args)), call.id) for call in reply.calls]
     text = [TextPart(reply.text)] if reply.text or not calls else []
     used = reply.usage or Usage()
     return ModelResponse(
@@ -105,7 +105,7 @@ def _message(part: ModelRequestPart) -> Message | None:
 def _said(response: ModelResponse) -> tuple[str, tuple[ToolCall, ...]]:
     """The text of a response and its calls."""
     calls = [
-        ToolCall(call.tool_name, jsonable(call.args_as_dict()), call.tool_call_id)
+        ToolCall(call.tool_name, as_object(jsonable(call.args_as_dict())), call.tool_call_id)
         for call in response.tool_calls
     ]
     return response.text or "", tuple(calls)

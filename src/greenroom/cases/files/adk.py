@@ -83,9 +83,10 @@ _FINAL_STATE = "state_matches"
 
 
 def _recognises(data: Json) -> str | None:
-    if not is_object(data) or not is_array(data.get("eval_cases")):
+    listed = data.get("eval_cases") if is_object(data) else None
+    if not is_array(listed):
         return None
-    cases = [case for case in data["eval_cases"] if is_object(case)]
+    cases = [case for case in listed if is_object(case)]
     if any("conversation_scenario" in case or "conversationScenario" in case for case in cases):
         return "it has `eval_cases` with a `conversation_scenario`"
     if not cases:
@@ -177,7 +178,7 @@ def _final_state(data: Json, place: str) -> list[Criterion]:
 
 
 def _state_asked(state: Mapping[str, Json]) -> Criterion:
-    query = {scope: literal(content) for scope, content in scopes(state).items()}
+    query: Json = {scope: literal(content) for scope, content in scopes(state).items()}
     return Criterion(_FINAL_STATE, options={"query": query})
 
 
@@ -297,9 +298,12 @@ def _asked_state(case: Case) -> tuple[Case, dict[str, Json]]:
     if not isinstance(last, Criterion) or last.name != _FINAL_STATE:
         return case, {}
     query = last.options.get("query")
-    if not is_object(query) or not all(map(is_object, query.values())):
+    if not is_object(query):
         return case, {}
-    asked, others = prefixed({scope: unquoted(content) for scope, content in query.items()})
+    by_scope = {scope: unquoted(held) for scope, held in query.items() if is_object(held)}
+    if len(by_scope) < len(query):
+        return case, {}
+    asked, others = prefixed(by_scope)
     if others or not asked or _state_asked(asked) != last:
         return case, {}
     return replace(case, metrics=case.metrics[:-1] or ()), asked
@@ -356,12 +360,14 @@ def _content(text: str, role: str = "") -> dict[str, Json]:
 
 
 def _steps(tools: Calls | None, said: Any) -> dict[str, Json]:
-    uses = [
+    uses: list[Json] = [
         {"name": use} if isinstance(use, str) else {"name": use.tool, "args": unquoted(use.args)}
         for use in tools or ()
     ]
-    answers = {"intermediate_responses": [["agent", [{"text": text}]] for text in said]}
-    return {"tool_uses": uses, **(answers if said else {})}
+    steps: dict[str, Json] = {"tool_uses": uses}
+    if said:
+        steps["intermediate_responses"] = [["agent", [{"text": text}]] for text in said]
+    return steps
 
 
 USUAL = (

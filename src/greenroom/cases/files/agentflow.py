@@ -54,9 +54,10 @@ _MEANS = {
 
 
 def _recognises(data: Json) -> str | None:
-    if not is_object(data) or not is_array(data.get("eval_cases")):
+    listed = data.get("eval_cases") if is_object(data) else None
+    if not is_array(listed):
         return None
-    for turn in turns_of([case for case in data["eval_cases"] if is_object(case)]):
+    for turn in turns_of([case for case in listed if is_object(case)]):
         content = turn.get("user_content")
         if isinstance(content, str) or (is_object(content) and "content" in content):
             return "it has `eval_cases` whose messages have `content`"
@@ -130,7 +131,7 @@ def _expect(fields: Fields) -> Expect | None:
     reference = problems.part(place, lambda: _reference(final, place), None)
     tools = problems.part(fields.at(_PATH), lambda: _calls(path, fields.at(_PATH)), None)
     usual = _message(reference or "", "assistant")
-    beyond = {
+    beyond: dict[str, Json] = {
         at(_PATH, i, key): value
         for i, call in enumerate(path or ())
         if is_object(call)

@@ -1,6 +1,6 @@
 """Metrics as foreign files ask for them: a list of names beside a map of thresholds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,22 +18,25 @@ def listed_metrics(fields: Fields) -> list[Criterion]:
     """The metrics that `metrics` and `thresholds` ask for; one without a threshold has its own."""
     names = fields.texts("metrics") or []
     thresholds = fields.mapping("thresholds")
+    numbers: dict[str, float] = {}
     for name, value in thresholds.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             fields.remember(fields.at("thresholds", name), f"{shown(value)} should be a number")
+        else:
+            numbers[name] = value
     asked = dict.fromkeys([*names, *thresholds])
-    return fields.part(
-        lambda: [Criterion(name, threshold=thresholds.get(name)) for name in asked], []
-    )
+    return fields.part(lambda: [Criterion(name, threshold=numbers.get(name)) for name in asked], [])
 
 
 def metric_lists(metrics: Sequence[Any]) -> dict[str, Json]:
     """The same again: names, and the thresholds that are not the metrics' own."""
     asked = [Criterion(m) if isinstance(m, str) else m for m in metrics]
     known = [criterion for criterion in asked if isinstance(criterion, Criterion)]
-    thresholds: Mapping[str, Json] = {c.name: c.threshold for c in known if c.threshold is not None}
+    thresholds: dict[str, Json] = {c.name: c.threshold for c in known if c.threshold is not None}
     data: dict[str, Json] = {"metrics": [c.name for c in known]} if known else {}
-    return {**data, **({"thresholds": thresholds} if thresholds else {})}
+    if thresholds:
+        data["thresholds"] = thresholds
+    return data
 
 
 def criteria_in(data: Json) -> Iterator[tuple[str, Criterion]]:
@@ -51,8 +54,9 @@ def criteria_in(data: Json) -> Iterator[tuple[str, Criterion]]:
 def _holders(data: Json) -> Iterator[tuple[str, dict[str, Json]]]:
     """The mappings of a file that may ask for criteria: itself and its cases, and `greenroom` in both."""
     listed = [("", data)]
-    for name in CASE_LISTS if is_object(data) else ():
-        cases = data.get(name)
+    known = data if is_object(data) else {}
+    for name in CASE_LISTS:
+        cases = known.get(name)
         listed += [(at(name, i), case) for i, case in enumerate(cases if is_array(cases) else ())]
     for i, row in enumerate(data if is_array(data) else ()):
         listed.append((f"[{i}]", row))

@@ -3,7 +3,7 @@
 With `scope: all` the expected trajectory is that of the whole conversation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from greenroom.cases.case import Case, Expect, Turn
@@ -19,7 +19,7 @@ from greenroom.cases.names import checked_id
 from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.reader import expect_of
 from greenroom.cases.users import SimulatedUser, user_data
-from greenroom.ledger.plain import JSON_TYPES, Json, is_array, is_object, plain
+from greenroom.ledger.plain import JSON_TYPES, Json, as_object, is_array, is_object, plain
 
 _TRAJECTORY = "tool_trajectory_avg_score"
 _SIMULATION = ("model", "persona", "success_criteria", "stop_signal", "max_turns")
@@ -58,9 +58,9 @@ _MEANS = {
 
 
 def _recognises(data: Json) -> str | None:
-    if not is_object(data) or "version" in data or not is_array(data.get("cases")):
+    if not is_object(data) or "version" in data or not is_array(cases := data.get("cases")):
         return None
-    if any(is_object(case) and "input" in case for case in data["cases"]):
+    if any(is_object(case) and "input" in case for case in cases):
         return "it has `cases` with an `input` each"
     settings = [name for name in ("num_runs", "thresholds") if name in data]
     return f"it has `cases` and `{settings[0]}`" if settings else None
@@ -94,7 +94,9 @@ def _of_whole(metrics: Sequence[Any]) -> Criterion:
 
 def _user(data: Json, place: str) -> SimulatedUser:
     fields = Fields(data, place, _SIMULATION)
-    message = {name: value for name in _SIMULATION if (value := fields.take(name)) is not None}
+    message: dict[str, Any] = {
+        name: value for name in _SIMULATION if (value := fields.take(name)) is not None
+    }
     fields.settle()
     return SimulatedUser(goal=message.pop("success_criteria", ""), **message)
 
@@ -129,13 +131,13 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
 
 def _inputs(asked: Json, place: str) -> str | list[str]:
     """What the user says: one text, or one for each turn."""
-    match asked:
-        case str() if asked.strip():
-            return asked
-        case [*inputs] if inputs and all(isinstance(i, str) and i.strip() for i in inputs):
-            return inputs
-        case _:
-            raise wrong(place, f"{shown(asked)} should be a text or a list of texts")
+    if isinstance(asked, str) and asked.strip():
+        return asked
+    inputs = asked if is_array(asked) else []
+    texts = [text for text in inputs if isinstance(text, str) and text.strip()]
+    if not inputs or len(texts) < len(inputs):
+        raise wrong(place, f"{shown(asked)} should be a text or a list of texts")
+    return texts
 
 
 def _id(given: Json, number: int, place: str) -> str:
@@ -182,13 +184,13 @@ def _write(evalset: EvalSet) -> Json:
 
 
 def _simulation_data(user: SimulatedUser) -> Json:
-    message: Mapping[str, Json] = user_data(user) or {}
+    message = as_object(user_data(user) or {})
     named_so = {"goal": "success_criteria"}
     return {named_so.get(key, key): value for key, value in message.items() if value != ""}
 
 
 def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:
-    says = [turn.says for turn in case.script]
+    says: list[Json] = [turn.says for turn in case.script]
     data: dict[str, Json] = {"input": says if case.turns else case.says}
     expect = (case.script[-1].expect if case.script else None) or Expect()
     data |= _expect_data(expect)
@@ -204,7 +206,8 @@ def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:
         data["tags"] = list(case.tags)
     if case.target:
         data["target_node"] = case.target
-    metadata = {**({} if case.id == f"case_{number}" else {"id": case.id}), **plain(case.metadata)}
+    metadata: dict[str, Json] = {} if case.id == f"case_{number}" else {"id": case.id}
+    metadata |= as_object(plain(case.metadata))
     if metadata:
         data["metadata"] = metadata
     return data

@@ -153,12 +153,13 @@ def _call(
     fields = Fields(use, place, (tool, args, *more), {"tools": tool, "args": args})
     name, given = fields.take(tool), fields.take(args)
     fields.rest()
-    if not isinstance(name, str) or not name.strip():
+    called = name if isinstance(name, str) else ""
+    if not called.strip():
         fields.remember(at(place, tool), f"{shown(name)} should be the name of a tool")
     if given is not None and not is_object(given):
         fields.remember(at(place, args), f"{shown(given)} should be a mapping")
     fields.settle()
-    return name if given is None else ToolCall(name, literal(given))
+    return ToolCall(called, literal(given)) if is_object(given) else called
 
 
 def steps_in(data: Json, place: str) -> tuple[Calls, list[str]]:

@@ -10,8 +10,8 @@ from greenroom.cases.files.shapes import OWN, Shape
 from greenroom.cases.liveness import is_code
 from greenroom.cases.names import checked_id
 from greenroom.cases.parts import MetricLike
-from greenroom.cases.problems import at, shown, wrong
-from greenroom.cases.reader import case_from, extra_from, metrics_from
+from greenroom.cases.problems import at, mapping_at, shown, wrong
+from greenroom.cases.reader import CASE_FIELDS, case_from, extra_from, metrics_from
 from greenroom.cases.wire import RecordReader, RecordWriter
 from greenroom.ledger.plain import Json, is_array, is_object
 
@@ -54,7 +54,9 @@ def read_case(data: Json, place: str) -> Case:
     given = data.get("id") if is_object(data) else None
     if isinstance(given, str) and given.strip():
         problems.part(at(place, "id"), lambda: checked_id(given, at(place, "id")), "")
-    case = problems.part(place, lambda: case_from(data, place), None)
+    case = problems.part(
+        place, lambda: case_from(mapping_at(place, data, CASE_FIELDS), place), None
+    )
     if case is not None:
         problems.part(place, lambda: refuse_silence(case, place), None)
     elif _has_no_voice(data) and not any("'says'" in found.fix for found in problems.found):
@@ -97,7 +99,7 @@ _WRITER = RecordWriter(EvalSet, {"metrics": _write_metrics}, _ELSEWHERE)
 
 def evalset_data(evalset: EvalSet) -> dict[str, Json]:
     """The eval set as our own shape; what is not set is left out, and so is what is code."""
-    cases = [written_data(case) for case in evalset.cases]
+    cases: list[Json] = [written_data(case) for case in evalset.cases]
     return {"version": VERSION, **_WRITER.write(evalset, "the eval set"), "cases": cases}
 
 

@@ -196,7 +196,7 @@ def _write_queries(evalset: EvalSet) -> Json:
 
 
 def _write_sessions(evalset: EvalSet) -> Json:
-    sessions = [_session_data(case) for case in evalset.cases]
+    sessions: list[Json] = [_session_data(case) for case in evalset.cases]
     return {"type": "evalset", **_written(evalset, {"sessions": sessions})}
 
 

@@ -23,7 +23,7 @@ from greenroom.cases.liveness import is_code
 from greenroom.cases.merged import measured_by
 from greenroom.cases.problems import at
 from greenroom.errors import BadFile, BadInput
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.ledger.plain import Json, as_array, as_object, is_array, is_object, plain
 
 _SHOWN = 20
 
@@ -127,7 +127,7 @@ def _compared(evalset: EvalSet, shape: Shape) -> dict[str, Json]:
             case.pop("implied", None)
     return {
         **data,
-        "cases": {case["id"]: case for case in cases},
+        "cases": {str(case["id"]): case for case in cases},
         "order": [c["id"] for c in cases],
     }
 
@@ -154,9 +154,12 @@ def _differences(one: Json, other: Json, place: str = "") -> Iterator[str]:
 def _text(data: Json, target: Path) -> str:
     match target.suffix:
         case ".jsonl" | ".ndjson":
-            return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in data)
+            return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in as_array(data))
         case ".csv" | ".tsv":
-            return _csv_text(as_rows(data), "\t" if target.suffix == ".tsv" else ",")
+            return _csv_text(
+                as_rows([as_object(row) for row in as_array(data)]),
+                "\t" if target.suffix == ".tsv" else ",",
+            )
         case _:
             return json_or_yaml(data, target)
 

@@ -1,7 +1,5 @@
 """Scenario files: a list of conversations to be improvised by a simulated user."""
 
-from collections.abc import Mapping
-
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, ProblemList
@@ -10,7 +8,7 @@ from greenroom.cases.names import checked_id
 from greenroom.cases.problems import at
 from greenroom.cases.scenarios import SCENARIO_FIELDS, scenario_case
 from greenroom.cases.users import SimulatedUser, user_data
-from greenroom.ledger.plain import Json, is_array, is_object, plain
+from greenroom.ledger.plain import Json, as_object, is_array, is_object, plain
 
 _SIGNS = ("starting_prompt", "startingPrompt", "conversation_plan", "conversationPlan")
 _PERSON = {"plan": "conversation_plan"}
@@ -63,7 +61,7 @@ def _case_data(case: Case) -> dict[str, Json]:
     }
     data |= {name: value for name, value in message.items() if value}
     if isinstance(case.user, SimulatedUser):
-        person: Mapping[str, Json] = user_data(case.user) or {}
+        person = as_object(user_data(case.user) or {})
         data |= {_PERSON.get(name, name): value for name, value in person.items() if value != ""}
         data["max_turns"] = case.stop.max_turns
     data.setdefault("starting_prompt", "")

@@ -13,7 +13,7 @@ from greenroom.cases.users import SimulatedUser
 from greenroom.ledger.plain import Json
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-Schema = dict[str, Json]
+Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
 _OBJECT: Schema = {"type": "object"}
@@ -105,7 +105,7 @@ def _call() -> Schema:
 
 def _criterion() -> Schema:
     properties: Schema = {"criterion": _TEXT, "threshold": {"type": "number"}}
-    named = {"type": "object", "properties": properties, "required": ["criterion"]}
+    named: Schema = {"type": "object", "properties": properties, "required": ["criterion"]}
     return {"anyOf": [_TEXT, named]}
 
 

@@ -247,13 +247,16 @@ class Hearing:
         costs = [reply.cost for reply in self.replies]
         used = None if None in usages else sum(cast("list[Usage]", usages), Usage())
         model = self.replies[-1].model if self.replies else ""
-        return {
+        found: dict[str, Json] = {
             "attempts": len(self.replies),
             "cached": self.cached,
             "model": model or model_name(self.bench.model),
             "usage": None if used is None else {"input": used.input, "output": used.output},
             "cost": None if None in costs else sum(cast("list[float]", costs), 0.0),
-        } | ({"left_out": dict(self.left_out)} if self.left_out else {})
+        }
+        if self.left_out:
+            found["left_out"] = {**self.left_out}
+        return found
 
 
 def options_of(model: Model) -> str:

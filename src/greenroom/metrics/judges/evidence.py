@@ -46,7 +46,7 @@ class Field(Struct, frozen=True):
 
 
 def _responses(_: Case, ledger: Ledger) -> Json | Missing:
-    said = [text for text in questions.responses(ledger) if text.strip()]
+    said: list[Json] = [text for text in questions.responses(ledger) if text.strip()]
     return said or Unmeasured("the agent said nothing, so there is no response to judge")
 
 
@@ -55,8 +55,11 @@ def _tool_calls(_: Case, ledger: Ledger) -> Json | Missing:
     if isinstance(seen, Unmeasured):
         return seen
     return [
-        {"tool": call.tool, "args": call.args}
-        | ({"error": call.error} if call.error else {"result": call.result})
+        {
+            "tool": call.tool,
+            "args": call.args,
+            **({"error": call.error} if call.error else {"result": call.result}),
+        }
         for call in seen
     ]
 
@@ -100,7 +103,7 @@ FIELDS: dict[str, Field] = {
     "reference": Field(lambda case, _: reference(case), "a response known to be right"),
     "context": Field(_context, "what the case tells about itself"),
     "initial_state": Field(_initial_state, "the state before the run"),
-    "final_state": Field(lambda _, ledger: questions.state(ledger), "the state after the run"),
+    "final_state": Field(lambda _, ledger: {**questions.state(ledger)}, "the state after the run"),
 }
 
 RECORD = ("messages", "tool_calls?", "final_state")
@@ -153,7 +156,7 @@ def fitted(fields: Evidence, limit: int = LIMIT) -> tuple[Fields, dict[str, int]
     Long texts and lists lose their middle. Their ends are kept, and most of the last text in a field:
     that is where the answer is.
     """
-    kept = dict(fields)
+    kept: Fields = dict(fields)
     if len(evidence_text(kept)) <= limit:
         return kept, {}
     longest = limit // 2
@@ -234,7 +237,7 @@ def sealed(fields: Evidence) -> Sealed:
     return Sealed(block, _NOTICE.format(token=token))
 
 
-def evidence_text(value: Json) -> str:
+def evidence_text(value: Json | Evidence) -> str:
     """A JSON value as text in which nothing looks like a mark and nothing hides."""
     # Its only line breaks are those between its parts; those in texts are escaped already.
     text = json.dumps(value, ensure_ascii=False, indent=1)

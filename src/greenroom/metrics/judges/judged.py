@@ -228,7 +228,7 @@ def over_turns(
     spent = hearing.spent()
     weights: list[float] = []
     values: list[float] = []
-    parts: list[dict[str, Json]] = []
+    parts: list[Json] = []
     missed: list[str] = []
     for turn in turns:
         outcome = outcomes.get(turn.number)

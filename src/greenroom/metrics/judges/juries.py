@@ -1,13 +1,13 @@
 """Several judges on one question, and how far they agree."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 from greenroom.metrics.builtin import BuiltIn, checked_name, written
 from greenroom.metrics.judges.bench import Aggregate, together
 from greenroom.metrics.judges.judged import Judged
@@ -151,7 +151,7 @@ def _to_json(outcome: Outcome) -> dict[str, Json]:
 
 def _spent(scores: Sequence[Score]) -> dict[str, Json]:
     """What all judges cost together; None where one did not say."""
-    details = [cast("dict[str, Json]", score.details) for score in scores]
+    details: list[dict[str, Any]] = [as_object(score.details) for score in scores]
     usages = [one["usage"] for one in details]
     costs = [one["cost"] for one in details]
     return {

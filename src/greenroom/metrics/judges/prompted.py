@@ -92,14 +92,17 @@ class Comparison(Judged, frozen=True, kw_only=True):
         """1 for better, 0 for worse, 0.5 for a tie; the mean or majority of the samples."""
         ours, theirs = spoken(ledger), self._other(case)
         fields = gathered(self.evidence, case, ledger)
-        for found in (theirs, ours, fields):
-            if isinstance(found, NotApplicable | Unmeasured):
-                return found
+        if isinstance(theirs, NotApplicable):
+            return theirs
+        if isinstance(ours, Unmeasured):
+            return ours
+        if isinstance(fields, NotApplicable | Unmeasured):
+            return fields
         item = Item("better", bar=self.threshold)
 
         def question(_: Item, sample: int) -> Question[Verdict]:
             pair = (theirs, ours) if sample % 2 else (ours, theirs)
-            shown: dict[str, Json] = {**cast("dict[str, Json]", fields), "A": pair[0], "B": pair[1]}
+            shown: dict[str, Json] = {**fields, "A": pair[0], "B": pair[1]}
             return Question(self.words, shown, Better("B" if sample % 2 else "A"))
 
         poll = Poll(

@@ -54,7 +54,7 @@ class Shown:
     def text(self) -> str:
         """The record without its layout; computed for the first answer."""
         if self._text is None:
-            self._text = bare(_flat(self._evidence))
+            self._text = bare(_flat({**self._evidence}))
         return self._text
 
     def refuse_repetition(self, answer: str) -> None:

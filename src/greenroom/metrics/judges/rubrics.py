@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from math import fsum, isfinite
 from string import Formatter
-from typing import NamedTuple, Unpack, cast
+from typing import Any, NamedTuple, Unpack, cast
 
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -138,7 +138,7 @@ class RubricJudge(Judged, frozen=True, kw_only=True):
             reason=f"not met: {', '.join(failed)}" if failed else "every rubric is met",
             details={
                 "rubrics": item_details(votes.items, votes, extra),
-                "rubric_scores": values,
+                "rubric_scores": {**values},
                 "dimensions": dimensions,
             },
             measured=len(rubrics) - len(failed),
@@ -304,7 +304,7 @@ def _rubric(given: object, number: int, where: str) -> Rubric:
         data = {key: value for key, value in data.items() if key not in ("type", "description")}
     if strange := [key for key in data if key not in _KEYS]:
         raise BadMetric(f"{where}: rubric {number} has {strange[0]!r}; known are {list(_KEYS)}.")
-    whole: dict[str, Json] = {"id": f"rubric_{number}", "content": "", **data}
+    whole: dict[str, Any] = {"id": f"rubric_{number}", "content": "", **data}
     return _checked(Rubric(**whole), where)
 
 
@@ -321,7 +321,7 @@ def _from_template(data: Mapping[str, Json], where: str) -> Rubric:
     for place, text in places.items():
         checked_text(text, place, where)
     own: dict[str, Json] = {k: data[k] for k in _KEYS if k in data and k != "content"}
-    whole: dict[str, Json] = {"id": name, "content": RUBRICS[name].format(**places), **own}
+    whole: dict[str, Any] = {"id": name, "content": RUBRICS[name].format(**places), **own}
     return _checked(Rubric(**whole), where)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Unpack
 from greenroom.cases.case import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_object
 from greenroom.ledger.questions import messages
 from greenroom.metrics.facts import reference, reference_of
 from greenroom.metrics.judges.bench import Hearing, Question
@@ -72,7 +72,7 @@ class Matching(Judged, frozen=True, kw_only=True):
             return Question(self.words, item.evidence, form)
 
         def sheet(items: Sequence[Item], _: int) -> Question[dict[str, Verdict]]:
-            shown = {item.id: item.evidence for item in items}
+            shown: dict[str, Json] = {item.id: {**item.evidence} for item in items}
             return Question(f"{self.words}\n\n{_SEVERAL}", shown, Sheet(tuple(shown), form))
 
         return Poll(
@@ -83,7 +83,8 @@ class Matching(Judged, frozen=True, kw_only=True):
         )
 
     def _score(self, turns: Sequence[ScriptedTurn], votes: Votes, hearing: Hearing) -> Score:
-        values, judged = votes.values(), item_details(votes.items, votes)
+        values = votes.values()
+        judged = {name: as_object(one) for name, one in item_details(votes.items, votes).items()}
         missed: list[str] = []
         for turn in turns:
             if not reaches(values.get(_id(turn), 0.0), self.threshold):

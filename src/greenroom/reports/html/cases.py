@@ -59,7 +59,7 @@ def _trial(result: CaseResult, place: Place | None, metrics: Names) -> dict[str,
         "cost": result.cost if ran else None,
         "turns": result.turns if ran else None,
         "why": shortened(" ".join(why.split()), _LONGEST_WHY),
-        "pack": place,
+        "pack": None if place is None else [*place],
     }
 
 
@@ -133,9 +133,9 @@ def _spent(result: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
 
 def _run(result: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
     if (ledger := result.ledger) is not None:
-        return {"timeline": timeline(ledger, trimmer)}
+        return {"timeline": [*timeline(ledger, trimmer)]}
     rows = step_rows(result.steps, trimmer)
-    return {"timeline": rows, "brief": True} if rows else {}
+    return {"timeline": [*rows], "brief": True} if rows else {}
 
 
 def _case(result: CaseResult, trimmer: Trimmer) -> Json:

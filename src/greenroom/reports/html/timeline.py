@@ -43,12 +43,11 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
 from greenroom.ledger.questions import Step
 from greenroom.reports.html.packed import Trimmer
 from greenroom.reports.transcript import ENDS
 
-Row = dict[str, Json]
+Row = dict[str, Any]
 _FIRST, _LAST = 150, 350
 
 

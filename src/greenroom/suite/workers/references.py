@@ -82,7 +82,7 @@ def briefing(
         "agent": agent,
         "model": workers.model,
         "cases": found,
-        "ids": evalset.ids,
+        "ids": [*evalset.ids],
         "options": sent,
         "allow_import": is_import_allowed(),
         "modules": _modules([agent, found, workers.model, *sent.values()]),
@@ -171,7 +171,7 @@ def _modules(parts: Iterable[Json]) -> list[Json]:
     """The modules of all these references, by the names they have here."""
     found = (reference for part in parts for reference in _references_in(part))
     files = dict.fromkeys(file for reference in found for file in _files(reference))
-    return [name for file in files if (name := loaded_from(file))]
+    return [[*name] for file in files if (name := loaded_from(file))]
 
 
 def _references_in(part: Json) -> Iterator[str]:
