@@ -129,6 +129,16 @@ async def test_lists_are_appended_to_in_the_order_of_the_calls() -> None:
     assert conflicts(ledger) == []
 
 
+async def test_true_and_one_are_two_words() -> None:
+    async def answer(key: str, turns: int, ctx: Any) -> str:
+        await waits(turns)
+        ctx.state.session["paid"] = True if key == "a" else 1
+        return key
+
+    ledger = await rehearsed(clerk(*SLOW_FIRST), answer)
+    assert conflicts(ledger) == [("session.paid", [True, 1])]
+
+
 async def test_the_same_word_from_two_calls_is_no_conflict() -> None:
     async def answer(key: str, turns: int, ctx: Any) -> str:
         await waits(turns)
@@ -169,7 +179,7 @@ async def test_appending_to_what_is_no_list_is_refused_and_loses_nothing(held: A
     assert end is not None
     assert end.reason == "error"
     assert "session.notes" in end.error
-    assert "no list" in end.error
+    assert "not a list" in end.error
     assert state(ledger)["session"] == {"notes": held}
 
 
@@ -179,7 +189,7 @@ async def test_a_step_may_not_append_to_a_text_either() -> None:
         return with_state_change("x", {"session": {"notes": append("b")}})
 
     ledger = await simulate(Case("c", says="go", state={"session": {"notes": "a"}}), work)
-    assert "no list" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
+    assert "not a list" in ended(ledger).error  # pyright: ignore[reportOptionalMemberAccess]
 
 
 Wish = Callable[[], Any]

@@ -13,7 +13,7 @@ from greenroom.ledger.events import ModelReplied, StateConflicted, ToolCalled, T
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, same
 from greenroom.world.world import Context, World
 
 Place = tuple[str, tuple[str, ...]]
@@ -80,8 +80,11 @@ def _is_lost(place: Place, other: Update, mine: Update, context: Context) -> boo
         return False  # one after the other, and this one knew
     if was_read:
         return True
-    wishes = [[(c.op, c.path, c.value) for c in _at(update, place)] for update in (other, mine)]
-    return wishes[0] != wishes[1]
+    return not same(_wishes(other, place), _wishes(mine, place))
+
+
+def _wishes(update: Update, place: Place) -> Json:
+    return [[change.op, *change.path, change.value] for change in _at(update, place)]
 
 
 def _at(update: Update, place: Place) -> list[Change]:
