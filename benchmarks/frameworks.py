@@ -24,6 +24,7 @@ from turns import Figures
 from greenroom import Case, simulate
 from greenroom.backends import backend_for
 from greenroom.simulation.watchdog import keep_watching
+from greenroom.suite.watch import RareCollection
 
 ROUNDS = 60
 RUNS = 8
@@ -166,7 +167,7 @@ async def measured(make: Callable[[], tuple[Run, Any]], rounds: int) -> tuple[fl
     async def gated() -> None:
         await simulate(CASE, backend)
 
-    with keep_watching():
+    with RareCollection(), keep_watching():
         # The first rounds open what is opened once.
         pairs = [(await cost(bare), await cost(gated)) for _ in range(rounds + WARM_UP)][WARM_UP:]
     return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)

@@ -1,9 +1,11 @@
 """The watch over a run: code that blocks the event loop is named, refusals of the fence are noted."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Self
 
 from greenroom.reports.words import printable
 from greenroom.results.report import FAULT
@@ -24,7 +26,7 @@ async def watched(note: Note, owner: object = None) -> AsyncGenerator[None]:
     Work that blocks the event loop for a second is logged at once, and noted.
     """
     blockers = Blockers(note)
-    with keep_watching(owner, blockers.add), lent_executor():
+    with RareCollection(), keep_watching(owner, blockers.add), lent_executor():
         try:
             yield
         finally:
@@ -63,6 +65,32 @@ def describe_stall(stall: Stall) -> str:
         f"it stood still meanwhile; the seconds reported of it include that time. Await what takes "
         f"long, put it into asyncio.to_thread, or run it in worker processes."
     )
+
+
+_OBJECTS = 50_000
+"""New objects between two looks for cycles. Python's own 700 would look in every other case, which
+takes a tenth of a plain one and more beside a framework, whose heap is large."""
+
+_open: list["RareCollection"] = []
+_before: list[tuple[int, int, int]] = []
+
+
+class RareCollection:
+    """While open, cycles are looked for seldom; the last one out restores what was set before."""
+
+    def __enter__(self) -> Self:
+        if not _open:
+            _before.append(gc.get_threshold())
+            first, second, third = _before[0]
+            # A threshold of zero means that collection is switched off.
+            gc.set_threshold(max(first, _OBJECTS) if first else 0, second, third)
+        _open.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _open.remove(self)
+        if not _open:
+            gc.set_threshold(*_before.pop())
 
 
 def fence_gaps() -> list[str]:

@@ -34,7 +34,7 @@ from greenroom.suite.options import complete
 from greenroom.suite.references import allow_import_network, load_agent, load_value
 from greenroom.suite.sources import as_evalset, gather, gather_beside, load_mocks, load_model
 from greenroom.suite.trial import Settings, Trial, TrialState, run_trial
-from greenroom.suite.watch import describe_stall, fence_gaps, refusals_since
+from greenroom.suite.watch import RareCollection, describe_stall, fence_gaps, refusals_since
 from greenroom.suite.workers.references import load_as
 from greenroom.suite.workers.wire import (
     AGENT,
@@ -66,7 +66,7 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
     orders = _orders(inbox, outbox)
     setup = await _start(await orders.get(), outbox)
     under_way: set[asyncio.Task[None]] = set()
-    with keep_watching(on_stall=partial(_send_stall, outbox)):
+    with RareCollection(), keep_watching(on_stall=partial(_send_stall, outbox)):
         while setup is not None and (order := await orders.get()) is not None:
             task = asyncio.create_task(setup.run(order, outbox))
             under_way.add(task)
