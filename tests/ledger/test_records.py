@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pprint import pformat
 from typing import Any
 
@@ -16,7 +16,8 @@ from greenroom.agents.signature import checked_arguments
 from greenroom.cases.scores import Score
 from greenroom.ledger.events import AgentSaid
 from greenroom.ledger.messages import Message, ToolCall, Usage
-from greenroom.ledger.records import changed, field_names, is_record
+from greenroom.ledger.plain import plain
+from greenroom.ledger.records import changed, field_names, given_names, is_record
 from greenroom.models import provider_model
 
 
@@ -32,6 +33,15 @@ class Report(BaseModel):
 class Order:
     id: int
     paid: bool = False
+
+
+@dataclass
+class Bill:
+    net: int
+    gross: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gross = self.net * 2
 
 
 class Ticket(Struct):
@@ -109,6 +119,17 @@ def test_dataclasses_and_structs_are_read_and_changed_alike() -> None:
         assert value.id == 1
     assert not is_record(Order)
     assert not is_record({"id": 1})
+
+
+def test_fields_that_a_record_makes_itself_are_kept_too() -> None:
+    assert plain(Bill(2)) == {"net": 2, "gross": 4}
+    assert (field_names(Bill), given_names(Bill)) == (("net", "gross"), ("net",))
+
+
+def test_a_tool_takes_the_counts_of_a_struct_as_models_write_them() -> None:
+    def bill(used: Usage) -> None: ...
+
+    assert checked_arguments(bill, {"used": {"input": "3"}}) == {"used": Usage(3)}
 
 
 def test_what_users_write_is_changed_as_any_dataclass() -> None:

@@ -22,7 +22,7 @@ JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
 """The types JSON values have in Python, for a quick look before a thorough one."""
 
 _DEPTH = 100
-# As Python ends it: what only looks like an address may be what somebody said.
+# Only where Python's own repr ends one: other text may merely look like an address.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}(?=>|, file | \[|; )")
 
 

@@ -19,7 +19,15 @@ def is_record(value: object) -> bool:
 
 @lru_cache(maxsize=512)
 def field_names(kind: type[Any]) -> tuple[str, ...]:
-    """The names of a record's fields that can be given when it is made."""
+    """The names of a record's fields."""
+    if issubclass(kind, Struct):
+        return kind.__struct_fields__
+    return tuple(part.name for part in dataclasses.fields(kind))
+
+
+@lru_cache(maxsize=512)
+def given_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of those fields that are given when a record is made; it makes the others itself."""
     if issubclass(kind, Struct):
         return kind.__struct_fields__
     return tuple(part.name for part in dataclasses.fields(kind) if part.init)

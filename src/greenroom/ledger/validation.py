@@ -15,7 +15,7 @@ class PydanticStruct(msgspec.Struct, frozen=True, omit_defaults=True):
         from pydantic_core import core_schema
 
         def convert(value: object) -> Any:
-            return value if isinstance(value, cls) else msgspec.convert(value, cls)
+            return value if isinstance(value, cls) else msgspec.convert(value, cls, strict=False)
 
         return core_schema.no_info_plain_validator_function(
             convert,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from greenroom.errors import BadFile
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.records import changed, field_names, is_record
+from greenroom.ledger.records import changed, given_names, is_record
 from greenroom.ledger.redaction.given import given_secrets
 from greenroom.ledger.redaction.kinds import (
     CODED,
@@ -205,7 +205,7 @@ class _Pass:
 
     def _record(self, value: Any) -> Any:
         changes: dict[str, Any] = {}
-        for name in field_names(cast("type[Any]", type(value))):
+        for name in given_names(cast("type[Any]", type(value))):
             old = getattr(value, name)
             by_key = name in ("value", "values")
             new = self._field(getattr(value, "key", "") if by_key else name, old)
@@ -281,7 +281,7 @@ def _survey(value: Any) -> tuple[list[str], set[str]]:
             names.update([key for key in inner if isinstance(key, str)])
             names.add(_pair_name(inner))
         elif is_record(item):
-            stack += [getattr(item, name) for name in field_names(kind)]
+            stack += [getattr(item, name) for name in given_names(kind)]
             names.add(str(getattr(item, "key", "")))
     return texts, names
 
