@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from greenroom.ledger import (
     AgentSaid,
@@ -24,6 +26,7 @@ from greenroom.ledger import (
     ToolReturned,
     Usage,
     UserSaid,
+    Voice,
     cost,
     ended,
     messages,
@@ -31,6 +34,8 @@ from greenroom.ledger import (
     response,
     responses,
     seconds,
+    spending,
+    spending_by_node,
     started,
     tool_calls,
     trajectory,
@@ -190,6 +195,72 @@ def test_the_users_spending_is_asked_for_apart() -> None:
 def test_models_are_counted_and_labelled_unless_live() -> None:
     ledger = ledger_of(replied(), replied(), replied(source="cached"))
     assert models(ledger) == {"m-1": 2, "m-1 (cached)": 1}
+
+
+def test_spending_is_told_by_the_static_node_in_every_round_and_attempt() -> None:
+    by_node = spending_by_node(
+        ledger_of(
+            replied(node="loop#/clerk", path="@1/loop#1/clerk", usage=Usage(10, 5), cost=0.25),
+            replied(node="loop#/clerk", path="@1/loop#2/clerk~2", usage=Usage(20, 5), cost=0.5),
+            replied(node="loop#/judge", usage=Usage(1, 1), cost=1.0),
+            replied(node="loop#/clerk", usage=Usage(99, 99), cost=9.0, voice="user"),
+        )
+    )
+    assert [*by_node] == ["loop#/clerk", "loop#/judge"]
+    clerk = by_node["loop#/clerk"]
+    assert (clerk.calls, clerk.usage, clerk.cost) == (2, Usage(30, 10), 0.75)
+    assert by_node["loop#/judge"].models == {"m-1": 1}
+
+
+def test_one_unknown_price_leaves_its_node_unknown_with_what_is_known_of_it() -> None:
+    by_node = spending_by_node(
+        ledger_of(
+            replied(node="a", usage=Usage(1, 1), cost=0.25),
+            replied(node="a"),
+            replied(node="b", usage=Usage(2, 2), cost=0.5),
+        )
+    )
+    assert (by_node["a"].usage, by_node["a"].cost, by_node["a"].known_cost) == (None, None, 0.25)
+    assert (by_node["b"].usage, by_node["b"].cost, by_node["b"].known_cost) == (
+        Usage(2, 2),
+        0.5,
+        0.5,
+    )
+
+
+def test_what_no_node_is_known_for_stands_apart_and_unseen_calls_keep_it_unknown() -> None:
+    by_node = spending_by_node(ledger_of(replied(usage=Usage(1, 1), cost=0.25)))
+    assert by_node[""].cost == 0.25
+    opaque = RunStarted(run_id="r", opaque=("models",))
+    seen = replied(node="a", usage=Usage(1, 1), cost=0.25)
+    by_node = spending_by_node(ledger_of(opaque, seen))
+    assert (by_node["a"].cost, by_node[""].cost, by_node[""].calls) == (0.25, None, 0)
+    assert spending_by_node(ledger_of()) == {}
+
+
+REPLIES = st.builds(
+    replied,
+    node=st.sampled_from(["", "a", "seq.0/b"]),
+    usage=st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9)),
+    cost=st.none() | st.integers(0, 8).map(lambda eighths: eighths / 8),
+    voice=st.sampled_from(["agent", "user"]),
+)
+
+
+@given(st.lists(REPLIES, max_size=8), st.booleans(), st.sampled_from(["agent", "user"]))
+def test_the_nodes_together_are_the_whole(
+    replies: list[ModelReplied], is_opaque: bool, voice: Voice
+) -> None:
+    begun = RunStarted(run_id="r", opaque=("models",) if is_opaque else ())
+    ledger = ledger_of(begun, *replies)
+    whole, parts = spending(ledger, voice), [*spending_by_node(ledger, voice).values()]
+    assert whole.calls == sum(part.calls for part in parts)
+    assert whole.known_cost == sum(part.known_cost for part in parts)
+    costs = [part.cost for part in parts]
+    assert whole.cost == (None if None in costs else sum(cost or 0.0 for cost in costs))
+    usages = [part.usage for part in parts]
+    known = [usage for usage in usages if usage is not None]
+    assert whole.usage == (sum(known, Usage()) if len(known) == len(usages) else None)
 
 
 def timed(*entries: tuple[Event, float]) -> Any:

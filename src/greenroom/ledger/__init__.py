@@ -46,6 +46,7 @@ from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import matches, matches_state
 from greenroom.ledger.questions import (
     CallRecord,
+    Spending,
     Step,
     cost,
     ended,
@@ -54,6 +55,8 @@ from greenroom.ledger.questions import (
     response,
     responses,
     seconds,
+    spending,
+    spending_by_node,
     started,
     state,
     state_after,
@@ -94,6 +97,7 @@ __all__ = [
     "RunResumed",
     "RunStarted",
     "Source",
+    "Spending",
     "State",
     "StateChanged",
     "StateConflicted",
@@ -121,6 +125,8 @@ __all__ = [
     "response",
     "responses",
     "seconds",
+    "spending",
+    "spending_by_node",
     "started",
     "state",
     "state_after",

@@ -4,7 +4,7 @@ They are about the agent's voice unless `voice` says otherwise; `user_view(ledge
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import pairwise
 from operator import attrgetter
@@ -20,6 +20,7 @@ from greenroom.ledger.events import (
     Decided,
     Event,
     InvocationEnded,
+    ModelReplied,
     NodeStarted,
     Noted,
     RunEnded,
@@ -182,6 +183,30 @@ class Spending(Struct, frozen=True, omit_defaults=True):
     cost: float | None
     models: dict[str, int]
     """Which models answered and how often, labelled with their source unless live."""
+    known_cost: float = 0.0
+    """What the replies with a price cost: all of them if `cost` is known, else this is its least."""
+
+    @property
+    def calls(self) -> int:
+        """How often models answered."""
+        return sum(self.models.values())
+
+
+def spending_by_node(ledger: Ledger, voice: Voice = "agent") -> dict[str, Spending]:
+    """What the models of each node used and cost, by the node's static id, in order of first replies.
+
+    Together they are `spending(ledger, voice)`: what no node is known for (a framework did not say,
+    or calls went unseen) stands under "".
+    """
+    models_seen = voice == "user" or "models" not in unseen(ledger)
+    found: dict[str, list[ModelReplied]] = {}
+    for event in ledger.index_of(voice).replied:
+        found.setdefault(event.node, []).append(event)
+    if not models_seen:
+        found.setdefault("", [])
+    return {
+        node: _spent(replies, is_whole=models_seen or node != "") for node, replies in found.items()
+    }
 
 
 def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
@@ -192,15 +217,21 @@ def spending(ledger: Ledger, voice: Voice = "agent") -> Spending:
 
 def spending_on(index: VoiceIndex, *, models_seen: bool) -> Spending:
     """The same from one index; unknown if there may be model calls that were not seen."""
-    usage: Usage | None = Usage() if models_seen else None
-    cost: float | None = 0.0 if models_seen else None
+    return _spent(index.replied, is_whole=models_seen)
+
+
+def _spent(replies: Iterable[ModelReplied], *, is_whole: bool) -> Spending:
+    usage: Usage | None = Usage() if is_whole else None
+    cost: float | None = 0.0 if is_whole else None
     models: dict[str, int] = {}
-    for event in index.replied:
+    known = 0.0
+    for event in replies:
         name = event.model if event.source == "live" else f"{event.model} ({event.source})"
         models[name] = models.get(name, 0) + 1
+        known += event.cost or 0.0
         cost = None if cost is None or event.cost is None else cost + event.cost
         usage = None if usage is None or event.usage is None else usage + event.usage
-    return Spending(usage, cost, models)
+    return Spending(usage, cost, models, known)
 
 
 def usage(ledger: Ledger, voice: Voice = "agent") -> Usage | None:

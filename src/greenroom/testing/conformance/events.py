@@ -191,8 +191,12 @@ class Events(Conformance):
     def test_a_model_call_says_what_it_used(self, desk: Desk) -> None:
         agent = self.agent(WEATHER, "done", tools=[desk.weather])
         result = self.result(agent, case(mocks={"weather": "fine"}))
-        assert [event.usage for event in ledger_of(result).of(ModelReplied)] == [USAGE, USAGE]
+        ledger = ledger_of(result)
+        assert [event.usage for event in ledger.of(ModelReplied)] == [USAGE, USAGE]
         assert result.usage == USAGE + USAGE
+        by_node = q.spending_by_node(ledger)
+        assert "" not in by_node, "which node asked is known"
+        assert [spent.usage for spent in by_node.values()] == [USAGE + USAGE]
 
     def test_what_is_entered_is_left(self) -> None:
         ledger = ledger_of(self.result(self.agent("done"), case()))
