@@ -6,6 +6,7 @@ from typing import Any
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
+from greenroom.agents.places import Places, declared_places
 from greenroom.agents.tool import Tool, as_tool
 from greenroom.errors import BadAgent
 from greenroom.models.model import Model
@@ -18,7 +19,9 @@ class Agent(Flow):
 
     `model` may be the name of a provider's model, such as "openai:gpt-4o-mini".
     `output` is a type the answer must fit (after a wrong one the model hears why and is asked again); `writes` puts
-    the answer into the session's state; `max_steps` bounds how often the model is asked in a row.
+    the answer into the state: whole at one place ("key", "scope.key" or a field of a schema), or of a structured one
+    each part at the place that ends in its name. `reads` are the places that the agent looks at. Both are texts
+    ("session.key") afterwards. `max_steps` bounds how often the model is asked in a row.
     """
 
     name: str
@@ -30,7 +33,8 @@ class Agent(Flow):
     context: Sequence[ContextRule] = field(default_factory=lambda: (history(),))
     max_steps: int = 20
     retries: int = 0
-    writes: str = ""
+    writes: Places = ()
+    reads: Places = ()
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -45,6 +49,14 @@ class Agent(Flow):
                 raise BadAgent(f"agent {self.name!r} has two tools named {name!r}; rename one.")
         object.__setattr__(self, "tools", tools)
         object.__setattr__(self, "context", tuple(self.context))
+        for name in ("reads", "writes"):
+            places = declared_places(getattr(self, name), f"{name}= of agent {self.name!r}")
+            object.__setattr__(self, name, places)
+        if len(self.writes) > 1 and self.output is None:
+            raise BadAgent(
+                f"agent {self.name!r} writes to {', '.join(self.writes)}; give it an output= type "
+                f"with a part for each."
+            )
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name, if the agent has it."""

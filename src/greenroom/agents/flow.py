@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, overload
 
+from greenroom.agents.places import Places, declared_places
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
 from greenroom.ledger.query import check_query
@@ -67,8 +68,14 @@ class Step(Flow):
     name: str
     fn: Callable[..., Any]
     retries: int = 0
-    writes: str = ""
+    writes: Places = ()
     wants: tuple[str, ...] = ()
+    reads: Places = ()
+
+    def __post_init__(self) -> None:
+        for name in ("reads", "writes"):
+            places = declared_places(getattr(self, name), f"{name}= of step {self.name!r}")
+            object.__setattr__(self, name, places)
 
     def __repr__(self) -> str:
         return self.name
@@ -91,24 +98,39 @@ def named_arguments(names: tuple[str, ...], context: Any) -> dict[str, Any]:
 def step(fn: Callable[..., Any], /) -> Step: ...
 @overload
 def step(
-    fn: Callable[..., Any], /, *, name: str = "", retries: int = 0, writes: str = ""
+    fn: Callable[..., Any],
+    /,
+    *,
+    name: str = "",
+    retries: int = 0,
+    reads: Places = (),
+    writes: Places = (),
 ) -> Step: ...
 @overload
 def step(
-    *, name: str = "", retries: int = 0, writes: str = ""
+    *, name: str = "", retries: int = 0, reads: Places = (), writes: Places = ()
 ) -> Callable[[Callable[..., Any]], Step]: ...
 def step(
-    fn: Callable[..., Any] | None = None, /, *, name: str = "", retries: int = 0, writes: str = ""
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    retries: int = 0,
+    reads: Places = (),
+    writes: Places = (),
 ) -> Step | Callable[[Callable[..., Any]], Step]:
     """Make a function a step. It may ask for `ctx`, `input` and `state`; what it returns goes on.
 
-    `retries` tries a failing step again; `writes` also puts its output into the session's state.
+    `retries` tries a failing step again. `writes` puts its output into the state: whole at one place,
+    or of a mapping each part at the place that ends in its name; a place that the step has changed
+    itself is left as it is, and so are all where a step with `state` or `ctx` returns nothing.
+    `reads` are the places that it looks at.
     """
     if fn is None:
-        return functools.partial(step, name=name, retries=retries, writes=writes)
+        return functools.partial(step, name=name, retries=retries, reads=reads, writes=writes)
     called = name or function_name(fn).strip("<>")
     wants = wanted_names(fn, STEP_NAMES, "step")
-    return Step(checked_name(called, "a step"), fn, retries, writes, wants)
+    return Step(checked_name(called, "a step"), fn, retries, writes, wants, reads)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

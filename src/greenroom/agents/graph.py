@@ -11,6 +11,7 @@ from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Decider, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.places import written_facts
 from greenroom.agents.signature import output_adapter
 from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent, NotFound
@@ -147,6 +148,8 @@ def _facts(node: Node) -> dict[str, Any]:
                         "signature": str(inspect.signature(tool.fn)),
                         "about": tool.description,
                         "yields": tool.yields,
+                        **({"reads": list(tool.reads)} if tool.reads else {}),
+                        **({"writes": list(tool.writes)} if tool.writes else {}),
                     }
                     for tool in agent.tools
                 ],
@@ -159,14 +162,14 @@ def _facts(node: Node) -> dict[str, Any]:
                 ],
                 "output": None if adapter is None else adapter.json_schema(),
                 "limits": [agent.max_steps, agent.retries],
-                "writes": agent.writes,
+                "writes": written_facts(agent.writes),
             }
         case Step() as step:
             facts |= {
                 "name": step.name,
                 "code": code_identity(step.fn),
                 "retries": step.retries,
-                "writes": step.writes,
+                "writes": written_facts(step.writes),
             }
         case Loop() as looped:
             facts |= {
@@ -178,6 +181,8 @@ def _facts(node: Node) -> dict[str, Any]:
             facts["on"] = _decider_facts(routed.on)
         case _:
             pass
+    if reads := getattr(node.flow, "reads", ()):
+        facts["reads"] = list(reads)
     if node.children:
         facts["parts"] = {key: _facts(child) for key, child in node.children.items()}
     return facts

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from greenroom.agents.flow import checked_name
+from greenroom.agents.places import Places, declared_places
 from greenroom.agents.signature import (
     checked_arguments,
     context_parameter,
@@ -36,6 +37,13 @@ class Tool:
     yields: bool = False
     read_only: bool = False
     _context: str | None = field(default=None, repr=False)
+    reads: Places = ()
+    writes: Places = ()
+
+    def __post_init__(self) -> None:
+        for name in ("reads", "writes"):
+            places = declared_places(getattr(self, name), f"{name}= of tool {self.name!r}")
+            object.__setattr__(self, name, places)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function as if it were not a tool; in a rehearsal the case answers, or refuses."""
@@ -140,7 +148,13 @@ async def _awaited(function: Callable[..., Any], /, **kwargs: Any) -> Any:
 def tool(fn: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, name: str = "", description: str = "", yields: bool = False, read_only: bool = False
+    *,
+    name: str = "",
+    description: str = "",
+    yields: bool = False,
+    read_only: bool = False,
+    reads: Places = (),
+    writes: Places = (),
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     fn: Callable[..., Any] | None = None,
@@ -150,24 +164,29 @@ def tool(
     description: str = "",
     yields: bool = False,
     read_only: bool = False,
+    reads: Places = (),
+    writes: Places = (),
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool; its signature and docstring are what the model sees.
 
     A parameter named `ctx` receives the call's context and stays hidden from the model. With
     `yields=True` the body never runs: the call waits, and the user's answer is its result.
+    `reads` and `writes` are the places of the state that the body looks at and changes.
     """
-    if fn is None:
-        options = {"name": name, "description": description}
-        return functools.partial(_make, **options, yields=yields, read_only=read_only)
-    return _make(fn, name, description, yields, read_only)
+    options: dict[str, Any] = {"name": name, "description": description, "yields": yields}
+    options |= {"read_only": read_only, "reads": reads, "writes": writes}
+    return functools.partial(_make, **options) if fn is None else _make(fn, **options)
 
 
 def _make(
     fn: Callable[..., Any],
+    *,
     name: str = "",
     description: str = "",
     yields: bool = False,
     read_only: bool = False,
+    reads: Places = (),
+    writes: Places = (),
 ) -> Tool:
     if isinstance(fn, Tool):
         raise BadAgent(f"{fn.name!r} is a tool already; use it as it is.")
@@ -175,7 +194,7 @@ def _make(
         raise BadAgent(f"@tool wants a function, but got {fn!r}.")
     text = description or inspect.cleandoc(fn.__doc__ or "")
     called = checked_name(name or function_name(fn), "a tool", reserved=())
-    return Tool(called, fn, text, yields, read_only, context_parameter(fn))
+    return Tool(called, fn, text, yields, read_only, context_parameter(fn), reads, writes)
 
 
 def as_tool(given: Any) -> Tool:

@@ -8,7 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 from greenroom.errors import BadQuery, BadValue
 from greenroom.ledger.changes import BUILT_IN_SCOPES, State
@@ -19,6 +19,15 @@ Query = Mapping[str, Any]
 Predicate = Callable[[Any], Any]
 
 
+class FieldLike(Protocol):
+    """A reference to one key of one scope, such as a field of a state schema."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
 class _Missing:
     def __repr__(self) -> str:
         return "nothing"
@@ -26,6 +35,30 @@ class _Missing:
 
 MISSING: Any = _Missing()
 """Stands for a value that is not there; `$exists` alone can tell it from None."""
+
+
+def is_field(given: object) -> TypeGuard[FieldLike]:
+    """Whether this names a scope and a key in it."""
+    scope, name = getattr(given, "scope", None), getattr(given, "name", None)
+    return isinstance(scope, str) and isinstance(name, str)
+
+
+def place_text(given: str | FieldLike) -> str:
+    """A place in the state as text: scope and key with a dot; a bare key is one of the session's."""
+    if is_field(given):
+        return f"{given.scope}.{given.name}"
+    if not isinstance(given, str) or not all(given.split(".")):
+        raise BadQuery(
+            f'{given!r} is no place in the state; say "key" for one of the session, "scope.key", or '
+            f"a field of a state schema."
+        )
+    return given if "." in given else f"session.{given}"
+
+
+def split_place(place: str) -> tuple[str, tuple[str, ...]]:
+    """The scope of a place, and the keys that lead to it inside."""
+    scope, *path = place_text(place).split(".")
+    return scope, tuple(path)
 
 
 def matches_state(state: State, query: Mapping[str, Query]) -> bool:

@@ -26,6 +26,7 @@ from greenroom.agents.graph import Node
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun, open_yield
 from greenroom.backends.native.history import as_text
+from greenroom.backends.native.outputs import declared_changes
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit, Refusal
 from greenroom.ledger.changes import Change, check_appends, unwrapped
@@ -148,8 +149,9 @@ class GraphWalk(Struct, frozen=True, eq=False):
             if asks and self.world.voice == "agent":
                 changes, asks = (*changes, *asks), ()
             output = plain(output, f"the output of {node.segment!r}")
-        key = getattr(node.flow, "writes", "")
-        written = (*changes, Change("session", (key,), "set", output)) if key else changes
+        written = changes
+        if isinstance(node.flow, Agent | Step) and node.flow.writes:
+            written = (*changes, *declared_changes(node.flow, output, changes))
         if written:
             held = self.ledger.fold(self.world.voice, branch_of(path))
             check_appends(held, written, f"{node.segment!r}")

@@ -1,0 +1,36 @@
+"""Where a node's output goes in the state: to the places that the node declares to write."""
+
+from collections.abc import Iterator
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.flow import Step
+from greenroom.ledger.changes import Change
+from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.query import split_place
+
+
+def declared_changes(node: Agent | Step, output: Json, own: tuple[Change, ...]) -> list[Change]:
+    """What the output puts into the state, beside the changes that the node made itself."""
+    changes_state = isinstance(node, Step) and not {"state", "ctx", "context"}.isdisjoint(
+        node.wants
+    )
+    if output is None and changes_state:
+        return []
+    found = list(_placed(node, output, is_free=changes_state))
+    return [change for change in found if not any(change.meets(one) for one in own)]
+
+
+def _placed(node: Agent | Step, output: Json, *, is_free: bool) -> Iterator[Change]:
+    """The output at the one declared place, or its parts by name at each of several."""
+    if len(node.writes) == 1:
+        yield Change(*split_place(node.writes[0]), "set", output)
+        return
+    for place in node.writes:
+        scope, path = split_place(place)
+        if is_object(output) and path[-1] in output:
+            yield Change(scope, path, "set", output[path[-1]])
+        elif not is_free:
+            # One that changes the state by itself may leave places alone; any other forgot them.
+            raise TypeError(
+                f"{node.name!r} writes {place}, but its output has no part {path[-1]!r}: {output!r}"
+            )
