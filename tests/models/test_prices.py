@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.errors import BadFile
+from greenroom import Scripted
+from greenroom.errors import BadAgent, BadFile
 from greenroom.ledger import Message
-from greenroom.models import ModelReply, ModelRequest, provider_model
-from greenroom.models.prices import Price, own_prices
+from greenroom.models import ModelReply, ModelRequest, Price, price_of, provider_model
+from greenroom.models.prices import own_prices
 from models.wire import Answer, openai, wire
 
 QUESTION = ModelRequest("clerk", (Message("user", "Hello"),))
@@ -175,3 +176,37 @@ def test_a_cost_is_never_negative_and_grows_with_use(read, written, data, dear, 
     price = Price(dear, out, cheap)
     assert price.cost(read, written, cached) >= 0
     assert price.cost(read, written + 1, cached) >= price.cost(read, written, cached)
+
+
+def test_a_price_in_python_names_its_unit():
+    price = Price.per_million(0.15, 0.60)
+    assert price.cost(1_000_000, 500_000) == pytest.approx(0.15 + 0.30)
+    assert Price.per_million(3, 15, cached_input=0.3).cost(1000, 0, 1000) == pytest.approx(0.0003)
+
+
+@pytest.mark.parametrize("usd", [-1, float("nan"), float("inf"), True, "1", None])
+def test_a_price_in_python_that_cannot_be_meant_is_refused(usd):
+    with pytest.raises(BadAgent, match="output="):
+        Price.per_million(1, usd)
+
+
+def test_a_model_s_price_is_known_before_it_is_asked(monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    listed = price_of(provider_model("openai:gpt-4o-mini"))
+    assert listed is not None
+    assert listed.cost(1000, 200, 500) == pytest.approx(
+        500 * 0.15e-6 + 500 * 0.075e-6 + 200 * 0.6e-6
+    )
+    assert listed.table.startswith("genai-prices ")
+    stand_in = provider_model(
+        "openai:own", base_url="http://here/v1", priced_as="openai:gpt-4o-mini"
+    )
+    assert price_of(stand_in) == listed
+    assert price_of(Scripted("Hi")) == Price(0, 0, 0, "scripted")
+
+
+def test_a_model_whose_price_is_unknown_has_none():
+    assert price_of(provider_model("openai:gpt-4o-mini", base_url="http://here/v1")) is None
+    assert price_of(provider_model("ollama:qwen")) is None
+    write('[tool.greenroom.prices]\n"ollama:qwen" = { input = 0, output = 0, per = "million" }')
+    assert price_of(provider_model("ollama:qwen")) is not None

@@ -2,6 +2,7 @@
 
 from greenroom.models.model import Model, ModelBody, ModelReply, ModelRequest, OnDelta, ToolSpec
 from greenroom.models.named import as_model, provider_model
+from greenroom.models.prices import Price, price_of
 from greenroom.models.scripted import Scripted
 
 __all__ = [
@@ -10,8 +11,10 @@ __all__ = [
     "ModelReply",
     "ModelRequest",
     "OnDelta",
+    "Price",
     "Scripted",
     "ToolSpec",
     "as_model",
+    "price_of",
     "provider_model",
 ]

@@ -1,4 +1,6 @@
-"""The user's own prices, from `[tool.greenroom.prices]` in the nearest `pyproject.toml`.
+"""What tokens cost: by the user's own prices, else by the offline list of `genai-prices`.
+
+The user's own stand in `[tool.greenroom.prices]` of the nearest `pyproject.toml`:
 
     [tool.greenroom.prices]
     "openai:our-tuned-one" = { input = 0.30, output = 1.20, per = "million" }
@@ -8,6 +10,7 @@ USD for so many tokens; `cached_input` is for tokens read from the provider's ca
 
 import warnings
 from collections.abc import Mapping
+from datetime import UTC, datetime, time
 from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
@@ -16,10 +19,14 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from greenroom.errors import BadFile
+from greenroom.errors import BadAgent, BadFile
+from greenroom.models.model import Model
+from greenroom.models.scripted import SCRIPT, Scripted
 
 _UNITS: Final = {"million": 1_000_000, "thousand": 1_000}
 _FIELDS: Final = frozenset({"input", "output", "cached_input", "per"})
+# Tokens of the question that a listed price is taken from: long ones cost more with some models.
+_SAMPLE: Final = 1000
 
 # USD. Hardly a model costs as much for a thousand tokens; many do for a million.
 _DEAR_INPUT: Final = 0.1
@@ -33,6 +40,23 @@ class Price(Struct, frozen=True):
     output: float
     cached_input: float
     table: str = ""
+
+    @classmethod
+    def per_million(cls, input: float, output: float, cached_input: float | None = None) -> "Price":
+        """USD for a million tokens read, written, and read from the provider's cache."""
+        cached = input if cached_input is None else cached_input
+        for name, usd in (("input", input), ("output", output), ("cached_input", cached)):
+            if not _is_amount(usd):
+                raise BadAgent(
+                    f"Price.per_million(...) has {name}={usd!r}; give USD as a number from 0."
+                )
+        unit = _UNITS["million"]
+        return cls(input / unit, output / unit, cached / unit, "given")
+
+    @property
+    def blended(self) -> float:
+        """USD for a token where three are read for each that is written, to compare prices by."""
+        return (3 * self.input + self.output) / 4
 
     def cost(self, input: int, output: int, cached: int = 0) -> float:
         """USD for so many tokens; `cached` is the part of `input` read from a cache."""
@@ -98,7 +122,43 @@ def _price(path: Path, model: str, entry: Any, table: str) -> Price:
 
 
 def _amount(value: Any, where: str) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value < 0:
+    if not _is_amount(value):
         raise BadFile(f"{where} holds {value!r}; give USD as a number from 0.")
     return float(value)
+
+
+def _is_amount(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and isfinite(value) and value >= 0
+
+
+def price_of(model: Model) -> Price | None:
+    """What a model costs before it is asked: one's own price, else the listed one; None if unknown."""
+    own = own_prices()
+    price = own.get(model.name) or own.get(getattr(model, "priced_as", ""))
+    if price is not None:
+        return price
+    if isinstance(model, Scripted):
+        return Price(0.0, 0.0, 0.0, SCRIPT)
+    provider, name = getattr(model, "listed_as", ("", ""))
+    return _listed(provider, name) if name else None
+
+
+@lru_cache(maxsize=256)
+def _listed(provider: str, name: str) -> Price | None:
+    import genai_prices
+
+    def usd(**used: int) -> float:
+        found = genai_prices.calc_price(
+            genai_prices.Usage(**used), name, provider_id=provider, genai_request_timestamp=noon
+        )
+        return float(found.total_price) / _SAMPLE
+
+    # Some are cheaper at night: what a model costs, and so who is asked, must not hang on the hour.
+    noon = datetime.combine(datetime.now(UTC).date(), time(12), UTC)
+    try:
+        cached = usd(input_tokens=_SAMPLE, cache_read_tokens=_SAMPLE)
+        read, written = usd(input_tokens=_SAMPLE), usd(output_tokens=_SAMPLE)
+    except (LookupError, ValueError):
+        return None
+    return Price(read, written, cached, f"genai-prices {genai_prices.__version__}")

@@ -106,6 +106,15 @@ class ProviderModel:
         configured = os.environ.get(variable, "") if variable else ""
         return self.base_url or configured or self.provider.home
 
+    @property
+    def listed_as(self) -> tuple[str, str]:
+        """The provider and name to look its price up by; an endpoint of one's own has none."""
+        provider, _, name = self.priced_as.partition(":")
+        if name:
+            return provider, name
+        is_home = self.url() in ("", self.provider.home)
+        return (self.provider.name, self.called) if is_home else ("", "")
+
     def key(self) -> str:
         """The key it is asked with; KeyRefused if there is none where one is needed."""
         variables = self.provider.keys
