@@ -5,7 +5,7 @@
 One case: a tool call, its mocked answer, a text. Both are played as an evaluation plays its cases:
 one after the other under one watch, with cycles looked for seldom. Figures are CPU time per run, the
 best of many short alternating rounds; the machine's other work counts least in the best one. For the
-frameworks that are installed. The bound is met where a gated run costs at most 15 % or 400 µs more,
+frameworks that are installed. The bound is met where a gated run costs at most a third or 1.5 ms more,
 whichever is more.
 """
 
@@ -30,7 +30,7 @@ ROUNDS = 60
 RUNS = 8
 WARM_UP = 5
 CASE = Case("one", says="hello", mocks={"weather": "3 degrees"})
-SHARE, FLOOR = 0.15, 400.0
+SHARE, FLOOR = 1 / 3, 1500.0
 """How much more a gated run may cost: this part of the bare one, or so many µs if that is more."""
 
 Run = Callable[[], Awaitable[Any]]

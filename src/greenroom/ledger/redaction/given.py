@@ -125,6 +125,8 @@ def _look_into(thing: object, deep: int) -> None:
     own: dict[str, Any] = getattr(thing, "__dict__", None) or {}
     private: dict[str, Any] = getattr(thing, "__pydantic_private__", None) or {}
     for name, held in (*own.items(), *private.items()):
+        if held is None or isinstance(held, int | float | list):
+            continue
         is_wrapped = hasattr(cast("type[Any]", type(held)), "get_secret_value")
         value = held.get_secret_value() if is_wrapped else held
         if isinstance(value, str):
