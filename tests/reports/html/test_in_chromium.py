@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from browser.chromium import chromium, opened, until
-from browser.hostile import PAYLOADS, hostile_report
+from browser.hostile import PAYLOADS, SOME_PAYLOADS, hostile_report
 from browser.sample_reports import earlier_report, many_cases, rich_report
 from greenroom import Report, Score
 from greenroom.ledger import AgentSaid, Ledger
@@ -397,8 +397,14 @@ _WALK = """async (active) => {
 }"""
 
 
-def test_no_hostile_text_acts_whatever_is_opened(browser, folder):
-    page_text = render_html(hostile_report(), baseline=hostile_report(), title=PAYLOADS[0])
+@pytest.mark.parametrize(
+    "payloads",
+    [SOME_PAYLOADS, pytest.param(PAYLOADS, marks=pytest.mark.heavy)],
+    ids=["some", "all"],
+)
+def test_no_hostile_text_acts_whatever_is_opened(browser, folder, payloads):
+    report = hostile_report(payloads)
+    page_text = render_html(report, baseline=report, title=PAYLOADS[0])
     file = written(folder / "hostile.html", page_text)
     with opened(browser, file) as (page, heard):
         scripts = page.locator("script").count()
@@ -407,7 +413,7 @@ def test_no_hostile_text_acts_whatever_is_opened(browser, folder):
         page.keyboard.press("Enter")
         opened_title(page)
         found = page.evaluate(_WALK, _ACTIVE)
-        assert len(found) == len(PAYLOADS), found
+        assert len(found) == len(payloads), found
         assert any("<script>" in title for title in found)
         page.keyboard.press("Escape")
         page.fill("#search", PAYLOADS[0])
