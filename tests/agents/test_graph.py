@@ -189,3 +189,28 @@ def test_an_agent_has_the_same_digest_in_another_process() -> None:
         for _ in range(2)
     ]
     assert runs[0] == runs[1] != ""
+
+
+def test_an_agent_has_the_digest_and_the_places_that_earlier_versions_gave_it() -> None:
+    # Ledgers that exist are resumed by them.
+    one = Agent(
+        "clerk",
+        model=Scripted("Hello."),
+        instructions="Help.",
+        tools=[tool(refund)],
+        writes="answer",
+    )
+    other = Agent("other", model=Scripted("Bye."), retries=2)
+    looped = loop(other, until={"session": {"done": True}}, max_rounds=3)
+    graph = compile_flow((one | other) >> route("session.kind", billing=one, otherwise=looped))
+    assert graph.digest == "4c8772583d47020d"
+    assert [node.id for node in graph.nodes()] == [
+        "seq",
+        "seq.0/par",
+        "seq.0/par.0/clerk",
+        "seq.0/par.1/other",
+        "seq.1/route",
+        "seq.1/route.billing/clerk",
+        "seq.1/route.otherwise/loop",
+        "seq.1/route.otherwise/loop#/other",
+    ]

@@ -1,15 +1,18 @@
 """The agent: a model with instructions and tools, asked until it has an answer."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
-from greenroom.agents.places import Places, declared_places
+from greenroom.agents.places import Places, declared_places, written_facts
+from greenroom.agents.signature import output_adapter
 from greenroom.agents.tool import Tool, as_tool
 from greenroom.errors import BadAgent
-from greenroom.models.model import Model
+from greenroom.ledger.identity import code_identity
+from greenroom.models.model import Model, model_name
 from greenroom.models.named import as_model
 
 
@@ -57,6 +60,42 @@ class Agent(Flow):
                 f"agent {self.name!r} writes to {', '.join(self.writes)}; give it an output= type "
                 f"with a part for each."
             )
+
+    @property
+    def segment(self) -> str:
+        """Its name."""
+        return self.name
+
+    def facts(self) -> dict[str, Any]:
+        """All that decides what it does, as data."""
+        adapter = output_adapter(self.output)
+        return {
+            "name": self.name,
+            "model": model_name(self.model),
+            "instructions": self.instructions,
+            "tools": [
+                {
+                    "name": tool.name,
+                    "signature": str(inspect.signature(tool.fn)),
+                    "about": tool.description,
+                    "yields": tool.yields,
+                    **({"reads": list(tool.reads)} if tool.reads else {}),
+                    **({"writes": list(tool.writes)} if tool.writes else {}),
+                }
+                for tool in self.tools
+            ],
+            "context": [
+                # Our own rules are data, and show it.
+                repr(rule)
+                if type(rule).__module__.startswith("greenroom.")
+                else code_identity(rule)
+                for rule in self.context
+            ],
+            "output": None if adapter is None else adapter.json_schema(),
+            "limits": [self.max_steps, self.retries],
+            "writes": written_facts(self.writes),
+            **({"reads": list(self.reads)} if self.reads else {}),
+        }
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name, if the agent has it."""

@@ -4,17 +4,18 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, overload
 
-from greenroom.agents.places import Places, declared_places
+from greenroom.agents.places import Places, declared_places, written_facts
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
+from greenroom.ledger.identity import code_identity
 from greenroom.ledger.query import check_query
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
-_RESERVED = ("seq", "par", "loop", "route")
+_RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval")
 
 Decider = str | Mapping[str, Any] | Callable[..., Any]
 
@@ -31,9 +32,39 @@ def checked_name(name: object, what: str, reserved: tuple[str, ...] = _RESERVED)
 
 
 class Flow:
-    """Anything that can be put in sequence (`a >> b`) or side by side (`a | b`)."""
+    """Anything that can be put in sequence (`a >> b`) or side by side (`a | b`).
+
+    A kind of flow describes itself: by what it adds to a path, by its parts and by its facts. The
+    graph, its snapshot and its digest, and everything that walks over them, ask for no more.
+    """
 
     __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        """What a snapshot calls it: `sequence` for `Sequence`."""
+        return type(self).__name__.lower()
+
+    @property
+    def segment(self) -> str:
+        """What it adds to a path: its name, or a word of its kind."""
+        raise BadAgent(f"{self!r} is no part of a flow that can be run.")
+
+    def children(self) -> Mapping[str, "Flow"]:
+        """Its parts, by their keys."""
+        return {}
+
+    def with_children(self, children: Mapping[str, "Flow"]) -> "Flow":  # noqa: ARG002 - it has none
+        """The same flow with these parts in place of its own, under the same keys."""
+        return self
+
+    def joint(self, key: str) -> str:
+        """What stands between it and the part of that key in static ids: `seq.1/clerk`."""
+        return f".{key}"
+
+    def facts(self) -> dict[str, Any]:
+        """What a snapshot tells of it beside its place, its kind and its parts."""
+        return {}
 
     def __rshift__(self, other: object) -> "Sequence":
         return Sequence((*_parts(self, Sequence), *_parts(as_flow(other), Sequence)))
@@ -79,6 +110,21 @@ class Step(Flow):
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def segment(self) -> str:
+        """Its name."""
+        return self.name
+
+    def facts(self) -> dict[str, Any]:
+        """Its name, its code and what it is allowed."""
+        return {
+            "name": self.name,
+            "code": code_identity(self.fn),
+            "retries": self.retries,
+            "writes": written_facts(self.writes),
+            **({"reads": list(self.reads)} if self.reads else {}),
+        }
 
     def arguments(self, context: Any) -> dict[str, Any]:
         """What the function asked for by name."""
@@ -134,20 +180,41 @@ def step(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Sequence(Flow):
-    """One after another; each part's output is the next one's input."""
+class Parts(Flow):
+    """Several parts, counted from 0."""
 
     parts: tuple[Flow, ...]
+
+    def children(self) -> dict[str, Flow]:
+        """The parts by their numbers."""
+        return {str(number): part for number, part in enumerate(self.parts)}
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Parts":
+        """The same with other parts."""
+        return type(self)(tuple(children.values()))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sequence(Parts):
+    """One after another; each part's output is the next one's input."""
+
+    @property
+    def segment(self) -> str:
+        """`seq.0`, `seq.1` and so on."""
+        return "seq"
 
     def __repr__(self) -> str:
         return " >> ".join(_inside(part, (Parallel,)) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Parallel(Flow):
+class Parallel(Parts):
     """Side by side on the same input; the state merges in this order when all are done."""
 
-    parts: tuple[Flow, ...]
+    @property
+    def segment(self) -> str:
+        """Every fork is `par` in a path: what lies below it has a state of its own."""
+        return "par"
 
     def __repr__(self) -> str:
         return " | ".join(_inside(part, (Sequence,)) for part in self.parts)
@@ -166,6 +233,31 @@ class Loop(Flow):
     awaits_input: bool = False
     max_rounds: int | None = None
     wants: tuple[str, ...] = ()
+
+    @property
+    def segment(self) -> str:
+        """`loop#1` is its first round."""
+        return "loop"
+
+    def children(self) -> dict[str, Flow]:
+        """What is repeated."""
+        return {"body": self.body}
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Loop":
+        """The same loop around another body."""
+        return replace(self, body=children["body"])
+
+    def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
+        """Whatever the round."""
+        return "#"
+
+    def facts(self) -> dict[str, Any]:
+        """When it ends."""
+        return {
+            "until": decider_facts(self.until),
+            "awaits_input": self.awaits_input,
+            "max_rounds": self.max_rounds,
+        }
 
     def __repr__(self) -> str:
         options = [f"until={_describe(self.until)}"] if self.until is not None else []
@@ -208,6 +300,23 @@ class Route(Flow):
     otherwise: str = ""
     wants: tuple[str, ...] = field(default=())
 
+    @property
+    def segment(self) -> str:
+        """`route.billing` is its way to the branch `billing`."""
+        return "route"
+
+    def children(self) -> Mapping[str, Flow]:
+        """The branches."""
+        return self.branches
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Route":
+        """The same choice among other branches."""
+        return replace(self, branches=MappingProxyType(dict(children)))
+
+    def facts(self) -> dict[str, Any]:
+        """What it decides by."""
+        return {"on": decider_facts(self.on)}
+
     def __repr__(self) -> str:
         named = [f"{key}={flow!r}" for key, flow in self.branches.items()]
         return f"route({', '.join([_describe(self.on), *named])})"
@@ -235,6 +344,11 @@ def _decider(given: Decider | None, what: str) -> tuple[str, ...]:
         # Left alone it would count as true, because every object does.
         raise BadAgent(f"{what} {function_name(given)!r} is async; decide with a plain function.")
     return wanted_names(given, DECIDER_NAMES, what)
+
+
+def decider_facts(given: Decider | None) -> object:
+    """A decision as a snapshot shows it: data as it is, a function by its code."""
+    return code_identity(given) if callable(given) else given
 
 
 def _describe(given: Decider | None) -> str:

@@ -1,23 +1,18 @@
 """The frozen graph: what an expression compiles to, what is run, and what a ledger remembers."""
 
-import inspect
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any
 
 from greenroom.agents.agent import Agent
-from greenroom.agents.flow import Decider, Flow, Loop, Parallel, Route, Sequence, Step
-from greenroom.agents.places import written_facts
-from greenroom.agents.signature import output_adapter
+from greenroom.agents.flow import Flow, Loop
 from greenroom.agents.tool import Tool
-from greenroom.errors import BadAgent, NotFound
-from greenroom.ledger.identity import code_identity
+from greenroom.errors import NotFound
 from greenroom.ledger.plain import Json, plain
-from greenroom.models.model import Model, model_name
+from greenroom.models.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,105 +83,21 @@ def compile_flow(flow: Flow) -> Graph:
 
 def recast(flow: Flow, model: Model | str) -> Flow:
     """The expression with `model` for every agent in it; the original stays as it is."""
-    match flow:
-        case Agent():
-            return replace(flow, model=model)
-        case Sequence(parts) | Parallel(parts):
-            return type(flow)(tuple(recast(part, model) for part in parts))
-        case Loop(body):
-            return replace(flow, body=recast(body, model))
-        case Route(branches=branches):
-            recasted = {key: recast(part, model) for key, part in branches.items()}
-            return replace(flow, branches=MappingProxyType(recasted))
-        case _:
-            return flow
+    parts = {key: recast(part, model) for key, part in flow.children().items()}
+    recasted = flow.with_children(parts) if parts else flow
+    return replace(recasted, model=model) if isinstance(recasted, Agent) else recasted
 
 
 def _node(flow: Flow, base: str) -> Node:
-    segment = _segment(flow)
+    segment = flow.segment
     here = f"{base}/{segment}" if base else segment
-    match flow:
-        case Sequence(parts) | Parallel(parts):
-            children = {str(i): _node(part, f"{here}.{i}") for i, part in enumerate(parts)}
-        case Loop(body):
-            children = {"body": _node(body, f"{here}#")}
-        case Route():
-            children = {key: _node(part, f"{here}.{key}") for key, part in flow.branches.items()}
-        case _:
-            children = {}
+    parts = flow.children().items()
+    children = {key: _node(part, f"{here}{flow.joint(key)}") for key, part in parts}
     return Node(here, segment, flow, children)
 
 
-def _segment(flow: Flow) -> str:
-    match flow:
-        case Agent() | Step():
-            return flow.name
-        case Sequence():
-            return "seq"
-        case Parallel():
-            return "par"
-        case Loop():
-            return "loop"
-        case Route():
-            return "route"
-        case _:
-            raise BadAgent(f"{flow!r} is no part of a flow that can be run.")
-
-
 def _facts(node: Node) -> dict[str, Any]:
-    facts: dict[str, Any] = {"id": node.id, "kind": type(node.flow).__name__.lower()}
-    match node.flow:
-        case Agent() as agent:
-            adapter = output_adapter(agent.output)
-            facts |= {
-                "name": agent.name,
-                "model": model_name(agent.model),
-                "instructions": agent.instructions,
-                "tools": [
-                    {
-                        "name": tool.name,
-                        "signature": str(inspect.signature(tool.fn)),
-                        "about": tool.description,
-                        "yields": tool.yields,
-                        **({"reads": list(tool.reads)} if tool.reads else {}),
-                        **({"writes": list(tool.writes)} if tool.writes else {}),
-                    }
-                    for tool in agent.tools
-                ],
-                "context": [
-                    # Our own rules are data, and show it.
-                    repr(rule)
-                    if type(rule).__module__.startswith("greenroom.")
-                    else code_identity(rule)
-                    for rule in agent.context
-                ],
-                "output": None if adapter is None else adapter.json_schema(),
-                "limits": [agent.max_steps, agent.retries],
-                "writes": written_facts(agent.writes),
-            }
-        case Step() as step:
-            facts |= {
-                "name": step.name,
-                "code": code_identity(step.fn),
-                "retries": step.retries,
-                "writes": written_facts(step.writes),
-            }
-        case Loop() as looped:
-            facts |= {
-                "until": _decider_facts(looped.until),
-                "awaits_input": looped.awaits_input,
-                "max_rounds": looped.max_rounds,
-            }
-        case Route() as routed:
-            facts["on"] = _decider_facts(routed.on)
-        case _:
-            pass
-    if reads := getattr(node.flow, "reads", ()):
-        facts["reads"] = list(reads)
+    facts = {"id": node.id, "kind": node.flow.kind, **node.flow.facts()}
     if node.children:
         facts["parts"] = {key: _facts(child) for key, child in node.children.items()}
     return facts
-
-
-def _decider_facts(given: Decider | None) -> object:
-    return code_identity(given) if callable(given) else given

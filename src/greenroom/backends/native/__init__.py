@@ -17,6 +17,7 @@ from greenroom.backends.backend import (
     Waiting,
 )
 from greenroom.backends.native.history import as_text
+from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.walk import Done, GraphWalk
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
@@ -103,7 +104,8 @@ class NativeBackend:
             begun = world.record(InvocationStarted(path=root, input=given))
         given = begun.input
         try:
-            walked = await GraphWalk(ledger, world, index, root).walk(self.graph.root, root, given)
+            walk = GraphWalk(ledger, world, index, root, KINDS)
+            walked = await walk.walk(self.graph.root, root, given)
         except Refusal:
             raise
         except Exception as error:  # noqa: BLE001 - a failed agent is an outcome, not a crash

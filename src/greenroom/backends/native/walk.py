@@ -3,45 +3,28 @@
 Nothing is kept between two walks but the ledger. A node whose end is recorded gives its recorded
 output, a decision that was taken is not asked for again, and an agent node goes on from its last
 recorded reply. So a run may be cut at any event and continued anywhere.
+
+Here are the walk itself and the kinds that go one way at a time; `forks` has those that go several
+ways at once, `guards` those that watch over a part, and `kinds` says which is run by what.
 """
 
 import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any
 
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
-from greenroom.agents.flow import (
-    Decider,
-    Flow,
-    Loop,
-    Parallel,
-    Route,
-    Sequence,
-    Step,
-    named_arguments,
-)
+from greenroom.agents.flow import Decider, Flow, Loop, Route, Step, named_arguments
 from greenroom.agents.graph import Node
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun, open_yield
 from greenroom.backends.native.history import as_text
 from greenroom.backends.native.outputs import declared_changes
-from greenroom.backends.together import together
-from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit, Refusal
+from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
 from greenroom.ledger.changes import Change, check_appends, unwrapped
-from greenroom.ledger.events import (
-    AgentSaid,
-    Answered,
-    BranchCancelled,
-    Decided,
-    NodeEnded,
-    NodeFailed,
-    NodeStarted,
-    StateChanged,
-    ToolReturned,
-    changes_by,
-)
+from greenroom.ledger.events import AgentSaid, Decided, NodeEnded, NodeFailed, NodeStarted
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import place_of
@@ -49,13 +32,7 @@ from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, is_object, plain
 from greenroom.ledger.query import MISSING, matches_state
 from greenroom.world.presence import placed
-from greenroom.world.records import (
-    ErrorFields,
-    RecordedFailure,
-    describe_error,
-    raised_before,
-    record_conflicts,
-)
+from greenroom.world.records import ErrorFields, RecordedFailure, describe_error
 from greenroom.world.world import Context, World
 
 
@@ -73,6 +50,9 @@ class Paused(Struct, frozen=True):
 
 Walked = Done | Paused
 
+Run = Callable[["GraphWalk", Node, str, Json], Awaitable[Walked]]
+"""How a kind of flow is run: the walk, the node, its path and its input."""
+
 MAX_ROUNDS = 100
 
 
@@ -83,6 +63,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
     world: World
     index: VoiceIndex
     root: str
+    kinds: Mapping[type[Flow], Run]
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
@@ -99,7 +80,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
             if isinstance(node.flow, Agent):
                 asking = AgentRun(node.flow, node.id, path, self.world, index)
                 waits = await asking.run()
-                return Paused(waits) if waits else self._end(node, path, asking.output)
+                return Paused(waits) if waits else self.end(node, path, asking.output)
             return await self._run(node, path, given)
         except GreenroomError:
             raise
@@ -116,10 +97,8 @@ class GraphWalk(Struct, frozen=True, eq=False):
     def _attempt(self, node: Node, path: str) -> tuple[str, int]:
         """The path of the attempt that is due; recorded failures count."""
         failed, attempt, here = self.index.failed, 1, path
-        while here in failed:
-            if isinstance(node.flow, Parallel):
-                self._cancel_branches(node, here)
-                raise raised_before(failed[here].error, failed[here].error_type)
+        # A fork says itself what became of its branches.
+        while here in failed and node.segment != "par":
             if attempt > _retries(node.flow):
                 again = RecordedFailure(failed[here].error, failed[here].error_type)
                 raise AgentFailed(f"{node.segment!r} failed at {here}: {_describe(again)}")
@@ -128,21 +107,13 @@ class GraphWalk(Struct, frozen=True, eq=False):
         return here, attempt
 
     async def _run(self, node: Node, path: str, given: Json) -> Walked:
-        match node.flow:
-            case Step() as step:
-                return await self._step(node, step, path, given)
-            case Sequence():
-                return await self._sequence(node, path, given)
-            case Parallel():
-                return await self._parallel(node, path, given)
-            case Loop() as loop:
-                return await self._loop(node, loop, path, given)
-            case Route() as route:
-                return await self._route(node, route, path, given)
-            case other:
-                raise BadAgent(f"{other!r} cannot be run.")
+        run = self.kinds.get(type(node.flow))
+        if run is None:
+            raise BadAgent(f"{node.flow!r} cannot be run.")
+        return await run(self, node, path, given)
 
-    def _end(self, node: Node, path: str, output: Any, changes: tuple[Change, ...] = ()) -> Done:
+    def end(self, node: Node, path: str, output: Any, changes: tuple[Change, ...] = ()) -> Done:
+        """Record that a node ended, with its output and what it did to the state."""
         asks: tuple[Change, ...] = ()
         if type(output) is not str:
             output, asks = unwrapped(output)
@@ -158,144 +129,8 @@ class GraphWalk(Struct, frozen=True, eq=False):
         event = NodeEnded(path=path, node=node.id, output=output, changes=written, asks=asks)
         return Done(self.world.record(event).output)
 
-    async def _step(self, node: Node, step: Step, path: str, given: Json) -> Done:
-        # A copy: what the step does to its input must not be done to the ledger.
-        context = Context(self.world, path, input=plain(given))
-        with placed(path):
-            output = step.fn(**step.arguments(context))
-            if inspect.isawaitable(output):
-                output = await output
-        return self._end(node, path, output, context.changes())
-
-    async def _sequence(self, node: Node, path: str, given: Json) -> Walked:
-        for key, child in node.children.items():
-            walked = await self.walk(child, f"{path}.{key}", given)
-            if isinstance(walked, Paused):
-                return walked
-            given = walked.output
-        return self._end(node, path, given)
-
-    async def _parallel(self, node: Node, path: str, given: Json) -> Walked:
-        branches = {key: f"{path}.{key}" for key in node.children}
-        work = [
-            self.walk(child, branches[key], given)
-            for key, child in node.children.items()
-            if f"{branches[key]}/{child.segment}" not in self.index.cancelled
-        ]
-        try:
-            walked = await together(work)
-        except Refusal:
-            raise
-        except Exception as error:
-            # First why, then whom it stopped: a run cut in between knows the reason.
-            self.world.record(
-                NodeFailed(path=path, node=node.id, attempt=1, **describe_error(error))
-            )
-            self._cancel_branches(node, path)
-            raise
-        waiting = tuple(y for item in walked if isinstance(item, Paused) for y in item.yields)
-        if waiting:
-            return Paused(waiting)
-        changes = self._merged(path, list(branches.values()))
-        names = [child.segment for child in node.children.values()]
-        outputs: dict[str, Json] = {}
-        for (key, child), item in zip(node.children.items(), walked, strict=True):
-            assert isinstance(item, Done)
-            is_only = names.count(child.segment) == 1
-            outputs[child.segment if is_only else f"{child.segment}.{key}"] = item.output
-        return self._end(node, path, outputs, changes)
-
-    def _cancel_branches(self, node: Node, fork: str) -> None:
-        index = self.index
-        for key, child in node.children.items():
-            path = f"{fork}.{key}/{child.segment}"
-            over = path in index.ended or path in index.failed or path in index.cancelled
-            # A flow's parts go on where its own path ends: `seq.1/...`, `loop#2/...`.
-            inside = (f"{path}.", f"{path}#", f"{path}~")
-            broke = any(failed.startswith(inside) for failed in index.failed)
-            if path in index.started and not over and not broke:
-                self.world.record(BranchCancelled(path=path))
-
-    def _merged(self, path: str, branches: list[str]) -> tuple[Change, ...]:
-        """What the branches did to the state, in declared order; conflicts are written down."""
-        writers: dict[str, list[Change]] = {branch: [] for branch in branches}
-        for event in self.ledger:
-            if event.voice != self.world.voice:
-                continue
-            if isinstance(event, ToolReturned | NodeEnded | StateChanged) and event.changes:
-                if (place := branch_of(event.path)) in writers:
-                    writers[place] += changes_by(event)
-            elif isinstance(event, Answered):
-                # What the user changed after a branch had written there must outlast the merge.
-                for written in writers.values():
-                    written += [c for c in event.changes if any(c.meets(w) for w in written)]
-        record_conflicts(self.world, path, writers.values())
-        return tuple(change for branch in branches for change in writers[branch])
-
-    async def _loop(self, node: Node, loop: Loop, path: str, given: Json) -> Walked:
-        body = node.children["body"]
-        for number in count(1):
-            here = f"{path}#{number}"
-            walked = await self.walk(body, here, given)
-            if isinstance(walked, Paused):
-                return walked
-            given = walked.output
-            if self._stops(loop, here, given) or self._is_last(loop, number, path):
-                return self._end(node, path, given)
-            if loop.awaits_input:
-                wanted = self._await_message(here, given)
-                if wanted is not None:
-                    return Paused((wanted,))
-                given = self.index.answers[self.world.new_id(here)].value
-        raise AssertionError("a loop ends by its own decision")
-
-    def _is_last(self, loop: Loop, number: int, path: str) -> bool:
-        """Whether a loop without `until` has gone its rounds; one with it has gone too far."""
-        limit = loop.max_rounds or (None if loop.awaits_input else MAX_ROUNDS)
-        if limit is None or number < limit:
-            return False
-        if loop.until is None:
-            return True
-        raise LoopLimit(
-            f"the loop at {path} went {limit} rounds without ending. Raise max_rounds, or look why "
-            f"its `until` never holds."
-        )
-
-    def _stops(self, loop: Loop, here: str, output: Json) -> bool:
-        if loop.until is None:
-            return False
-        if here not in self.index.decided:
-            held = self._decide(loop.until, loop.wants, here, output)
-            self.world.record(Decided(path=here, choice="stop" if held else "again"))
-        return self.index.decided[here] == "stop"
-
-    def _await_message(self, here: str, output: Json) -> Yield | None:
-        """The wait for the user's next message, or None when it is there."""
-        key = self.world.new_id(here)
-        if key in self.index.answers:
-            return None
-        text = as_text(output)
-        if here not in self.index.spoken:
-            self.world.record(AgentSaid(path=here, text=text))
-        wanted = Yield(key, "message", prompt=text, invocation=self.root)
-        open_yield(self.world, wanted, here)
-        return wanted
-
-    async def _route(self, node: Node, route: Route, path: str, given: Json) -> Walked:
-        if path not in self.index.decided:
-            choice = self._decide(route.on, route.wants, path, given)
-            key = str(choice) if str(choice) in node.children else route.otherwise
-            if not key:
-                raise AgentFailed(
-                    f"the route at {path} chose {choice!r}, but its branches are "
-                    f"{sorted(node.children)}. Add that branch, or `otherwise=`."
-                )
-            self.world.record(Decided(path=path, choice=key))
-        key = self.index.decided[path]
-        walked = await self.walk(node.children[key], f"{path}.{key}", given)
-        return walked if isinstance(walked, Paused) else self._end(node, path, walked.output)
-
-    def _decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
+    def decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
+        """What a place in the state, a query or a function says to `value`; it may change nothing."""
         state = self.ledger.fold(self.world.voice, branch_of(path))
         if isinstance(on, str):
             found: Any = state
@@ -309,6 +144,102 @@ class GraphWalk(Struct, frozen=True, eq=False):
         if context.changes():
             raise BadAgent(f"the decision at {path} changed the state; decide only, or use a step.")
         return choice
+
+
+async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
+    """Call the function with what it asks for."""
+    step = node.flow
+    assert isinstance(step, Step)
+    # A copy: what the step does to its input must not be done to the ledger.
+    context = Context(walk.world, path, input=plain(given))
+    with placed(path):
+        output = step.fn(**step.arguments(context))
+        if inspect.isawaitable(output):
+            output = await output
+    return walk.end(node, path, output, context.changes())
+
+
+async def run_sequence(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """One part after another, each with the output of the one before."""
+    for key, child in node.children.items():
+        walked = await walk.walk(child, f"{path}.{key}", given)
+        if isinstance(walked, Paused):
+            return walked
+        given = walked.output
+    return walk.end(node, path, given)
+
+
+async def run_loop(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """Round after round, until one decides that it was the last."""
+    loop, body = node.flow, node.children["body"]
+    assert isinstance(loop, Loop)
+    for number in count(1):
+        here = f"{path}#{number}"
+        walked = await walk.walk(body, here, given)
+        if isinstance(walked, Paused):
+            return walked
+        given = walked.output
+        if _stops(walk, loop, here, given) or _is_last(loop, number, path):
+            return walk.end(node, path, given)
+        if loop.awaits_input:
+            wanted = _await_message(walk, here, given)
+            if wanted is not None:
+                return Paused((wanted,))
+            given = walk.index.answers[walk.world.new_id(here)].value
+    raise AssertionError("a loop ends by its own decision")
+
+
+def _is_last(loop: Loop, number: int, path: str) -> bool:
+    """Whether a loop without `until` has gone its rounds; one with it has gone too far."""
+    limit = loop.max_rounds or (None if loop.awaits_input else MAX_ROUNDS)
+    if limit is None or number < limit:
+        return False
+    if loop.until is None:
+        return True
+    raise LoopLimit(
+        f"the loop at {path} went {limit} rounds without ending. Raise max_rounds, or look why "
+        f"its `until` never holds."
+    )
+
+
+def _stops(walk: GraphWalk, loop: Loop, here: str, output: Json) -> bool:
+    if loop.until is None:
+        return False
+    if here not in walk.index.decided:
+        held = walk.decide(loop.until, loop.wants, here, output)
+        walk.world.record(Decided(path=here, choice="stop" if held else "again"))
+    return walk.index.decided[here] == "stop"
+
+
+def _await_message(walk: GraphWalk, here: str, output: Json) -> Yield | None:
+    """The wait for the user's next message, or None when it is there."""
+    key = walk.world.new_id(here)
+    if key in walk.index.answers:
+        return None
+    text = as_text(output)
+    if here not in walk.index.spoken:
+        walk.world.record(AgentSaid(path=here, text=text))
+    wanted = Yield(key, "message", prompt=text, invocation=walk.root)
+    open_yield(walk.world, wanted, here)
+    return wanted
+
+
+async def run_route(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """Choose once, and go that way."""
+    route = node.flow
+    assert isinstance(route, Route)
+    if path not in walk.index.decided:
+        choice = walk.decide(route.on, route.wants, path, given)
+        key = str(choice) if str(choice) in node.children else route.otherwise
+        if not key:
+            raise AgentFailed(
+                f"the route at {path} chose {choice!r}, but its branches are "
+                f"{sorted(node.children)}. Add that branch, or `otherwise=`."
+            )
+        walk.world.record(Decided(path=path, choice=key))
+    key = walk.index.decided[path]
+    walked = await walk.walk(node.children[key], f"{path}.{key}", given)
+    return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
 
 
 def _retries(flow: Flow) -> int:
