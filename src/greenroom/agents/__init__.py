@@ -4,6 +4,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.context import ContextRule, Scene, history, persona
 from greenroom.agents.flow import Flow, Step, loop, route, step
 from greenroom.agents.graph import Graph, Node, compile_flow
+from greenroom.agents.signature import resource
 from greenroom.agents.tool import Tool, tool
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "history",
     "loop",
     "persona",
+    "resource",
     "route",
     "step",
     "tool",

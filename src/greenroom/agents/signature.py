@@ -45,6 +45,40 @@ def context_parameter(fn: Callable[..., Any]) -> str | None:
     return None
 
 
+class _Resource:
+    """Marks a parameter that the run lends, not the model."""
+
+    def __repr__(self) -> str:
+        return "resource"
+
+
+resource = _Resource()
+"""`db: Annotated[Db, resource]` of a tool is lent by the run that really runs it; no model sees it."""
+
+
+@lru_cache(maxsize=512)
+def resource_parameters(fn: Callable[..., Any]) -> Mapping[str, bool]:
+    """The parameters that the run lends, and whether the function cannot do without."""
+    found = inspect.signature(fn).parameters
+    # Annotations that are text say what they are only when they are read.
+    hints: dict[str, Any] = {name: parameter.annotation for name, parameter in found.items()}
+    if any(isinstance(annotation, str) for annotation in hints.values()):
+        try:
+            hints = _hints(fn)
+        except BadAgent:  # said when the tool is shown to a model, or called
+            return {}
+    return {
+        name: parameter.default is parameter.empty
+        for name, parameter in found.items()
+        if any(mark is resource for mark in getattr(hints.get(name), "__metadata__", ()))
+    }
+
+
+def _given_by_model(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    hidden = (*CONTEXT_NAMES, *resource_parameters(fn))
+    return {n: p for n, p in inspect.signature(fn).parameters.items() if n not in hidden}
+
+
 @lru_cache(maxsize=512)
 def input_schema(fn: Callable[..., Any]) -> Mapping[str, Json]:
     """JSON schema of the arguments a model may give."""
@@ -85,7 +119,7 @@ def _plain_parameters(fn: Callable[..., Any]) -> Plain | None:
     longer to load than all of Greenroom.
     """
     hints = _hints(fn)
-    found = {n: p for n, p in inspect.signature(fn).parameters.items() if n not in CONTEXT_NAMES}
+    found = _given_by_model(fn)
     for name, parameter in found.items():
         is_named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if not is_named or hints.get(name) not in _PLAIN:
@@ -104,9 +138,7 @@ def _arguments(fn: Callable[..., Any]) -> Any:
 
     hints = _hints(fn)
     fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(fn).parameters.items():
-        if name in CONTEXT_NAMES:
-            continue
+    for name, parameter in _given_by_model(fn).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise BadAgent(
                 f"tool {function_name(fn)!r} takes {parameter}; name every argument, so that the "

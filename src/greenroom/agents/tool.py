@@ -15,6 +15,7 @@ from greenroom.agents.signature import (
     function_name,
     input_schema,
     output_adapter,
+    resource_parameters,
     return_annotation,
 )
 from greenroom.errors import BadAgent
@@ -23,6 +24,7 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.records import json_fallback
 from greenroom.world.presence import Host, check_direct_call, guard_here, route_of_calls, tool_host
 from greenroom.world.records import ToolError
+from greenroom.world.resources import Resources
 from greenroom.world.threads import Here, call_blocking, in_thread
 from greenroom.world.world import Context, SealedBody, ToolRequest
 
@@ -63,12 +65,14 @@ class Tool:
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a direct call by name; what is misnamed or missing fails as ever."""
-        names = self.argument_names
+        names = [n for n in inspect.signature(self.fn).parameters if n != self._context]
         if len(args) > len(names):
             raise TypeError(
                 f"{self.name}() takes {len(names)} arguments, but {len(args)} were given"
             )
-        return self.checked({**dict(zip(names, args, strict=False)), **kwargs})
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        # Where a run answers, it is the run that lends resources, whoever calls.
+        return self.checked({n: v for n, v in given.items() if n not in self.resources})
 
     async def _visit(self, host: Host, given: dict[str, Any], here: Here) -> Any:
         """The case's answer to a direct call; the real value if its own body gave it."""
@@ -77,7 +81,7 @@ class Tool:
         real: list[Any] = []
 
         async def body(context: Context) -> Json:
-            args = {**given, self._context: context} if self._context else given
+            args = await self._completed(given, context)
             try:
                 real.append(await here(self.fn, **args))
             except Exception as error:
@@ -104,7 +108,18 @@ class Tool:
     def argument_names(self) -> tuple[str, ...]:
         """The arguments a model may give, in order."""
         names = inspect.signature(self.fn).parameters
-        return tuple(name for name in names if name != self._context)
+        hidden = (self._context, *self.resources)
+        return tuple(name for name in names if name not in hidden)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The parameters that the run lends to the body, such as a connection."""
+        return tuple(resource_parameters(self.fn))
+
+    @property
+    def required_resources(self) -> tuple[str, ...]:
+        """Those of the resources that the body cannot do without."""
+        return tuple(n for n, is_required in resource_parameters(self.fn).items() if is_required)
 
     def checked(self, args: Mapping[str, Json]) -> dict[str, Any]:
         """The arguments converted to what the annotations say; ValueError if they do not fit."""
@@ -127,10 +142,19 @@ class Tool:
     async def run(self, args: Mapping[str, Any], context: Context) -> Any:
         """Run the body. Only a World that answers calls for real comes here."""
         check_direct_call(self, self.name)
-        given = {**args, self._context: context} if self._context else dict(args)
+        given = await self._completed(args, context)
         if inspect.iscoroutinefunction(self.fn):
             return await self.fn(**given)
         return await in_thread(self.fn, **given)
+
+    async def _completed(self, args: Mapping[str, Any], context: Context) -> dict[str, Any]:
+        """The arguments with what the run lends, opened now if it is not open yet."""
+        given = {**args, self._context: context} if self._context else dict(args)
+        lent = context.resources or Resources()
+        for name, is_required in resource_parameters(self.fn).items():
+            if is_required or name in lent:
+                given[name] = await lent.open(name, self.name)
+        return given
 
     @property
     def __name__(self) -> str:
@@ -169,9 +193,10 @@ def tool(
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool; its signature and docstring are what the model sees.
 
-    A parameter named `ctx` receives the call's context and stays hidden from the model. With
-    `yields=True` the body never runs: the call waits, and the user's answer is its result.
-    `reads` and `writes` are the places of the state that the body looks at and changes.
+    A parameter named `ctx` receives the call's context and stays hidden from the model, and so does
+    what the run lends: `db: Annotated[Db, resource]`. With `yields=True` the body never runs: the call
+    waits, and the user's answer is its result. `reads` and `writes` are the places of the state that
+    the body looks at and changes.
     """
     options: dict[str, Any] = {"name": name, "description": description, "yields": yields}
     options |= {"read_only": read_only, "reads": reads, "writes": writes}

@@ -39,6 +39,10 @@ from greenroom.simulation.users import turn_limit
 from greenroom.simulation.watchdog import Deadline, finish
 from greenroom.world.presence import guarded
 from greenroom.world.records import describe_error, record_conflicts
+from greenroom.world.resources import Factories, Resources
+
+_CLOSING = 5.0
+"""Seconds in which the resources of a trial must be closed."""
 
 
 async def simulate(
@@ -52,18 +56,20 @@ async def simulate(
     on_event: Callable[[Event], None] | None = None,
     before_live: BeforeLive | None = None,
     run_id: str = "",
+    resources: Factories | None = None,
 ) -> Ledger:
     """Run `case` with every side effect mocked and return the ledger of what happened.
 
     A `ledger` of an unfinished trial is continued. The trial always ends in the ledger: with the
     reason, and with the error if it broke. `allow_unfenced` runs where the fence cannot hold, and
     `allow_opaque` an agent whose tools run where no gate can see them. `before_live` is asked to keep
-    what `on_event` heard before a named tool runs for real.
+    what `on_event` heard before a named tool runs for real. `resources` are functions by name that open
+    what such a tool works with: called when it runs, and closed with the trial.
     """
     check_outermost()
     if not allow_unfenced:
         check_fence()
-    trial = set_up(case, agent, ledger, allow_tools, on_event, run_id)
+    trial = set_up(case, agent, ledger, allow_tools, on_event, run_id, Resources(resources))
     trial.world.before_live = before_live
     check_opaque(trial.backend, allow_opaque)
     left = case.stop.max_seconds
@@ -87,14 +93,32 @@ async def _run_within(limit: float, trial: TrialContext, allow_tools: Collection
     trial.refusals.on_set = deadline.cut
     try:
         task = await finish(_run_fenced(trial, deadline), deadline, trial.case.id)
-        trial.world.record(_ending(trial, task, deadline.expired, allow_tools))
+        not_closed = await _close_resources(trial) if trial.world.resources.is_open else None
+        trial.world.record(_ending(trial, task, deadline.expired, allow_tools, not_closed))
     finally:
         trial.close()
 
 
-async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
-    """Hold the conversation inside the fence, with tool bodies closed to direct calls."""
-    # The callbacks use these and not `trial`: it holds the scope, and the cycle would outlive it.
+async def _close_resources(trial: TrialContext) -> RunBroke | None:
+    """Close what bodies worked with, inside the fence and in time; the reason if that fails."""
+    resources, deadline = trial.world.resources, Deadline(_CLOSING, name="closing resources")
+
+    async def close() -> None:
+        put_up()
+        reached = opening_for(hosts=resources.hosts) if resources.hosts else nullcontext()
+        with FencedScope(trial.case.id, _on_breach(trial)), reached:
+            await resources.close()
+
+    task = await finish(close(), deadline, f"closing resources of {trial.case.id}")
+    if not task.done() or task.cancelled():
+        return RunBroke(f"resources were not closed within {_CLOSING:g} s.")
+    error = task.exception()
+    return error if error is None or isinstance(error, RunBroke) else RunBroke(f"{error!r}")
+
+
+def _on_breach(trial: TrialContext) -> Callable[[Breach], None]:
+    """Refuses what tried to reach the outside, and ends the case with it."""
+    # It uses these and not `trial`: that holds the scope, and the cycle would outlive it.
     case, refusals = trial.case, trial.refusals
     instead: str = getattr(trial.backend, "way_out", "")
 
@@ -108,6 +132,14 @@ async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
         )
         refusals.set(FenceBreach(f"{why} {instead}".rstrip()))
 
+    return on_breach
+
+
+async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
+    """Hold the conversation inside the fence, with tool bodies closed to direct calls."""
+    # The callback uses these and not `trial`: it holds the scope, and the cycle would outlive it.
+    case, refusals = trial.case, trial.refusals
+
     def on_stray(breach: Breach) -> None:
         why = (
             f"while case {case.id!r} was open, work that belongs to no case tried {breach}; it was "
@@ -117,7 +149,7 @@ async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
         refusals.set(FenceBreach(why))
 
     put_up()
-    trial.scope = scope = FencedScope(case.id, on_breach)
+    trial.scope = scope = FencedScope(case.id, _on_breach(trial))
     scope.body_guard = trial.world.check_direct_call
     scope.host = trial.visitors.host
     scope.on_stray = on_stray
@@ -244,6 +276,7 @@ def _ending(
     task: "asyncio.Task[EndReason]",
     expired: bool,
     allow_tools: Collection[Any],
+    not_closed: RunBroke | None,
 ) -> RunEnded:
     """Why the trial is over: safety comes first, then the clock, then the conversation itself."""
     case = trial.case
@@ -258,8 +291,8 @@ def _ending(
     if task.cancelled():
         return _error(RunBroke("the run was cancelled from inside; something cancelled its task."))
     error = task.exception()
-    if error is not None:
-        return _error(error)
+    if (broke := error or not_closed) is not None:
+        return _error(broke)
     allowed = (*case.allow_tools, *allow_tools)
     try:
         if case.mocks or allowed or answered_by_user(case):

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from greenroom.agents.tool import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
@@ -28,6 +29,7 @@ from greenroom.simulation.fence import Opening, opening_for
 from greenroom.simulation.mock_answers import mocked
 from greenroom.world.live import LiveWorld, cannot_wait
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
+from greenroom.world.resources import Resources
 from greenroom.world.world import Clock, Pending, Returned, ToolBody, ToolRequest
 
 BeforeLive = Callable[[str, Callable[[GreenroomError | None], None]], None]
@@ -92,8 +94,16 @@ class FencedWorld(LiveWorld):
         run_id: str = "run",
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
+        resources: Resources | None = None,
     ) -> None:
-        super().__init__(ledger, voice=voice, run_id=run_id, clock=clock, on_event=on_event)
+        super().__init__(
+            ledger,
+            voice=voice,
+            run_id=run_id,
+            clock=clock,
+            on_event=on_event,
+            resources=resources,
+        )
         self.refusals = refusals
 
     async def call_model(
@@ -126,9 +136,16 @@ class RehearsalWorld(FencedWorld):
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
         voice: Voice = "agent",
+        resources: Resources | None = None,
     ) -> None:
         super().__init__(
-            ledger, refusals, voice=voice, run_id=run_id, clock=clock, on_event=on_event
+            ledger,
+            refusals,
+            voice=voice,
+            run_id=run_id,
+            clock=clock,
+            on_event=on_event,
+            resources=resources,
         )
         self.before_live: BeforeLive | None = None
         self._case = case
@@ -147,6 +164,7 @@ class RehearsalWorld(FencedWorld):
             self._clock,
             self._on_event,
             voice,
+            self.resources,
         )
         twin.deadline = self.deadline
         twin.before_live = self.before_live
@@ -184,6 +202,7 @@ class RehearsalWorld(FencedWorld):
         """Run a body its author named; only `live(...)` opens the fence, and only meanwhile."""
         self._refuse_doubt(request)
         hosts = mock.hosts if isinstance(mock, Live) else None
+        self.resources.hosts.update(hosts or ())
         acting = _ACTING.set(self.ledger)
         try:
             with opening_for(hosts=hosts) if hosts else nullcontext():
@@ -200,6 +219,15 @@ class RehearsalWorld(FencedWorld):
     def _is_allowed(self, name: str, origin: Any) -> bool:
         """Named by its name or by the very object, for this case or for the whole run."""
         return any(_names(allowed, name, origin) for allowed in self._allowed)
+
+    def check_resources(self) -> None:
+        """Refuse a case in which a tool may really run that would lack what it works with."""
+        for name, facts in self._tools.items():
+            mock = self._case.mocks.get(name, _ABSENT)
+            if isinstance(facts.origin, Tool) and facts.origin.resources:
+                runs = self._is_allowed(name, facts.origin) if mock is _ABSENT else False
+                if runs or isinstance(mock, Live) or _is_the(mock, facts.origin):
+                    self.resources.check(facts.origin.required_resources, name)
 
     def check_direct_call(self, origin: object, name: str) -> None:
         """Refuse a tool body called past the World, unless its author named that tool."""

@@ -23,6 +23,7 @@ from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.user_side import UserSide
 from greenroom.simulation.users import UserAgents, user_of
+from greenroom.world.resources import Resources
 from greenroom.world.visits import Visits
 from greenroom.world.world import FixedClock
 
@@ -91,6 +92,7 @@ class TrialContext(Struct, eq=False):
                 run_id=self.world.run_id,
                 clock=self.clock,
                 on_event=self.on_event,
+                resources=self.world.resources,
             )
             world.deadline = self.world.deadline
             self._user_world = world
@@ -124,6 +126,7 @@ def set_up(
     allow_tools: Collection[Any],
     on_event: Callable[[Event], None] | None,
     run_id: str,
+    resources: Resources | None = None,
 ) -> TrialContext:
     """Everything that a trial of `case` needs; whatever is wrong with it is raised now."""
     chosen = case.agent if case.agent is not None else agent
@@ -142,8 +145,18 @@ def set_up(
     refusals = Refusals()
     clock = None if case.now is None else FixedClock(case.now)
     world = RehearsalWorld(
-        ledger, refusals, case, tools, allowed, run_id or case.id, clock, on_event
+        ledger,
+        refusals,
+        case,
+        tools,
+        allowed,
+        run_id or case.id,
+        clock,
+        on_event,
+        resources=resources,
     )
+    if allowed or case.mocks:
+        world.check_resources()
     return TrialContext(
         case, backend, ledger, world, user, refusals, Visitors(world), on_event, clock
     )

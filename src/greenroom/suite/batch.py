@@ -15,8 +15,9 @@ from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases, backend_of
-from greenroom.suite.sources import as_evalset
+from greenroom.suite.sources import as_evalset, as_resources
 from greenroom.suite.watch import refusals_since, watched
+from greenroom.world.resources import Factories
 
 OnSimulated = Callable[[Simulation], None]
 
@@ -70,25 +71,27 @@ async def simulate_all(
     allow_tools: Collection[Any] = (),
     allow_unfenced: bool = False,
     allow_opaque: bool = False,
+    resources: Factories | str | None = None,
     on_complete: OnSimulated | None = None,
 ) -> Batch:
     """Simulate every case, at most `concurrency` at once, without measuring anything.
 
     `user_model` speaks for the simulated users who have no model of their own. `on_complete` is called
     with each conversation as it ends. `allow_opaque` accepts an agent whose tools run where no gate
-    can see them.
+    can see them. `resources` are functions by name that open what tools work with that really run.
     """
-    check({"concurrency": concurrency, "allow_tools": allow_tools})
+    check({"concurrency": concurrency, "allow_tools": allow_tools, "resources": resources or {}})
     check({"allow_unfenced": allow_unfenced, "allow_opaque": allow_opaque})
     evalset = as_evalset(cases)
     if not allow_unfenced:
         check_fence()
     backend = await backend_of(agent, allow_opaque)
+    factories = as_resources(resources or {})
     slots, notes, known_strays = asyncio.Semaphore(concurrency), list[str](), len(strays())
 
     async def run(case: Case) -> Simulation:
         async with slots:
-            done = await _simulated(case, backend, allow_tools, allow_opaque)
+            done = await _simulated(case, backend, allow_tools, allow_opaque, factories)
         if on_complete is not None:
             try:
                 on_complete(done)
@@ -103,11 +106,20 @@ async def simulate_all(
 
 
 async def _simulated(
-    case: Case, backend: Backend | None, allow_tools: Collection[Any], allow_opaque: bool
+    case: Case,
+    backend: Backend | None,
+    allow_tools: Collection[Any],
+    allow_opaque: bool,
+    resources: Factories,
 ) -> Simulation:
     try:
         ledger = await simulate(
-            case, backend, allow_tools=allow_tools, allow_unfenced=True, allow_opaque=allow_opaque
+            case,
+            backend,
+            allow_tools=allow_tools,
+            allow_unfenced=True,
+            allow_opaque=allow_opaque,
+            resources=resources,
         )
     except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
         return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")

@@ -94,6 +94,12 @@ def is_mocks(value: object) -> bool:
     )
 
 
+def is_resources(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(value.rpartition(":")[0])
+    return is_mocks(value) and all(map(callable, cast("Mapping[str, object]", value).values()))
+
+
 def is_hook(value: object) -> bool:
     return value is None or callable(value)
 

@@ -23,6 +23,7 @@ from greenroom.suite.option_types import (
     is_list,
     is_mocks,
     is_number,
+    is_resources,
     is_store,
     is_tools,
     is_whole,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from greenroom.suite.trial import OnError
     from greenroom.suite.workers.references import Workers
     from greenroom.world.answers import AnswerCache
+    from greenroom.world.resources import Factories
 
 CONCURRENCY = 4
 METRIC_SECONDS = 60.0
@@ -138,6 +140,24 @@ class Options(TypedDict, total=False):
                 kind="file",
                 in_watch=True,
             ),
+        ),
+    ]
+    resources: Annotated[
+        "Factories | str",
+        Option(
+            is_resources,
+            "a mapping of functions that open them, by name, or resources.py:name of one",
+            {},
+            per_trial=True,
+            flag=Flag(
+                names=("--resources",),
+                help="What tools work with that really run: resources.py:name of a mapping of functions, "
+                "each of which opens the resource of its name.",
+                metavar="FILE:NAME",
+                kind="file",
+                in_watch=True,
+            ),
+            setting="What tools work with that really run: resources.py:name of functions by name.",
         ),
     ]
     allow_tools: Annotated[

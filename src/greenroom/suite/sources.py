@@ -19,6 +19,8 @@ from greenroom.cases.merged import merge
 from greenroom.errors import BadFile, NotFound
 from greenroom.ledger.plain import is_object
 from greenroom.suite.criteria import as_config, check_evalset, equipped
+from greenroom.suite.option_types import is_resources
+from greenroom.suite.options import OPTIONS
 from greenroom.suite.references import (
     FOLDER_FILES,
     agent_beside,
@@ -26,6 +28,7 @@ from greenroom.suite.references import (
     load_value,
     split_reference,
 )
+from greenroom.world.resources import Factories
 
 _ENDINGS = (".evalset", ".test", ".eval", ".scenarios")
 _TEXTS = (".json", ".yaml", ".yml")
@@ -307,6 +310,16 @@ def load_mocks(reference: str) -> Mapping[str, Any]:
     data = parsed(Path(where)).data
     given = data["mocks"] if is_object(data) and [*data] == ["mocks"] else data
     return case_from({"id": "mocks", "mocks": given}, where).mocks
+
+
+def as_resources(given: Factories | str) -> Factories:
+    """Functions by name that open resources, or those that stand at `resources.py:name`."""
+    if not isinstance(given, str):
+        return given
+    found: Any = load_value(given) if given else {}
+    if isinstance(found, Mapping) and is_resources(found):
+        return cast("Factories", found)
+    raise BadFile(f"{given} is {found!r}, but resources are {OPTIONS['resources'].wanted}.")
 
 
 def load_model(name: str) -> Any:

@@ -26,6 +26,8 @@ from greenroom.suite.hooks import HOOKS, Hooks
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import CONCURRENCY, Values
 from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
+from greenroom.suite.sources import as_resources
+from greenroom.world.resources import Factories
 
 OnError = Literal["collect", "stop", "skip"]
 OnEvent = Callable[[Event], None]
@@ -38,6 +40,7 @@ class Settings:
     measuring: Measurement
     allow_tools: Collection[Any]
     allow_opaque: bool
+    resources: Factories
     concurrency: int
     on_error: OnError
     fail_fast: bool
@@ -58,6 +61,7 @@ class Settings:
             "measuring": measuring,
             "concurrency": options["concurrency"] or usual,
             "budget": budget,
+            "resources": as_resources(options["resources"]),
             "hooks": Hooks(plugins=options["plugins"], **{name: options[name] for name in HOOKS}),
         }
         return cls(**values)
@@ -177,6 +181,7 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
                 allow_opaque=settings.allow_opaque,
                 on_event=observer(state.on_event, state, settings),
                 before_live=state.before_live,
+                resources=settings.resources,
             )
             if not state.go_back(ledger):
                 break

@@ -14,6 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import answer_model, answer_tool, begin_call
+from greenroom.world.resources import Resources
 from greenroom.world.world import Clock, Pending, Returned, SystemClock, ToolBody, ToolRequest
 
 E = TypeVar("E", bound=Event)
@@ -33,11 +34,13 @@ class LiveWorld:
         run_id: str = "run",
         clock: Clock | None = None,
         on_event: Callable[[Event], None] | None = None,
+        resources: Resources | None = None,
     ) -> None:
         self.ledger = ledger
         self.voice: Voice = voice
         self.run_id = run_id
         self.deadline: float | None = None
+        self.resources = resources or Resources()
         self._clock = clock or _SYSTEM_CLOCK
         self._on_event = on_event
 

@@ -28,6 +28,7 @@ from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.pacer import is_paced, persist
 from greenroom.world.presence import asking, placed
+from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
 
@@ -192,7 +193,10 @@ async def answer_tool(
     called = index.called[request.id]
     # A call sees the state as it was when it began; one that was approved meanwhile, as it is now.
     seen_at = None if index.yields and index.is_waiting(called) else called.seq
-    context = Context(world, request.path, call_id=request.id, tool=request.tool, begun=seen_at)
+    lent: Resources | None = getattr(world, "resources", None) if source == "live" else None
+    context = Context(
+        world, request.path, call_id=request.id, tool=request.tool, begun=seen_at, resources=lent
+    )
     if settle is not None:
         await settle(request)
     begun = perf_counter()

@@ -15,6 +15,7 @@ from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.resources import Resources
 from greenroom.world.scopes import Scopes
 
 E = TypeVar("E", bound=Event)
@@ -69,6 +70,7 @@ class Context:
         input: Json = None,
         output: Json = None,
         begun: int | None = None,
+        resources: Resources | None = None,
     ) -> None:
         self._world = world
         self._path = path
@@ -79,6 +81,8 @@ class Context:
         self.tool = tool
         self.input = input
         self.output = output
+        self.resources = resources
+        """What the run lends to the body of a tool that really runs; None anywhere else."""
 
     @property
     def state(self) -> Scopes:

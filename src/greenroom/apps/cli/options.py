@@ -144,7 +144,7 @@ def import_network(command: F) -> F:
     )(command)
 
 
-tools = together(import_network, declared("allow_tools", "mocks", "allow_opaque"))
+tools = together(import_network, declared("allow_tools", "mocks", "resources", "allow_opaque"))
 """What answers for tools, and what the agent's file may do when it is loaded."""
 
 

@@ -47,6 +47,7 @@ class _Setup(Struct, frozen=True, kw_only=True):
     model: str
     mocks: str
     allow_tools: Sequence[str]
+    resources: str = ""
     allow_opaque: bool = False
     concurrency: int = 1
     verbose: bool = False
@@ -65,6 +66,7 @@ class _Setup(Struct, frozen=True, kw_only=True):
                 concurrency=self.concurrency,
                 allow_tools=self.allow_tools,
                 allow_opaque=self.allow_opaque,
+                resources=self.resources,
                 on_complete=on_complete,
             )
 

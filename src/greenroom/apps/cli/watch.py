@@ -239,7 +239,8 @@ def _home(agent: str) -> Path:
 
 
 def _data_places(order: Order) -> Iterator[Path]:
-    for name in (order.cases, order.config, order.mocks):
+    resources = str(order.passed_on.get("resources", ""))
+    for name in (order.cases, order.config, order.mocks, resources):
         path = Path(split_reference(name)[0])
         if name and (path.suffix in _DATA or path.exists()):
             # A glob starts in the first folder that exists.

@@ -152,11 +152,25 @@ def read_settings(config: pytest.Config) -> Settings:
         if isinstance(value, list):
             given[name] = tuple(cast("list[Any]", value))
     own = {one.name for one in fields(Settings)}
-    passed_on = {name: value for name, value in given.items() if name not in own}
+    passed_on = {
+        name: _anchored(name, value, config.rootpath)
+        for name, value in given.items()
+        if name not in own
+    }
     known: Any = {name: value for name, value in given.items() if name in own}
     settings = Settings(**known, passed_on=passed_on)
     config.stash[KEY] = settings
     return settings
+
+
+def _anchored(name: str, value: Any, root: Path) -> Any:
+    """A setting that names a file as seen from the project's folder, wherever pytest was started."""
+    flag = _KNOWN[name].flag
+    if flag is None or flag.kind != "file":
+        return value
+    from greenroom.suite.references import anchored
+
+    return anchored(value, root)
 
 
 def _section(file: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.liveness import is_live
 from greenroom.cases.parts import MetricLike, metric_name
 from greenroom.errors import BadInput
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_object
 from greenroom.suite.option_types import MOST_WORKERS
 from greenroom.suite.options import OPTIONS, Values
 from greenroom.suite.references import (
@@ -85,7 +85,7 @@ def briefing(
         "ids": [*evalset.ids],
         "options": sent,
         "allow_import": is_import_allowed(),
-        "modules": _modules([agent, found, workers.model, *sent.values()]),
+        "modules": _modules([agent, found, workers.model, *sent.values(), *_factories(sent)]),
     }
 
 
@@ -98,6 +98,8 @@ def _option(name: str, value: Any) -> Json:
             return [_plain(tool, f"the allowed tool {_shown(tool)}") for tool in value]
         case "mocks":
             return value if isinstance(value, str) else _mocks(value)
+        case "resources":
+            return value if isinstance(value, str) else _resources(value)
         case "cache":
             cache = AnswerCache.of(value)
             return None if cache is None else str(cache.path.absolute())
@@ -165,6 +167,21 @@ def _mocks(mocks: Mapping[str, Any]) -> Json:
     data = {tool: mock_data(mock) for tool, mock in mocks.items()}
     live = [tool for tool, mock in data.items() if is_live(mock)]
     return _found(mocks, f"the mock of {live[0]!r} is code, and `mocks`") if live else data
+
+
+def _resources(factories: Mapping[str, Any]) -> Json:
+    """Where the mapping of functions that open resources is found, or each of them."""
+    if reference := reference_to(factories):
+        return {"reference": reference}
+    return {
+        name: _plain(factory, f"what opens the resource {name!r}")
+        for name, factory in factories.items()
+    }
+
+
+def _factories(sent: Mapping[str, Json]) -> list[Json]:
+    resources = sent["resources"]
+    return [*resources.values()] if is_object(resources) else []
 
 
 def _modules(parts: Iterable[Json]) -> list[Json]:

@@ -256,12 +256,20 @@ def _option(name: str, given: Any) -> Any:
             return [_metric(metric) for metric in given]
         case "allow_tools":
             return [_named(tool) for tool in given]
+        case "resources":
+            return _resources(given)
         case "mocks" if isinstance(given, str):
             return load_mocks(given)
         case "mocks":
             return case_from({"id": "mocks", "mocks": given}, "mocks").mocks
         case _:
             return _named(given)
+
+
+def _resources(given: Any) -> Any:
+    if isinstance(given, str) or [*given] == ["reference"]:
+        return _named(given)
+    return {name: _named(factory) for name, factory in given.items()}
 
 
 def _metric(given: Any) -> MetricLike:

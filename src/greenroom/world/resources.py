@@ -1,0 +1,152 @@
+"""Resources: what a tool's body works with besides its arguments, such as a connection.
+
+No model sees them. One is opened when a body that wants it really runs, once for all bodies of a
+run, and closed when the run is over.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from threading import Lock
+from typing import Any
+
+from greenroom.errors import BadInput, GreenroomError, RunBroke
+from greenroom.ledger.origin import summarize_error
+from greenroom.world.threads import in_thread
+
+Factory = Callable[[], Any]
+"""Opens a resource: a function that returns, awaits or yields it, or gives a context manager."""
+Factories = Mapping[str, Factory]
+_Leave = Callable[[], Awaitable[object]]
+
+
+class _GivenUp(Exception):
+    """The one who was opening a resource was stopped; another may try."""
+
+
+class Resources:
+    """The resources of one run, opened when they are first wanted."""
+
+    def __init__(self, factories: Factories | None = None) -> None:
+        self._factories: Factories = factories or {}
+        self._opened: dict[str, Future[Any]] = {}
+        self._to_leave: list[tuple[str, _Leave]] = []
+        self._lock = Lock()
+        self.hosts: set[str] = set()
+        """The hosts that bodies with resources may reach, and so may their closing."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._factories
+
+    def check(self, names: Iterable[str], tool: str) -> None:
+        """Refuse to run a tool whose resources were not given."""
+        for name in names:
+            if name not in self._factories:
+                known = f"; given are {sorted(self._factories)}" if self._factories else ""
+                raise BadInput(
+                    f"tool {tool!r} may really run and wants the resource {name!r}, which was not "
+                    f"given{known}. Say how it is opened: resources={{{name!r}: open_{name}}}; or "
+                    f"mock the tool."
+                )
+
+    async def open(self, name: str, tool: str) -> Any:
+        """The resource, opened if it is not open yet; whoever wants it meanwhile waits."""
+        self.check((name,), tool)
+        while True:
+            with self._lock:
+                held = self._opened.get(name)
+                mine = None
+                if held is None:
+                    mine = self._opened[name] = Future()
+                    mine.set_running_or_notify_cancel()  # a waiter that is stopped stops no other
+            if mine is not None:
+                return await self._open_first(name, tool, mine)
+            assert held is not None
+            try:
+                return await asyncio.wrap_future(held)
+            except _GivenUp:
+                continue
+
+    async def _open_first(self, name: str, tool: str, opening: "Future[Any]") -> Any:
+        try:
+            value = await self._open(name)
+        except GreenroomError as error:  # such as the fence's refusal
+            opening.set_exception(error)
+            raise
+        except Exception as error:
+            broke = RunBroke(
+                f"the resource {name!r} of tool {tool!r} could not be opened: "
+                f"{summarize_error(error)}. Mend the function that opens it, or mock the tool."
+            )
+            opening.set_exception(broke)
+            raise broke from error
+        except BaseException:
+            with self._lock:
+                del self._opened[name]
+            opening.set_exception(_GivenUp())
+            raise
+        opening.set_result(value)
+        return value
+
+    async def _open(self, name: str) -> Any:
+        factory = self._factories[name]
+        if inspect.isgeneratorfunction(factory):
+            made: Any = contextmanager(factory)()
+        elif inspect.isasyncgenfunction(factory):
+            made = asynccontextmanager(factory)()
+        elif inspect.iscoroutinefunction(factory):
+            made = await factory()
+        else:
+            made = await in_thread(factory)
+        # Pools and connections may be awaited or entered; entered, they are left again.
+        if inspect.isawaitable(made) and not hasattr(made, "__aenter__"):
+            made = await made
+        return await self._enter(name, made)
+
+    async def _enter(self, name: str, made: Any) -> Any:
+        if hasattr(made, "__aenter__"):
+            value = await made.__aenter__()
+            self._to_leave.append((name, lambda: made.__aexit__(None, None, None)))
+            return value
+        if hasattr(made, "__enter__"):
+            value = await in_thread(made.__enter__)
+            if value is made:
+                # A connection of sqlite3, left, has only ended its transaction.
+                self._leave_by_closing(name, made)
+            self._to_leave.append((name, lambda: in_thread(made.__exit__, None, None, None)))
+            return value
+        self._leave_by_closing(name, made)
+        return made
+
+    def _leave_by_closing(self, name: str, made: Any) -> None:
+        close = getattr(made, "aclose", None) or getattr(made, "close", None)
+        if not callable(close):
+            return
+
+        async def leave() -> None:
+            done: Any = close() if inspect.iscoroutinefunction(close) else await in_thread(close)
+            if inspect.isawaitable(done):
+                await done
+
+        self._to_leave.append((name, leave))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is to be closed."""
+        return bool(self._to_leave)
+
+    async def close(self) -> None:
+        """Close what was opened, the last one first; RunBroke if something cannot be closed."""
+        problems: list[str] = []
+        while self._to_leave:
+            name, leave = self._to_leave.pop()
+            try:
+                await leave()
+            except Exception as error:  # noqa: BLE001 - the others are closed all the same
+                problems.append(
+                    f"the resource {name!r} broke as it was closed: {summarize_error(error)}"
+                )
+        if problems:
+            raise RunBroke("; ".join(problems))
