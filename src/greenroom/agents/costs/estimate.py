@@ -1,0 +1,225 @@
+"""What an agent will cost before it runs: visits × calls × tokens × price, node by node."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.costs.asking import Asking
+from greenroom.agents.costs.money import Amount, Rate, rates_of, total
+from greenroom.agents.costs.seen import Seen
+from greenroom.agents.costs.tables import Beside, beside, estimate_table
+from greenroom.agents.costs.traffic import Assumed, Traffic
+from greenroom.agents.costs.visits import reaches
+from greenroom.agents.flow import Flow
+from greenroom.agents.graph import Graph, compile_flow
+from greenroom.errors import BadAgent
+from greenroom.ledger.ledger import Ledger
+from greenroom.models.prices import Price
+
+_NO_TRAFFIC: Final = Traffic()
+
+
+class NodeEstimate(Struct, frozen=True, kw_only=True):
+    """What one node is expected to ask its models in a run, and for how much."""
+
+    node: str
+    agent: str
+    visits: float
+    calls: float
+    models: Mapping[str, float]
+    """The calls by model."""
+    tokens_in: float | None
+    tokens_out: float | None
+    cost: Amount
+
+    @property
+    def usd(self) -> float | None:
+        """What a run costs here; None if that is unknown."""
+        return self.cost.usd
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is missing to know the cost."""
+        return self.cost.unknown
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """What an agent is expected to cost: in all and by node, for one run and, if `runs_per_day` is known, for a day."""
+
+    nodes: Mapping[str, NodeEstimate]
+    """By static id, in the order of the graph; only those that ask models."""
+    runs_per_day: float | None = None
+    runs_seen: int = 0
+    """How many runs it was learnt from."""
+    guesses: tuple[str, ...] = ()
+    """What was neither given nor seen, and is assumed."""
+
+    @property
+    def cost(self) -> Amount:
+        """What a run costs, and what is unknown of it."""
+        return total(node.cost for node in self.nodes.values())
+
+    @property
+    def usd(self) -> float | None:
+        """What a run costs; None if a part of it is unknown."""
+        return self.cost.usd
+
+    @property
+    def at_least(self) -> float:
+        """What the known part of a run costs."""
+        return self.cost.at_least
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is missing to know the cost, such as prices, each named once."""
+        return self.cost.unknown
+
+    @property
+    def usd_per_day(self) -> float | None:
+        """What a day costs; None if that is unknown."""
+        is_known = self.usd is not None and self.runs_per_day is not None
+        return self.usd * self.runs_per_day if is_known else None  # pyright: ignore[reportOptionalOperand]
+
+    @property
+    def calls(self) -> float:
+        """Calls of models in a run."""
+        return sum(node.calls for node in self.nodes.values())
+
+    @property
+    def tokens_in(self) -> float | None:
+        """Tokens that models read in a run; None if unknown."""
+        return _sum(node.tokens_in for node in self.nodes.values())
+
+    @property
+    def tokens_out(self) -> float | None:
+        """Tokens that models write in a run; None if unknown."""
+        return _sum(node.tokens_out for node in self.nodes.values())
+
+    def beside(self, ledgers: Iterable[Ledger]) -> Beside:
+        """The estimate beside what these runs really took, by node and in all."""
+        return beside(self.nodes, ledgers)
+
+    def data(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "per_run": self._figures(),
+            "runs_per_day": self.runs_per_day,
+            "usd_per_day": self.usd_per_day,
+            "runs_seen": self.runs_seen,
+            "guesses": list(self.guesses),
+            "nodes": [
+                {
+                    "node": node.node,
+                    "agent": node.agent,
+                    "models": dict(node.models),
+                    "visits": node.visits,
+                    "calls": node.calls,
+                    "tokens_in": node.tokens_in,
+                    "tokens_out": node.tokens_out,
+                    **node.cost.data(),
+                }
+                for node in self.nodes.values()
+            ],
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            **self.cost.data(),
+        }
+
+    def __str__(self) -> str:
+        return estimate_table(self)
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    known = list(numbers)
+    return None if None in known else sum(number or 0.0 for number in known)
+
+
+def estimate(
+    agent: object, traffic: Traffic = _NO_TRAFFIC, *, prices: Mapping[str, Price] | None = None
+) -> Estimate:
+    """What `agent` will cost, without running it.
+
+    A flow is walked node by node. Of any other agent only what runs have shown is known
+    (`Traffic.seen`). `prices` by model's name count before those that are recorded, configured or
+    listed. What is not known is named, never zero.
+    """
+    given, seen = prices or {}, traffic.learnt
+    if isinstance(agent, Flow):
+        graph = compile_flow(agent)
+        nodes, guesses = _walked(graph, Assumed(traffic, graph), given)
+    elif seen is not None:
+        nodes, guesses = _flat(seen, given), []
+    else:
+        raise BadAgent(
+            f"{type(agent).__name__} is no flow of Agent and step: what it asks models is known "
+            f"only from its runs. Give Traffic.seen(ledgers)."
+        )
+    return Estimate(
+        nodes={node.node: node for node in nodes},
+        runs_per_day=traffic.runs_per_day,
+        runs_seen=0 if seen is None else seen.runs,
+        guesses=tuple(guesses),
+    )
+
+
+def _flat(seen: Seen, prices: Mapping[str, Price]) -> list[NodeEstimate]:
+    """The nodes of an agent whose graph is not known, each as often as it was seen."""
+    found: list[NodeEstimate] = []
+    for name, node in seen.nodes.items():
+        rates = [
+            Rate(model, used.calls / node.calls, prices.get(model), used.usd_per_call)
+            for model, used in node.models.items()
+        ]
+        calls, visits = node.calls / seen.runs, seen.visits.get(name, node.calls) / seen.runs
+        found.append(_priced(name, node.agent, visits, calls, node.tokens_per_call, rates))
+    return found
+
+
+def _walked(
+    graph: Graph, assumed: Assumed, prices: Mapping[str, Price]
+) -> tuple[list[NodeEstimate], list[str]]:
+    """Every agent of a graph with what it will ask, and what had to be guessed for it."""
+    reached, guesses = reaches(graph, assumed)
+    seen = assumed.traffic.learnt
+    as_seen = {} if seen is None else reaches(graph, Assumed(Traffic(learnt=seen), graph))[0]
+    found: list[NodeEstimate] = []
+    for node in graph.nodes():
+        if isinstance(node.flow, Agent):
+            asking = Asking(node, node.flow, assumed, reached[node.id], as_seen.get(node.id))
+            visits, calls = reached[node.id].visits, asking.calls
+            rates = rates_of(node.flow.model, prices, asking.seen, asking.likeness)  # pyright: ignore[reportArgumentType]
+            tokens, name = asking.tokens, node.flow.name
+            found.append(_priced(node.id, name, visits, visits * calls, tokens, rates))
+            if asking.is_guess and visits:
+                guesses.append(f"{node.id!r} asks its model once in each visit (calls=)")
+    return found, guesses
+
+
+def _priced(
+    node: str,
+    agent: str,
+    visits: float,
+    calls: float,
+    tokens: tuple[float, float] | None,
+    rates: list[Rate],
+) -> NodeEstimate:
+    """A node with so many calls of so many tokens each."""
+    return NodeEstimate(
+        node=node,
+        agent=agent,
+        visits=visits,
+        calls=calls,
+        models={rate.model: calls * rate.share for rate in rates},
+        tokens_in=None if tokens is None else calls * tokens[0],
+        tokens_out=None if tokens is None else calls * tokens[1],
+        cost=total(rate.cost(calls, tokens, node) for rate in rates),
+    )
+
+
