@@ -20,6 +20,7 @@ WIDTH = 96
 
 ROOMS = (
     "greenroom.agents",
+    "greenroom.agents.costs",
     "greenroom.cases",
     "greenroom.simulation",
     "greenroom.suite",

@@ -1,4 +1,10 @@
-"""What an agent is: `Agent`, `tool`, `step`, flow, and the frozen graph they compile to."""
+"""What an agent is: `Agent`, `tool`, `step`, flow, and the frozen graph they compile to.
+
+What looks at agents instead of running them is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import ContextRule, Scene, history, persona
@@ -7,16 +13,28 @@ from greenroom.agents.graph import Graph, Node, compile_flow
 from greenroom.agents.signature import resource
 from greenroom.agents.tool import Tool, tool
 
+if TYPE_CHECKING:
+    from greenroom.agents.costs import Estimate, Traffic, estimate
+
+_LATER = {
+    "Estimate": "greenroom.agents.costs",
+    "Traffic": "greenroom.agents.costs",
+    "estimate": "greenroom.agents.costs",
+}
+
 __all__ = [
     "Agent",
     "ContextRule",
+    "Estimate",
     "Flow",
     "Graph",
     "Node",
     "Scene",
     "Step",
     "Tool",
+    "Traffic",
     "compile_flow",
+    "estimate",
     "history",
     "loop",
     "persona",
@@ -25,3 +43,10 @@ __all__ = [
     "step",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value

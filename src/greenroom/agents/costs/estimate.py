@@ -79,8 +79,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
     @property
     def usd_per_day(self) -> float | None:
         """What a day costs; None if that is unknown."""
-        is_known = self.usd is not None and self.runs_per_day is not None
-        return self.usd * self.runs_per_day if is_known else None  # pyright: ignore[reportOptionalOperand]
+        usd, runs = self.usd, self.runs_per_day
+        return None if usd is None or runs is None else usd * runs
 
     @property
     def calls(self) -> float:
@@ -211,6 +211,8 @@ def _priced(
     rates: list[Rate],
 ) -> NodeEstimate:
     """A node with so many calls of so many tokens each."""
+    if not calls:
+        tokens = (0.0, 0.0)
     return NodeEstimate(
         node=node,
         agent=agent,
@@ -221,5 +223,3 @@ def _priced(
         tokens_out=None if tokens is None else calls * tokens[1],
         cost=total(rate.cost(calls, tokens, node) for rate in rates),
     )
-
-

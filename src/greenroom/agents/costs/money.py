@@ -1,6 +1,7 @@
 """Amounts of money of which a part may be unknown, and what a call of a model costs."""
 
 from collections.abc import Iterable, Mapping
+from math import floor, log10
 from typing import Any
 
 from msgspec import Struct
@@ -32,8 +33,11 @@ class Amount(Struct, frozen=True):
 
 
 def dollars(usd: float) -> str:
-    """An amount to read: cents for what is large, more places for what is small."""
-    return f"${usd:,.2f}" if usd >= 100 or usd == 0 else f"${usd:.4g}"
+    """An amount to read: cents from a dollar on, below it the digits that matter."""
+    if usd >= 1 or usd == 0:
+        return f"${usd:,.2f}"
+    places = 2 - floor(log10(usd))
+    return "$" + f"{usd:.{places}f}".rstrip("0")
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

@@ -63,18 +63,19 @@ class Traffic:
             self._check_shares(name)
 
     def _check_shares(self, name: str) -> None:
-        for node, ways in cast("Shares", getattr(self, name)).items():
+        for node, ways in cast("Mapping[str, Any]", getattr(self, name)).items():
             if not isinstance(ways, Mapping):
                 raise BadInput(
                     f"Traffic({name}=...) has {ways!r} for {node!r}; give a share for each way: "
                     f"{{{node!r}: {{'billing': 0.6}}}}."
                 )
-            for way, share in ways.items():
+            shares = cast("Mapping[str, Any]", ways)
+            for way, share in shares.items():
                 _check(share, f"{name}[{node!r}][{way!r}]", 1.0)
-            if sum(ways.values()) > 1 + 1e-9:
+            if (whole := sum(shares.values())) > 1 + 1e-9:
                 raise BadInput(
-                    f"Traffic({name}=...) has shares for {node!r} that add up to "
-                    f"{sum(ways.values()):g}; together they are at most 1."
+                    f"Traffic({name}=...) has shares for {node!r} that add up to {whole:g}; "
+                    f"together they are at most 1."
                 )
 
     @classmethod
@@ -87,7 +88,7 @@ class Traffic:
         return cls(**given, learnt=learn(ledgers))
 
 
-def _check(number: object, where: str, most: float) -> None:
+def _check(number: Any, where: str, most: float) -> None:
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
     if not is_number or not isfinite(number) or not 0 <= number <= most:
         kind = "a share from 0 to 1" if most == 1.0 else "a number from 0"

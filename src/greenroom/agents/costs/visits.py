@@ -63,7 +63,7 @@ def reaches(graph: Graph, assumed: Assumed) -> tuple[dict[str, Reach], list[str]
     traffic, seen = assumed.traffic, assumed.traffic.learnt
     turns = traffic.turns
     if turns is None:
-        turns = 1.0 if seen is None else seen.turns / seen.runs
+        turns = 1.0 if seen is None else seen.visits.get(graph.root.id, seen.turns) / seen.runs
     found, guesses = {graph.root.id: Reach(1.0, turns)}, list[str]()
     for node in graph.nodes():
         if not node.children:
