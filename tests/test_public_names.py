@@ -26,6 +26,7 @@ NAMES = [
     "live",
     "fault",
     "metric",
+    "perform",
     "Score",
     "NotApplicable",
     "Unmeasured",

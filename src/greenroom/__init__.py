@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from greenroom.metrics import metric
     from greenroom.models import Scripted
     from greenroom.results import Report
-    from greenroom.simulation import Bridge, UserAgents, simulate
+    from greenroom.simulation import Bridge, UserAgents, perform, simulate
     from greenroom.suite import evaluate, rehearse, score
 
 __version__ = "0.1.0"
@@ -55,7 +55,7 @@ _ROOMS = {
     "greenroom.metrics": ("metric",),
     "greenroom.models": ("Scripted",),
     "greenroom.results": ("Report",),
-    "greenroom.simulation": ("Bridge", "UserAgents", "simulate"),
+    "greenroom.simulation": ("Bridge", "UserAgents", "perform", "simulate"),
     "greenroom.suite": ("evaluate", "rehearse", "score"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -84,6 +84,7 @@ __all__ = [
     "live",
     "loop",
     "metric",
+    "perform",
     "rehearse",
     "route",
     "score",

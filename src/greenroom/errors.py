@@ -224,6 +224,12 @@ class LoopLimit(RunBroke):
     phase: ClassVar[Phase] = "agent"
 
 
+class TimeUp(RunBroke):
+    """A live turn took longer than it was allowed to."""
+
+    phase = "agent"
+
+
 class MetricsHung(RunBroke):
     """The metrics of a case did not finish."""
 

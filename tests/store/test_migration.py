@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from greenroom.errors import StoreFailed
+from greenroom.ledger import Ledger
 from greenroom.store import Store
+from greenroom.store.conversations import Conversations
 from greenroom.store.database import Database, transaction
 from greenroom.store.runs import Key, Plan
 from greenroom.store.schema import VERSION
@@ -213,12 +215,12 @@ def test_a_reader_that_began_before_goes_on_with_what_it_had(place: Path) -> Non
 def test_a_step_adds_a_table_and_touches_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How conversations, state and scores of imported traces will come."""
+    """How scores of imported traces will come."""
     database = Database(tmp_path / "runs.db")
     database.open().close()
     with database.connected(to_write=True) as connection:
         Store(tmp_path).begin(Plan(name="kept"), connection)
-    table = "create table conversations (id text primary key, position integer not null unique)"
+    table = "create table scores (id text primary key, position integer not null unique)"
     for room in ("schema", "database"):
         monkeypatch.setattr(f"greenroom.store.{room}.VERSION", VERSION + 1)
     monkeypatch.setitem(
@@ -227,9 +229,27 @@ def test_a_step_adds_a_table_and_touches_no_other(
         (VERSION + 1, lambda connection: connection.execute(table)),
     )
     with database.connected(to_write=True) as connection, transaction(connection):
-        connection.execute("insert into conversations values ('a', 1)")
+        connection.execute("insert into scores values ('a', 1)")
     assert version(tmp_path) == VERSION + 1
     assert [run.plan.name for run in Store(tmp_path).runs()] == ["kept"]
+
+
+def test_a_store_without_conversations_is_read_as_it_is_and_gets_them_when_one_begins(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    with store.database.connected(to_write=True) as connection:
+        store.begin(Plan(name="kept"), connection)
+        for table in ("conversations", "conversation_events", "state"):
+            connection.execute(f"drop table {table}")
+        connection.execute("pragma user_version = 2")
+    kept = Conversations(store.database)
+    assert (kept.list(), kept.kept_state({"user": "u7"})) == ([], {"user": {}})
+    assert [run.plan.name for run in store.runs()] == ["kept"]
+    assert version(tmp_path) == 2
+    kept.open(Ledger(), {"app": "desk", "user": "u7"}).close()
+    assert version(tmp_path) == VERSION
+    assert [run.plan.name for run in store.runs()] == ["kept"]
 
 
 def test_an_unfinished_change_of_format_is_no_open_transaction(place: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         connection.execute(f"pragma user_version = {VERSION + 1}")
     connection.close()
-    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 3, known 2\)"):
+    with pytest.raises(StoreFailed, match=r"written by a newer Greenroom \(format 4, known 3\)"):
         Store(tmp_path).runs()
 
 

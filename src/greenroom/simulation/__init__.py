@@ -4,15 +4,18 @@ from greenroom.cases.users import Lines, SimulatedUser
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.conversation import simulate
+from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
 from greenroom.simulation.users import UserAgents
 
 __all__ = [
     "Bridge",
     "Lines",
+    "Performance",
     "SimulatedUser",
     "Simulation",
     "UserAgents",
+    "perform",
     "simulate",
     "simulation_data",
     "simulation_of",

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from greenroom.errors import StoreFailed, StoreRefused
 from greenroom.ledger.ownership import check_ownership
 from greenroom.store.lock import is_held
-from greenroom.store.schema import VERSION, read_format_1, upgrade
+from greenroom.store.schema import VERSION, read_earlier, upgrade
 
 JOURNALS = "journals"
 _PATIENCE = 30.0
@@ -64,8 +64,8 @@ class Database:
             connection = sqlite3.connect(f"{self.path.as_uri()}?{way}", uri=True)
             try:
                 if 0 < (version := _version(connection)) <= VERSION:
-                    if version == 1:
-                        read_format_1(connection)
+                    if version < VERSION:
+                        read_earlier(connection, version)
                     return connection
             except sqlite3.Error:
                 pass
@@ -138,13 +138,12 @@ class Database:
         if version == VERSION:
             return
         if version and not to_write:
-            connection.execute(
-                "begin"
-            )  # what is read from here on is of one moment, and one format
-            if _version(connection) == VERSION:
+            connection.execute("begin")  # what is read from here on is of one moment and one format
+            version = _version(connection)
+            if version == VERSION:
                 connection.execute("rollback")
             else:
-                read_format_1(connection)
+                read_earlier(connection, version)
             return
         with transaction(connection):
             version = _version(connection)

@@ -15,7 +15,7 @@ not made in advance; docs/decisions/0025-store-schema.md says which ones are exp
 import sqlite3
 from os import urandom
 
-VERSION = 2
+VERSION = 3
 
 _TABLES = """
 create table store (
@@ -77,6 +77,33 @@ create table deleted (
 );
 """
 
+_CONVERSATIONS = """
+create table conversations (
+    id text primary key,
+    position integer not null unique,
+    app text not null,
+    user_id text not null,
+    agent_digest text not null,
+    begun real not null,
+    updated real not null
+);
+create table conversation_events (
+    conversation_id text not null,
+    seq integer not null,
+    line blob not null,
+    primary key (conversation_id, seq)
+);
+create table state (
+    scope text not null,
+    owner text not null,
+    key text not null,
+    value text not null,
+    position integer not null,
+    primary key (scope, owner, key)
+);
+"""
+"""Since format 3: what agents that are performed said and did, and the state of users and apps."""
+
 # What format 1 holds, in the shape of today's tables. {runs} and {trials} are the tables of format 1.
 _FACTS_1 = """
 select rowid as number, *,
@@ -132,9 +159,21 @@ def _format_1(query: str, prefix: str, suffix: str, position: str) -> str:
     return query.replace("{position}", position)
 
 
-def read_format_1(connection: sqlite3.Connection) -> None:
-    """Let this connection read a store of format 1 as if it had today's tables; the file stays as it is."""
+def read_earlier(connection: sqlite3.Connection, version: int) -> None:
+    """Let this connection read an earlier format as if it had today's tables; the file stays as it is."""
     connection.execute("pragma temp_store = memory")
+    if version == 1:
+        _read_format_1(connection)
+    for name, columns in (
+        ("conversations", "id, position, app, user_id, agent_digest, begun, updated"),
+        ("conversation_events", "conversation_id, seq, line"),
+        ("state", "scope, owner, key, value, position"),
+    ):
+        nothing = ", ".join(f"'' as {column}" for column in columns.split(", "))
+        connection.execute(f"create temp view if not exists {name} as select {nothing} where false")
+
+
+def _read_format_1(connection: sqlite3.Connection) -> None:
     tables = {"trials": _TRIALS_1, "runs": _RUNS_1, "spending": _SPENDING_1}
     for name, query in tables.items():
         # Nothing in it can be followed: numbering the runs would cost more than the rest.
@@ -153,6 +192,11 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("insert into store values (?, 0)", (urandom(8).hex(),))
 
 
+def _add_conversations(connection: sqlite3.Connection) -> None:
+    for statement in _CONVERSATIONS.split(";"):
+        connection.execute(statement)
+
+
 def _from_format_1(connection: sqlite3.Connection) -> None:
     for name in ("runs", "trials"):
         connection.execute(f"alter table {name} rename to {name}_1")
@@ -168,7 +212,7 @@ def _from_format_1(connection: sqlite3.Connection) -> None:
         connection.execute(f"drop table {name}_1")
 
 
-STEPS = {0: (VERSION, _create), 1: (2, _from_format_1)}
+STEPS = {0: (2, _create), 1: (2, _from_format_1), 2: (3, _add_conversations)}
 """What to do with a store of each earlier format, and which one it has then; 0 is an empty file."""
 
 

@@ -1,0 +1,332 @@
+"""The live door: an agent that acts for real, one turn at a time, its conversation kept as a ledger."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from greenroom.backends.backend import Advance, Backend, Failed, Waiting, Yield
+from greenroom.backends.registry import backend_for
+from greenroom.errors import (
+    BadAgent,
+    BadInput,
+    BadLedger,
+    BadValue,
+    LoopLimit,
+    TimeUp,
+)
+from greenroom.ledger.changes import Change, State
+from greenroom.ledger.events import (
+    Answer,
+    Answered,
+    Event,
+    RunResumed,
+    RunStarted,
+    StateChanged,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, as_object, is_object
+from greenroom.ledger.query import MISSING
+from greenroom.ledger.questions import ended, started
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.simulation.fence import answerable
+from greenroom.world.live import LiveWorld
+
+if TYPE_CHECKING:
+    from greenroom.store.conversations import OpenConversation
+    from greenroom.store.store import Store
+
+MAX_MODEL_CALLS = 500
+
+
+def perform(
+    agent: Any,
+    message: str | None = None,
+    *,
+    answers: Mapping[str, Json] | None = None,
+    ledger: Ledger | None = None,
+    conversation: str = "",
+    state: Mapping[str, Mapping[str, Json]] | None = None,
+    user: str = "",
+    app: str = "",
+    store: "Store | str | Path | bool | None" = None,
+    max_model_calls: int = MAX_MODEL_CALLS,
+    seconds: float | None = None,
+    on_delta: OnDelta | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> "Performance":
+    """Let an agent answer for real: its models are asked, its tools act.
+
+    Await it for the ledger of the conversation, or go through `.deltas()` for the pieces of the reply.
+    With `ledger`, or the id of a `conversation` in the store, the next turn is taken, in this process or
+    another. `answers` are for what the agent waits for, by tool: {"approve_payment": True}. State in the
+    scopes `user` and `app` outlives the conversation; `user` and `app` say whose it is.
+    """
+    from greenroom.store.store import (
+        as_store,  # SQLite is loaded when something is to be remembered
+    )
+
+    turn = Turn(
+        agent=agent,
+        message=message,
+        answers=dict(answers or {}),
+        ledger=Ledger() if ledger is None else ledger,
+        conversation=conversation,
+        state=dict(state or {}),
+        owners={"app": app, "user": user},
+        store=as_store(store),
+        max_model_calls=max_model_calls,
+        seconds=seconds,
+        on_event=on_event,
+    )
+    turn.check()
+    return Performance(turn, on_delta)
+
+
+class Performance:
+    """A turn of a live conversation: awaited for its ledger, or followed piece by piece."""
+
+    def __init__(self, turn: "Turn", on_delta: OnDelta | None) -> None:
+        self._turn = turn
+        self._on_delta = on_delta
+
+    def __await__(self) -> Generator[Any, None, Ledger]:
+        return self._turn.take(self._on_delta).__await__()
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has happened in the conversation so far."""
+        return self._turn.ledger
+
+    async def deltas(self) -> AsyncIterator[str]:
+        """The pieces of the agent's replies as they come; the turn is over when they end."""
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def heard(piece: str) -> None:
+            if self._on_delta is not None:
+                self._on_delta(piece)
+            pieces.put_nowait(piece)
+
+        task = asyncio.ensure_future(self._turn.take(heard))
+        task.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+
+
+class Turn(Struct, eq=False):
+    """One turn: the conversation is found and held, the agent hears the user and goes as far as it can."""
+
+    agent: Any
+    message: str | None
+    answers: dict[str, Json]
+    ledger: Ledger
+    conversation: str
+    state: dict[str, Mapping[str, Json]]
+    owners: dict[str, str]
+    store: "Store | None"
+    max_model_calls: int
+    seconds: float | None
+    on_event: Callable[[Event], None] | None
+
+    def check(self) -> None:
+        """Refuse what cannot be meant, before anything is asked or done."""
+        if len(self.ledger) and self.conversation:
+            raise BadInput(
+                "perform() got a ledger and a conversation; one of them says what goes on."
+            )
+        if self.conversation and self.store is None:
+            raise BadInput("a conversation is found by its id in a store, but the store is off.")
+        if self.message is not None and not self.message.strip():
+            raise BadInput("the message is empty; leave it out to let the agent go on without one.")
+        if self.max_model_calls < 1:
+            raise BadInput(f"max_model_calls is {self.max_model_calls}; it must be at least 1.")
+        if self.seconds is not None and not self.seconds > 0:
+            raise BadInput(f"seconds is {self.seconds}; it must be more than 0.")
+        for scope, held in self.state.items():
+            if not hasattr(held, "keys"):
+                raise BadInput(f"state[{scope!r}] is no mapping; give state by scope and key.")
+
+    async def take(self, on_delta: OnDelta | None) -> Ledger:
+        """Go on with the conversation until the agent has answered or waits."""
+        around = answerable()
+        if around is not None:
+            raise BadAgent(
+                f"perform() was called inside case {around.name!r}. It acts for real, and a rehearsal "
+                f"must not: mock the tool that calls it."
+            )
+        backend = backend_for(self.agent)
+        if self.store is None:
+            await self._go_on(backend, on_delta, None)
+            return self.ledger
+        from greenroom.store.conversations import Conversations
+
+        kept = Conversations(self.store.database)
+        if self.conversation:
+            self.ledger = kept.ledger(self.conversation)
+        held = kept.open(self.ledger, self._owners(backend))
+        try:
+            await self._go_on(backend, on_delta, held)
+        finally:
+            held.close()
+        return self.ledger
+
+    def _owners(self, backend: Backend) -> dict[str, str]:
+        app = self.owners["app"]
+        if not app and not len(self.ledger):
+            found = as_object(backend.snapshot).get("name") if is_object(backend.snapshot) else None
+            app = found if isinstance(found, str) and found else backend.name
+        return {"app": app, "user": self.owners["user"]}
+
+    async def _go_on(
+        self, backend: Backend, on_delta: OnDelta | None, held: "OpenConversation | None"
+    ) -> None:
+        def on_event(event: Event) -> None:
+            if held is not None:
+                held.record(event)
+            if self.on_event is not None:
+                self.on_event(event)
+
+        first = started(self.ledger)
+        run_id = first.run_id if first else held.id if held else "conversation"
+        world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event)
+        world.on_delta, world.calls_left = on_delta, self.max_model_calls
+        self._begin(backend, world, {} if held is None else held.kept)
+        try:
+            async with asyncio.timeout(self.seconds):
+                outcome = await self._talk(backend, world)
+        except TimeoutError as error:
+            raise TimeUp(
+                f"the agent did not answer within {self.seconds:g} s. What happened is kept: "
+                f"perform(agent, ledger=…) goes on from there, and a tool that was cut is not repeated."
+            ) from error
+        if isinstance(outcome, Failed):
+            raise outcome.error
+
+    def _begin(self, backend: Backend, world: "LiveTurnWorld", kept: State) -> None:
+        """Open the ledger, or check that it is this agent's and bring the state of its owners up to date."""
+        first, given = started(self.ledger), self.state
+        if first is None:
+            state: dict[str, Any] = {scope: dict(held) for scope, held in kept.items() if held}
+            for scope, held in given.items():
+                state[scope] = {**state.get(scope, {}), **held}
+            world.record(
+                RunStarted(
+                    run_id=world.run_id, agent=backend.snapshot, digest=backend.digest, state=state
+                )
+            )
+            return
+        if first.digest != backend.digest:
+            raise BadLedger(
+                f"the agent has changed since conversation {first.run_id!r} began ({first.digest}, now "
+                f"{backend.digest}). Continue it with the agent that began it, or begin another one."
+            )
+        if ended(self.ledger) is not None:
+            raise BadLedger(f"conversation {first.run_id!r} is over; begin another one.")
+        world.record(RunResumed())
+        now = self.ledger.fold()
+        news = {scope: {**kept.get(scope, {}), **given.get(scope, {})} for scope in {*kept, *given}}
+        changes = [
+            Change(scope, (key,), "set", value)
+            for scope in sorted(news)
+            for key, value in news[scope].items()
+            if now.get(scope, {}).get(key, MISSING) != value
+        ]
+        changes += [
+            Change(scope, (key,), "delete")
+            for scope in sorted(kept)
+            for key in now.get(scope, {})
+            if key not in news[scope]
+        ]
+        if changes:
+            world.record(StateChanged(changes=tuple(changes)))
+
+    async def _talk(self, backend: Backend, world: "LiveTurnWorld") -> Advance:
+        """Let the agent finish what was cut, then hear the user, then answer."""
+        index, outcome = self.ledger.index_of(), None
+        if index.open_invocation is not None:
+            outcome = await backend.advance(self.ledger, world)
+        elif index.invocations:
+            last = index.invocations_ended[next(reversed(index.invocations))]
+            if last.outcome == "finished":
+                raise BadInput("the agent has ended this conversation; begin another one.")
+        if isinstance(outcome, Waiting) and (self.message is not None or self.answers):
+            self._answer(world, outcome.yields)
+        elif self.answers:
+            raise BadInput(f"the agent waits for no answer, but got {', '.join(self.answers)}.")
+        elif self.message is not None:
+            world.record(UserSaid(text=self.message))
+        elif outcome is not None:
+            return outcome
+        elif index.invocations:
+            raise BadInput("the agent has answered; give a message to go on.")
+        return await backend.advance(self.ledger, world)
+
+    def _answer(self, world: "LiveTurnWorld", yields: tuple[Yield, ...]) -> None:
+        """Write down the answers to all that the agent waits for."""
+        left, found = dict(self.answers), list[Answer]()
+        message = self.message
+        for wait in yields:
+            if wait.awaiting_input and message is not None:
+                value, message = message, None
+            elif wait.id in left or wait.tool in left:
+                value = left.pop(wait.id) if wait.id in left else left[wait.tool]
+            else:
+                raise BadInput(
+                    f"the agent waits for {_describe(wait)} too; {_how_to_answer(wait)}."
+                )
+            found.append(Answer(yield_id=wait.id, value=_checked(wait, value), tool=wait.tool))
+        unused = [name for name in left if name not in {wait.tool for wait in yields}]
+        if unused:
+            waits = ", ".join(map(_describe, yields))
+            raise BadInput(f"the agent does not wait for {', '.join(unused)}, but for {waits}.")
+        if message is not None:
+            wanted = " and ".join(_how_to_answer(wait) for wait in yields)
+            raise BadInput(f"the agent waits for an answer, not for a message: {wanted}.")
+        world.record(Answered(answers=tuple(found)))
+
+
+class LiveTurnWorld(LiveWorld):
+    """A live world that hands on the pieces of replies and counts the questions to models."""
+
+    on_delta: OnDelta | None = None
+    calls_left: int = MAX_MODEL_CALLS
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """Ask the real model, unless it was asked too often in this turn."""
+        if self.calls_left < 1:
+            raise LoopLimit(
+                "the agent asked its models too often in one turn. Raise max_model_calls, or look why "
+                "it goes round in circles."
+            )
+        self.calls_left -= 1
+        return await super().call_model(request, body, on_delta or self.on_delta)
+
+
+def _describe(wait: Yield) -> str:
+    return "a message" if wait.awaiting_input else f"{wait.tool}({wait.args!r})"
+
+
+def _how_to_answer(wait: Yield) -> str:
+    if wait.awaiting_input:
+        return "give a message"
+    return f"give answers={{{wait.tool!r}: …}}"
+
+
+def _checked(wait: Yield, value: Json) -> Json:
+    if wait.check is None:
+        return value
+    try:
+        return wait.check(value, False)
+    except ValueError as error:
+        raise BadValue(f"the answer {value!r} to {wait.tool!r} does not fit: {error}") from error

@@ -1,0 +1,256 @@
+"""Conversations of agents that act for real, kept event by event, and the state of users and apps."""
+
+import json
+import os
+from collections.abc import Mapping
+from os import urandom
+from pathlib import Path
+from time import strftime, time
+
+from msgspec import Struct
+
+from greenroom.errors import BadInput, BadLedger, NotFound
+from greenroom.ledger.changes import State
+from greenroom.ledger.codec import encoded
+from greenroom.ledger.events import Event, ModelCalled, NodeStarted, Noted
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import started
+from greenroom.store.database import Database, transaction
+from greenroom.store.lock import is_held, locked
+from greenroom.store.rows import from_column, next_position, to_column
+
+_FOLDER = "conversations"
+_CAN_WAIT = (ModelCalled, NodeStarted, Noted)
+"""Events that are made again if a process dies before the next one: they paid for nothing and did nothing."""
+KEPT_SCOPES = ("user", "app")
+"""Scopes of the state that outlive a conversation."""
+
+
+class ConversationFacts(Struct, frozen=True):
+    """A conversation as lists show it."""
+
+    id: str
+    app: str
+    user: str
+    begun: float
+    updated: float
+    is_open: bool
+    """Whether a process is at work on it."""
+
+
+class Conversations:
+    """The conversations of one store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list(self) -> list[ConversationFacts]:
+        """All conversations, the latest first."""
+        if not self._database.path.exists():
+            return []
+        query = "select id, app, user_id, begun, updated from conversations order by begun desc, id desc"
+        with self._database.connected() as connection:
+            rows = connection.execute(query).fetchall()
+        return [
+            ConversationFacts(
+                key, from_column(app), from_column(user), begun, updated, is_held(self._folder(key))
+            )
+            for key, app, user, begun, updated in rows
+        ]
+
+    def ledger(self, conversation_id: str) -> Ledger:
+        """What has happened in a conversation so far."""
+        query = "select line from conversation_events where conversation_id = ? order by seq"
+        lines: list[bytes] = []
+        if self._database.path.exists():
+            with self._database.connected() as connection:
+                lines = [bytes(line) for [line] in connection.execute(query, (conversation_id,))]
+        if not lines:
+            raise NotFound(
+                f"there is no conversation {conversation_id!r} in {self._database.path.parent}. "
+                f"`greenroom perform --list` shows what is there."
+            )
+        text = b"".join(lines).decode(errors="replace")
+        return Ledger.loads(text, f"conversation {conversation_id!r}")
+
+    def delete(self, conversation_id: str) -> None:
+        """Forget a conversation. What it left in the state of its user and app stays."""
+        held = locked(self._folder(conversation_id))
+        try:
+            with self._database.connected(to_write=True) as connection, transaction(connection):
+                connection.execute(
+                    "delete from conversation_events where conversation_id = ?", (conversation_id,)
+                )
+                connection.execute("delete from conversations where id = ?", (conversation_id,))
+        finally:
+            _unlock(held, self._folder(conversation_id))
+
+    def kept_state(self, owners: Mapping[str, str]) -> State:
+        """What is remembered for these owners, such as {"user": "u7", "app": "desk"}."""
+        found: State = {}
+        if not self._database.path.exists():
+            return found
+        with self._database.connected() as connection:
+            for scope, owner in owners.items():
+                rows = connection.execute(
+                    "select key, value from state where scope = ? and owner = ? order by key",
+                    (scope, to_column(owner)),
+                )
+                found[scope] = {from_column(key): json.loads(value) for key, value in rows}
+        return found
+
+    def open(self, ledger: Ledger, owners: Mapping[str, str]) -> "OpenConversation":
+        """Hold a conversation so that no other process goes on with it; StoreFailed if one does.
+
+        A conversation that is known keeps its owners: give none, or the same.
+        """
+        first = started(ledger)
+        conversation_id = first.run_id if first is not None else new_conversation_id()
+        held = locked(self._folder(conversation_id))
+        try:
+            count = self._count(conversation_id, ledger)
+            owners = self._checked_owners(conversation_id, owners)
+            kept = self.kept_state(owners)
+            return OpenConversation(
+                self._database, conversation_id, ledger, owners, kept, count, held
+            )
+        except BaseException:
+            _unlock(held, self._folder(conversation_id))
+            raise
+
+    def _checked_owners(self, conversation_id: str, given: Mapping[str, str]) -> Mapping[str, str]:
+        query = "select app, user_id from conversations where id = ?"
+        with self._database.connected(to_write=True) as connection:
+            row = connection.execute(query, (conversation_id,)).fetchone()
+        if row is None:
+            return given
+        known = {"app": from_column(row[0]), "user": from_column(row[1])}
+        for scope, owner in given.items():
+            if owner and owner != known[scope]:
+                raise BadInput(
+                    f"conversation {conversation_id!r} is one of {scope} {known[scope]!r}, not of "
+                    f"{owner!r}. Begin another one for {owner!r}."
+                )
+        return known
+
+    def _count(self, conversation_id: str, ledger: Ledger) -> int:
+        """How many events are kept; more than the ledger has would be lost if it went on from here."""
+        query = "select count(*) from conversation_events where conversation_id = ?"
+        with self._database.connected(to_write=True) as connection:
+            [count] = connection.execute(query, (conversation_id,)).fetchone()
+        if count > len(ledger):
+            raise BadLedger(
+                f"conversation {conversation_id!r} has gone on: {count} events are kept, the ledger "
+                f"that was given has {len(ledger)}. Continue it by its id: "
+                f"perform(agent, …, conversation={conversation_id!r})."
+            )
+        return count
+
+    def _folder(self, conversation_id: str) -> Path:
+        return self._database.path.parent / _FOLDER / conversation_id
+
+
+class OpenConversation:
+    """A conversation that this process goes on with."""
+
+    def __init__(
+        self,
+        database: Database,
+        id: str,
+        ledger: Ledger,
+        owners: Mapping[str, str],
+        kept: State,
+        written: int,
+        lock: int,
+    ) -> None:
+        self.id = id
+        self.kept = kept
+        """The state of the user and the app as the store has it."""
+        self._database = database
+        self._ledger = ledger
+        self._owners = owners
+        self._written = written
+        self._lock = lock
+        self._before = self._owned_state()
+
+    def record(self, event: Event) -> None:
+        """Keep what happened. What was paid for, and what is about to act, is on disk on return."""
+        if not isinstance(event, _CAN_WAIT):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is not on disk yet, and what it did to the state of the user and the app."""
+        events = self._ledger[self._written :]
+        changed = self._changed_state()
+        with self._database.connected(to_write=True) as connection, transaction(connection):
+            position, now = next_position(connection), time()
+            first = started(self._ledger)
+            connection.execute(
+                "insert into conversations values (?, ?, ?, ?, ?, ?, ?) on conflict (id) "
+                "do update set position = excluded.position, updated = excluded.updated",
+                (
+                    self.id,
+                    position,
+                    to_column(self._owners["app"]),
+                    to_column(self._owners["user"]),
+                    first.digest if first is not None else "",
+                    now,
+                    now,
+                ),
+            )
+            connection.executemany(
+                "insert into conversation_events values (?, ?, ?) on conflict do nothing",
+                [(self.id, event.seq, encoded(event)) for event in events],
+            )
+            for scope, key, value in changed:
+                where = (scope, to_column(self._owners[scope]), to_column(key))
+                connection.execute(
+                    "delete from state where scope = ? and owner = ? and key = ?", where
+                )
+                if value is not None:
+                    connection.execute(
+                        "insert into state values (?, ?, ?, ?, ?)", (*where, value, position)
+                    )
+        self._written += len(events)
+        if changed:
+            self._before = self._owned_state()
+
+    def _owned_state(self) -> State:
+        state = self._ledger.fold()
+        return {scope: dict(state.get(scope, {})) for scope in KEPT_SCOPES}
+
+    def _changed_state(self) -> list[tuple[str, str, str | None]]:
+        """The keys of user and app that this conversation has changed; None where one is gone."""
+        found: list[tuple[str, str, str | None]] = []
+        state = self._ledger.fold()
+        for scope in KEPT_SCOPES:
+            now, before = state.get(scope, {}), self._before[scope]
+            for key in now.keys() | before.keys():
+                if key not in now:
+                    found.append((scope, key, None))
+                elif key not in before or now[key] != before[key]:
+                    found.append((scope, key, json.dumps(now[key])))
+        return found
+
+    def close(self) -> None:
+        """Write the rest, and let others go on with it."""
+        try:
+            if self._written < len(self._ledger):
+                self.flush()
+        finally:
+            _unlock(self._lock, self._database.path.parent / _FOLDER / self.id)
+
+
+def new_conversation_id() -> str:
+    """Sorts by the time it was made; nobody can guess another one from it."""
+    return f"{strftime('%Y%m%d-%H%M%S')}-{urandom(4).hex()}"
+
+
+def _unlock(lock: int, folder: Path) -> None:
+    # Removed while it is held: whoever waits for it notices, and makes a new one.
+    try:
+        (folder / "lock").unlink(missing_ok=True)
+        folder.rmdir()
+    except OSError:
+        pass
+    os.close(lock)
