@@ -12,6 +12,7 @@ NAMES = [
     "loop",
     "route",
     "call",
+    "StateSchema",
     "Scripted",
     "Case",
     "Turn",

@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of 
 if TYPE_CHECKING:
     from typing import Any
 
-    from greenroom.agents import Agent, loop, route, step, tool
+    from greenroom.agents import Agent, StateSchema, loop, route, step, tool
     from greenroom.cases import (
         Case,
         EvalSet,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "greenroom.agents": ("Agent", "loop", "route", "step", "tool"),
+    "greenroom.agents": ("Agent", "StateSchema", "loop", "route", "step", "tool"),
     "greenroom.cases": (
         "Case",
         "EvalSet",
@@ -74,6 +74,7 @@ __all__ = [
     "Score",
     "Scripted",
     "SimulatedUser",
+    "StateSchema",
     "Stop",
     "Turn",
     "Unmeasured",

@@ -10,6 +10,17 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.context import ContextRule, Scene, history, persona
 from greenroom.agents.flow import Flow, Step, loop, route, step
 from greenroom.agents.graph import Graph, Node, compile_flow
+from greenroom.agents.schema import (
+    AppScoped,
+    Field,
+    SchemaConflict,
+    SessionScoped,
+    StateKeyError,
+    StateSchema,
+    Temp,
+    UserScoped,
+    scoped,
+)
 from greenroom.agents.signature import resource
 from greenroom.agents.tool import Tool, tool
 
@@ -24,15 +35,23 @@ _LATER = {
 
 __all__ = [
     "Agent",
+    "AppScoped",
     "ContextRule",
     "Estimate",
+    "Field",
     "Flow",
     "Graph",
     "Node",
     "Scene",
+    "SchemaConflict",
+    "SessionScoped",
+    "StateKeyError",
+    "StateSchema",
     "Step",
+    "Temp",
     "Tool",
     "Traffic",
+    "UserScoped",
     "compile_flow",
     "estimate",
     "history",
@@ -40,6 +59,7 @@ __all__ = [
     "persona",
     "resource",
     "route",
+    "scoped",
     "step",
     "tool",
 ]

@@ -7,7 +7,9 @@ from typing import Any
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
-from greenroom.agents.places import Places, declared_places, written_facts
+from greenroom.agents.instructions import check_placeholders
+from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
+from greenroom.agents.schema import StateSchema, fields_of, schema_facts
 from greenroom.agents.signature import output_adapter
 from greenroom.agents.tool import Tool, as_tool
 from greenroom.errors import BadAgent
@@ -23,8 +25,9 @@ class Agent(Flow):
     `model` may be the name of a provider's model, such as "openai:gpt-4o-mini".
     `output` is a type the answer must fit (after a wrong one the model hears why and is asked again); `writes` puts
     the answer into the state: whole at one place ("key", "scope.key" or a field of a schema), or of a structured one
-    each part at the place that ends in its name. `reads` are the places that the agent looks at. Both are texts
-    ("session.key") afterwards. `max_steps` bounds how often the model is asked in a row.
+    each part at the place that ends in its name. `reads` are the places that the agent looks at: `{key}` in its
+    instructions is what stands there (other braces stay as they are). Both are texts ("session.key") afterwards;
+    `schema` says of what types the places are. `max_steps` bounds how often the model is asked in a row.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Agent(Flow):
     retries: int = 0
     writes: Places = ()
     reads: Places = ()
+    schema: type[StateSchema] | None = None
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -53,8 +57,10 @@ class Agent(Flow):
         object.__setattr__(self, "tools", tools)
         object.__setattr__(self, "context", tuple(self.context))
         for name in ("reads", "writes"):
-            places = declared_places(getattr(self, name), f"{name}= of agent {self.name!r}")
+            what = f"{name}= of agent {self.name!r}"
+            places = declared_places(getattr(self, name), what, self.schema)
             object.__setattr__(self, name, places)
+        check_placeholders(self.instructions, self.reads, f"agent {self.name!r}")
         if len(self.writes) > 1 and self.output is None:
             raise BadAgent(
                 f"agent {self.name!r} writes to {', '.join(self.writes)}; give it an output= type "
@@ -69,6 +75,7 @@ class Agent(Flow):
     def facts(self) -> dict[str, Any]:
         """All that decides what it does, as data."""
         adapter = output_adapter(self.output)
+        typed = typed_fields(*self.reads, *self.writes)
         return {
             "name": self.name,
             "model": model_name(self.model),
@@ -95,6 +102,7 @@ class Agent(Flow):
             "limits": [self.max_steps, self.retries],
             "writes": written_facts(self.writes),
             **({"reads": list(self.reads)} if self.reads else {}),
+            **schema_facts(fields_of(self.schema).values() if self.schema else typed),
         }
 
     def tool(self, name: str) -> Tool | None:

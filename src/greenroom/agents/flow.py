@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any, cast, overload
 
-from greenroom.agents.places import Places, declared_places, written_facts
+from greenroom.agents.places import Places, as_place, declared_places, typed_fields, written_facts
+from greenroom.agents.schema import fields_of, schema_facts, state_schema
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.query import check_query
+from greenroom.ledger.places import by_scope, is_field
+from greenroom.ledger.query import check_query, place_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval")
@@ -105,7 +107,8 @@ class Step(Flow):
 
     def __post_init__(self) -> None:
         for name in ("reads", "writes"):
-            places = declared_places(getattr(self, name), f"{name}= of step {self.name!r}")
+            what, schema = f"{name}= of step {self.name!r}", state_schema(self.fn)
+            places = declared_places(getattr(self, name), what, schema)
             object.__setattr__(self, name, places)
 
     def __repr__(self) -> str:
@@ -118,26 +121,31 @@ class Step(Flow):
 
     def facts(self) -> dict[str, Any]:
         """Its name, its code and what it is allowed."""
+        schema = state_schema(self.fn)
+        typed = fields_of(schema).values() if schema else typed_fields(*self.reads, *self.writes)
         return {
             "name": self.name,
             "code": code_identity(self.fn),
             "retries": self.retries,
             "writes": written_facts(self.writes),
             **({"reads": list(self.reads)} if self.reads else {}),
+            **schema_facts(typed),
         }
 
     def arguments(self, context: Any) -> dict[str, Any]:
         """What the function asked for by name."""
-        return named_arguments(self.wants, context)
+        return named_arguments(self.wants, context, self.fn)
 
 
 STEP_NAMES = ("ctx", "context", "input", "state")
 DECIDER_NAMES = ("ctx", "context", "input", "output", "state")
 
 
-def named_arguments(names: tuple[str, ...], context: Any) -> dict[str, Any]:
-    """Values for the parameters a step or decider asked for."""
-    return {n: context if n in ("ctx", "context") else getattr(context, n) for n in names}
+def named_arguments(names: tuple[str, ...], context: Any, fn: Any = None) -> dict[str, Any]:
+    """Values for the parameters `fn` asked for; the state by the schema it is annotated with."""
+    found = {n: context if n in ("ctx", "context") else getattr(context, n) for n in names}
+    schema = state_schema(fn) if "state" in found else None
+    return {**found, "state": schema.bind(context)} if schema else found
 
 
 @overload
@@ -170,7 +178,7 @@ def step(
     `retries` tries a failing step again. `writes` puts its output into the state: whole at one place,
     or of a mapping each part at the place that ends in its name; a place that the step has changed
     itself is left as it is, and so are all where a step with `state` or `ctx` returns nothing.
-    `reads` are the places that it looks at.
+    `reads` are the places that it looks at. With a schema as its annotation, `state` is typed.
     """
     if fn is None:
         return functools.partial(step, name=name, retries=retries, reads=reads, writes=writes)
@@ -270,11 +278,14 @@ class Loop(Flow):
 
 def loop(
     *body: object,
-    until: Decider | None = None,
+    until: Any = None,
     awaits_input: bool = False,
     max_rounds: int | None = None,
 ) -> Loop:
     """Repeat `body` until `until` holds: a function, or a query such as {"session": {"done": True}}.
+
+    In a query the fields of a schema may stand for their places: {Order.done: True}. A place alone
+    holds when something true stands there.
 
     With `awaits_input=True` every round but the first waits for the user's next message, and the
     conversation is over when the loop ends. Without `until` it ends after `max_rounds`; with it,
@@ -288,7 +299,8 @@ def loop(
         )
     parts = [as_flow(part) for part in body]
     whole = parts[0] if len(parts) == 1 else Sequence(tuple(parts))
-    return Loop(whole, until, awaits_input, max_rounds, _decider(until, "until"))
+    decider, wants = _decider(until, "until")
+    return Loop(whole, decider, awaits_input, max_rounds, wants)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -322,28 +334,44 @@ class Route(Flow):
         return f"route({', '.join([_describe(self.on), *named])})"
 
 
-def route(on: str | Callable[..., Any], /, **branches: object) -> Route:
+def route(on: Any, /, **branches: object) -> Route:
     """Go one way of several: `route("session.kind", billing=a, refund=b, otherwise=c)`.
 
-    `on` is a dotted place in the state or a function that returns a branch's name.
+    `on` is a place in the state (a text or a field of a schema) or a function that returns a
+    branch's name.
     """
     if not branches:
         raise BadAgent("route(...) has no branches; give them by name: route(on, billing=agent).")
     flows = {checked_name(key, "a branch"): as_flow(flow) for key, flow in branches.items()}
     otherwise = "otherwise" if "otherwise" in flows else ""
-    return Route(on, MappingProxyType(flows), otherwise, _decider(on, "route"))
+    decider, wants = _decider(on, "route")
+    if decider is None:
+        raise BadAgent(
+            "route(None, ...) has nothing to decide by; name a place or give a function."
+        )
+    return Route(decider, MappingProxyType(flows), otherwise, wants)
 
 
-def _decider(given: Decider | None, what: str) -> tuple[str, ...]:
+def _decider(given: Any, what: str) -> tuple[Decider | None, tuple[str, ...]]:
+    """What decides, with fields of schemas as the places they stand for, and what it asks for."""
     if isinstance(given, Mapping):
-        check_query(given, what)
-        return ()
-    if given is None or isinstance(given, str):
-        return ()
+        query = by_scope(cast("Mapping[Any, Any]", given))
+        check_query(query, what)
+        return query, ()
+    if given is None:
+        return None, ()
+    if isinstance(given, str):
+        place_text(given)
+        return given, ()
+    if is_field(given):
+        return as_place(given), ()
+    if not callable(given):
+        raise BadAgent(f"{what} is {given!r}; give a place in the state, a query or a function.")
     if inspect.iscoroutinefunction(given):
         # Left alone it would count as true, because every object does.
         raise BadAgent(f"{what} {function_name(given)!r} is async; decide with a plain function.")
-    return wanted_names(given, DECIDER_NAMES, what)
+    state_schema(given)  # an annotation that cannot be read is refused here
+    return given, wanted_names(given, DECIDER_NAMES, what)
 
 
 def decider_facts(given: Decider | None) -> object:

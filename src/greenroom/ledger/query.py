@@ -8,39 +8,28 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Any, cast
 
 from greenroom.errors import BadQuery, BadValue
 from greenroom.ledger.changes import BUILT_IN_SCOPES, State
 from greenroom.ledger.identity import code_identity
+from greenroom.ledger.places import FieldLike, is_field
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 
 Query = Mapping[str, Any]
 Predicate = Callable[[Any], Any]
 
 
-class FieldLike(Protocol):
-    """A reference to one key of one scope, such as a field of a state schema."""
-
-    @property
-    def scope(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-
-
 class _Missing:
+    def __bool__(self) -> bool:
+        return False
+
     def __repr__(self) -> str:
         return "nothing"
 
 
 MISSING: Any = _Missing()
 """Stands for a value that is not there; `$exists` alone can tell it from None."""
-
-
-def is_field(given: object) -> TypeGuard[FieldLike]:
-    """Whether this names a scope and a key in it."""
-    scope, name = getattr(given, "scope", None), getattr(given, "name", None)
-    return isinstance(scope, str) and isinstance(name, str)
 
 
 def place_text(given: str | FieldLike) -> str:

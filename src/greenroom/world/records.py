@@ -205,6 +205,7 @@ async def answer_tool(
             value = opened(body, world)(context)
             if type(value) not in JSON_TYPES and inspect.isawaitable(value):
                 value = await value
+        context.changes()  # what it did to typed values is checked here, where it can fail
     except GreenroomError:
         raise
     except Exception as error:  # noqa: BLE001 - a tool's failure is the agent's to see

@@ -1,10 +1,13 @@
 """State as code inside a run sees it: named scopes that read like dicts and remember changes."""
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, TypeVar
 
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.query import MISSING
+
+T = TypeVar("T")
 
 
 class Scope(MutableMapping[str, Json]):
@@ -17,6 +20,7 @@ class Scope(MutableMapping[str, Json]):
         self._found: dict[str, Json] = {}
         self._written: dict[str, Change] = {}
         self._read: set[str] = set()
+        self._views: dict[str, tuple[Any, Callable[[Any], Json], Json, Callable[[Any], Json]]] = {}
 
     def __getitem__(self, key: str) -> Json:
         if key in self._lent:
@@ -31,6 +35,7 @@ class Scope(MutableMapping[str, Json]):
 
     def __setitem__(self, key: str, value: Json) -> None:
         copy = plain(value, f"state {self.name}.{key}")
+        self._views.pop(key, None)
         self._lent[key] = copy
         self._written[key] = Change(self.name, (key,), "set", copy)
 
@@ -43,6 +48,7 @@ class Scope(MutableMapping[str, Json]):
     def __delitem__(self, key: str) -> None:
         if key not in self._lent and (key in self._written or key not in self._held):
             raise KeyError(key)
+        self._views.pop(key, None)
         self._lent.pop(key, None)
         self._written[key] = Change(self.name, (key,), "delete")
 
@@ -65,8 +71,24 @@ class Scope(MutableMapping[str, Json]):
         """Whether the value at `key` was read."""
         return key in self._read
 
+    def lend(
+        self, key: str, value: T, as_json: Callable[[T], Json], checked: Callable[[T], Json]
+    ) -> T:
+        """Hand out an object made from what is at `key`; altered in place, it is checked and kept."""
+        self._views[key] = (value, as_json, as_json(value), checked)
+        return value
+
+    def lent(self, key: str) -> Any:
+        """The object that was handed out for `key`, or MISSING."""
+        found = self._views.get(key)
+        return MISSING if found is None else found[0]
+
     def changes(self) -> list[Change]:
         """What was written, plus what was altered inside values that were handed out."""
+        for key, (value, as_json, before, checked) in self._views.items():
+            if not same(before, as_json(value)):
+                now = self._lent[key] = checked(value)
+                self._written[key] = Change(self.name, (key,), "set", now)
         for key, value in self._lent.items():
             if key in self._written or not same(self._found[key], value):
                 copy = plain(value, f"state {self.name}.{key}")

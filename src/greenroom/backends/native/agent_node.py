@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.instructions import filled
 from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.history import conversation
@@ -17,7 +18,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.paths import root_of
+from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model, ModelRequest, model_name
 from greenroom.world.records import (
@@ -83,7 +84,7 @@ class AgentRun(Struct, eq=False):
         return ModelRequest(
             agent=agent.name,
             messages=conversation(agent, self.world, index, node, path),
-            instructions=agent.instructions,
+            instructions=self._instructions(),
             tools=agent.tools,
             output_schema=adapter.json_schema() if adapter else None,
             model=model_name(agent.model),
@@ -91,6 +92,14 @@ class AgentRun(Struct, eq=False):
             node=node,
             n=asked if is_only_run else index.reply_number(node, path),
         )
+
+    def _instructions(self) -> str:
+        agent = self.agent
+        if not agent.reads:
+            return agent.instructions
+        # Asked of the branch's own state, which a resumed run finds as it was.
+        state = self.world.ledger.fold(self.world.voice, branch_of(self.path))
+        return filled(agent.instructions, agent.reads, state, f"agent {agent.name!r}")
 
     def _has_answered(self, text: str) -> bool:
         """Take the model's answer, or write down for the model what is wrong with it."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Step
+from greenroom.agents.places import typed_fields
 from greenroom.ledger.changes import Change
 from greenroom.ledger.plain import Json, is_object
 from greenroom.ledger.query import split_place
@@ -16,19 +17,24 @@ def declared_changes(node: Agent | Step, output: Json, own: tuple[Change, ...]) 
     )
     if output is None and changes_state:
         return []
-    found = list(_placed(node, output, is_free=changes_state))
-    return [change for change in found if not any(change.meets(one) for one in own)]
+    found: list[Change] = []
+    for place, change in _placed(node, output, is_free=changes_state):
+        if not any(change.meets(one) for one in own):
+            for field in typed_fields(place):
+                field.check(change.value)
+            found.append(change)
+    return found
 
 
-def _placed(node: Agent | Step, output: Json, *, is_free: bool) -> Iterator[Change]:
+def _placed(node: Agent | Step, output: Json, *, is_free: bool) -> Iterator[tuple[str, Change]]:
     """The output at the one declared place, or its parts by name at each of several."""
     if len(node.writes) == 1:
-        yield Change(*split_place(node.writes[0]), "set", output)
+        yield node.writes[0], Change(*split_place(node.writes[0]), "set", output)
         return
     for place in node.writes:
         scope, path = split_place(place)
         if is_object(output) and path[-1] in output:
-            yield Change(scope, path, "set", output[path[-1]])
+            yield place, Change(scope, path, "set", output[path[-1]])
         elif not is_free:
             # One that changes the state by itself may leave places alone; any other forgot them.
             raise TypeError(

@@ -18,6 +18,7 @@ from msgspec import Struct
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Decider, Flow, Loop, Route, Step, named_arguments
 from greenroom.agents.graph import Node
+from greenroom.agents.places import value_of
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun, open_yield
 from greenroom.backends.native.history import as_text
@@ -29,8 +30,8 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import place_of
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.ledger.query import MISSING, matches_state
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.query import matches_state
 from greenroom.world.presence import placed
 from greenroom.world.records import ErrorFields, RecordedFailure, describe_error
 from greenroom.world.world import Context, World
@@ -133,14 +134,11 @@ class GraphWalk(Struct, frozen=True, eq=False):
         """What a place in the state, a query or a function says to `value`; it may change nothing."""
         state = self.ledger.fold(self.world.voice, branch_of(path))
         if isinstance(on, str):
-            found: Any = state
-            for part in on.split("."):
-                found = found.get(part, MISSING) if is_object(found) else MISSING
-            return found
+            return value_of(on, state)
         if not callable(on):
             return matches_state(state, on)
         context = Context(self.world, path, input=plain(value), output=plain(value))
-        choice = on(**named_arguments(wants, context))
+        choice = on(**named_arguments(wants, context, on))
         if context.changes():
             raise BadAgent(f"the decision at {path} changed the state; decide only, or use a step.")
         return choice
