@@ -29,6 +29,7 @@ GreenroomError
     │   ├── RequestRefused      its provider rejects this request (400, 404, 413, 422)
     │   ├── RateLimited         asked too often (429); `retry_after` says how long to wait
     │   ├── ModelUnreachable    the connection or the provider failed (500, 502, 503)
+    │   ├── NoCandidate         a choice of models has none to ask: nothing fits, or its budget is spent
     │   ├── ModelTimedOut       no reply within the model's time limit
     │   └── GarbledReply        a reply that cannot be read: broken JSON, or nothing at all
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
@@ -191,6 +192,10 @@ class RateLimited(ModelBroke):
 
 class ModelUnreachable(ModelBroke):
     """The connection to a model failed, or its provider reports an error of its own."""
+
+
+class NoCandidate(ModelBroke):
+    """A choice of models has none to ask: none is meant for the request, or its budget is spent."""
 
 
 class ModelTimedOut(ModelBroke):

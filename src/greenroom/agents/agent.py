@@ -16,6 +16,7 @@ from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
 from greenroom.models.model import Model, model_name
 from greenroom.models.named import as_model
+from greenroom.models.standing import Chooser
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,7 @@ class Agent(Flow):
         return {
             "name": self.name,
             "model": model_name(self.model),
+            **({"choice": self.model.facts()} if isinstance(self.model, Chooser) else {}),
             "instructions": self.instructions,
             "tools": [
                 {

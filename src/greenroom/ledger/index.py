@@ -122,6 +122,16 @@ class VoiceIndex(Struct, eq=False):
             for branch in branches_of(path)
         )
 
+    def is_known(self, other: str, path: str) -> bool:
+        """Whether what happened at `other` is sure to be known at `path`, whichever was faster.
+
+        Branches that still run beside it are not, nor are invocations that were begun together.
+        """
+        invocation = root_of(other)
+        if invocation != root_of(path) and not self.is_over_before(invocation, path):
+            return False
+        return self._visible(other, path)
+
     def _was_refused(self, called: ToolCalled) -> bool:
         end = self.end_of(called)
         return end is not None and end.source == "refused"

@@ -26,6 +26,7 @@ from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.choices import chosen
 from greenroom.world.pacer import is_paced, persist
 from greenroom.world.presence import asking, placed
 from greenroom.world.resources import Resources
@@ -63,6 +64,7 @@ async def answer_model(
     opening: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> ModelReply:
     """Ask `body` inside `opening`, and record the question and its answer."""
+    request, body = chosen(world, request, body)
     about: _About = {
         "path": request.path,
         "node": request.node,

@@ -12,6 +12,7 @@ from greenroom.metrics import builtin
 from greenroom.metrics.judges.bench import RETRIES, Aggregate, Bench
 from greenroom.metrics.judges.evidence import FIELDS, LIMIT
 from greenroom.models.model import Model
+from greenroom.models.standing import Chooser
 from greenroom.world.answers import AnswerCache
 
 MODEL = "openai:gpt-4o-mini"
@@ -121,9 +122,15 @@ def _model(given: object, where: str) -> Model:
     from greenroom.models.named import as_model  # most runs name no provider
 
     try:
-        return as_model(MODEL if given is None else cast("Model | str", given), where)
+        model = as_model(MODEL if given is None else cast("Model | str", given), where)
     except BadAgent as error:
         raise BadMetric(str(error)) from error
+    if isinstance(model, Chooser) and model.adapts:
+        raise BadMetric(
+            f"{where} has the model {model.name}, but nobody corrects a judge, so it would never "
+            f"adapt; choose by 'cost', 'quality' or 'budget'."
+        )
+    return model
 
 
 def _whole(given: object, default: int, bounds: tuple[int, int], what: str) -> int:

@@ -1,0 +1,72 @@
+"""Where a run stands when a model is to be asked, for models that choose by it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from greenroom.ledger.changes import State
+from greenroom.ledger.plain import Json
+from greenroom.models.model import Model, ModelReply, ModelRequest, OnDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the ledger tells at the place of a request, so that the same ledger gives the same choice.
+
+    What branches beside this one do meanwhile does not count: that depends on which is faster.
+    """
+
+    spending: tuple[tuple[int, float], ...] = ()
+    """USD spent so far: outside of all forks, then in each branch that the place lies in.
+
+    Before each amount stands how many branches share what was left before them.
+    """
+    unpriced: frozenset[str] = frozenset()
+    """Models that answered at a price that is not known."""
+    corrections: int = 0
+    """How often this node was told that its answer did not fit."""
+    failures: int = 0
+    """How many attempts at this node failed."""
+    asked: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How often this node has asked each model."""
+    state: State = field(default_factory=dict[str, dict[str, Json]])
+    """The state as it is here, by scope."""
+
+    @property
+    def spent(self) -> float:
+        """USD spent so far, as far as it can be seen from here."""
+        return sum(usd for _, usd in self.spending)
+
+    def left(self, budget: float) -> float:
+        """What this place may still spend of a budget; branches have equal shares of it."""
+        for branches, usd in self.spending:
+            budget = budget / branches - usd
+        return budget
+
+
+class Chooser:
+    """A model that lets another one answer, chosen anew for each request.
+
+    The World asks it which; a choice that follows the run cannot be asked without one.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called where no model has been chosen yet."""
+        raise NotImplementedError
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it follows corrections and failures of a node, which only agents have."""
+        return False
+
+    def facts(self) -> dict[str, Json]:
+        """What it chooses from, and how, for the snapshot of an agent."""
+        raise NotImplementedError
+
+    def pick(self, request: ModelRequest, standing: Standing) -> Model:
+        """The model that is to answer; the same for the same request and standing."""
+        raise NotImplementedError
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        """The answer of the model picked for a request of which no run is known."""
+        return await self.pick(request, Standing()).respond(request, on_delta)

@@ -1,0 +1,85 @@
+"""How a choice of models is made: from what the ledger tells at the place of the request."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from math import fsum
+from typing import Any, cast
+
+from greenroom.ledger.events import Corrected, ModelCalled, ModelReplied, RunStarted
+from greenroom.ledger.index import VoiceIndex
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.paths import branch_of, branches_of, fork_of
+from greenroom.ledger.plain import Json, is_object
+from greenroom.models.model import ModelBody, ModelRequest
+from greenroom.models.standing import Chooser, Standing
+from greenroom.world.world import World
+
+
+def chosen(world: World, request: ModelRequest, body: ModelBody) -> tuple[ModelRequest, ModelBody]:
+    """The request and its body as they are; if a choice is asked, those of the model it picks."""
+    chooser = getattr(body, "__self__", None)
+    if not isinstance(chooser, Chooser):
+        return request, body
+    model = chooser.pick(request, standing_at(world, request))
+    return replace(request, model=model.name), model.respond
+
+
+def standing_at(world: World, request: ModelRequest) -> Standing:
+    """Where the run stands as it is known at the place of a request, before it is asked."""
+    ledger, path, node = world.ledger, request.path, request.node
+    index = ledger.indexes[world.voice]
+    replies = [reply for reply in index.replied if index.is_known(reply.path, path)]
+    runs = index.earlier_runs(node, path) if path in index.started else []
+    places = {path, *(run.path for run in runs)}
+    steps = [step for place in places for step in index.steps.get(place, ())]
+    called = {
+        (call.path, call.n): call.model
+        for call in ledger.of(ModelCalled, voice=world.voice)
+        # After a cut the question that is open was asked before, and is asked again.
+        if call.path in places and call.node == node and call.n < request.n
+    }
+    return Standing(
+        spending=_spending(ledger, index, path, replies),
+        unpriced=frozenset(reply.model for reply in replies if reply.cost is None),
+        corrections=sum(isinstance(step, Corrected) for step in steps),
+        failures=sum(place in index.failed for place in places),
+        asked=Counter(called.values()),
+        state=ledger.fold(world.voice, branch_of(path)),
+    )
+
+
+def _spending(
+    ledger: Ledger, index: VoiceIndex, path: str, replies: list[ModelReplied]
+) -> tuple[tuple[int, float], ...]:
+    """What was spent outside of all forks and in each branch here, and how many share the rest."""
+    branches = ["", *reversed(branches_of(path))]
+    spent: dict[str, list[float]] = {branch: [] for branch in branches}
+    for reply in replies:
+        inside = (b for b in reversed(branches) if not b or reply.path.startswith(f"{b}/"))
+        spent[next(inside)].append(reply.cost or 0.0)
+    # An exact sum: in which order branches were answered must not show in its last digit.
+    return tuple((_siblings(ledger, index, b), fsum(usd)) for b, usd in spent.items())
+
+
+def _siblings(ledger: Ledger, index: VoiceIndex, branch: str) -> int:
+    """How many branches the fork of a branch has, itself included; 1 where that is not known."""
+    fork = index.started.get(fork_of(branch)) if branch else None
+    if fork is None:
+        return 1
+    items: Any = getattr(fork, "items", None)
+    if isinstance(items, list):
+        return max(len(cast("list[Json]", items)), 1)
+    first = ledger.first
+    facts = _facts_in(first.agent) if isinstance(first, RunStarted) else ()
+    parts = next((f.get("parts") for f in facts if f.get("id") == fork.node), None)
+    return max(len(parts), 1) if is_object(parts) else 1
+
+
+def _facts_in(snapshot: Json) -> Iterator[dict[str, Json]]:
+    """The facts of all nodes in a snapshot."""
+    if is_object(snapshot):
+        yield snapshot
+        parts = snapshot.get("parts")
+        for part in parts.values() if is_object(parts) else ():
+            yield from _facts_in(part)
