@@ -181,6 +181,22 @@ def test_refusals_of_one_storm_widen_the_gap_once():
     assert storm.take() == alone.take() > 0
 
 
+@pytest.mark.parametrize("wait", [1.0, 250.0])
+def test_an_hour_in_which_nothing_was_asked_says_nothing_of_a_models_pace(wait):
+    now = 0.0
+    pace = Pace(is_opening=True, clock=lambda: now)
+    for now in (0.0, 3600.0):
+        assert [pace.take() for _ in range(4)] == [0.0] * 4
+        if not now:
+            pace.answered()
+    for _ in range(8):
+        pace.refused(begun=3600.0, wait=wait)
+        now += 0.01
+    now += wait
+    assert pace.take() == 0
+    assert 0 < pace.take() <= 1
+
+
 @pytest.mark.parametrize("model", ["scripted", "function:reply:"])
 async def test_a_model_on_this_machine_has_no_pace(model):
     await LiveWorld(Ledger()).call_model(question(model=model), Moody().respond)

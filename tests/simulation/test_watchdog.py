@@ -10,13 +10,15 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 
 import pytest
 
 from greenroom.simulation.leftovers import sweep
+from greenroom.simulation.limits import await_in_time, call_in_time
 from greenroom.simulation.watchdog import Deadline, finish, keep_watching, watched
-from greenroom.world.threads import Expired, in_thread
+from greenroom.world.threads import Expired, Overdue, in_thread
 
 # Deadlines are short. What hangs does so for 30 seconds: whatever ends well before them was cut,
 # however busy the machine is with others.
@@ -710,3 +712,19 @@ async def test_the_alarm_does_not_break_a_callback_of_the_garbage_collector():
     task = await finish(work(), Deadline(SOON))
     assert isinstance(task.exception(), Expired)
     assert rung == ["start"]
+
+
+class BlocksInC:
+    """Awaited, it sleeps without a line of Python of its own."""
+
+    def __await__(self):
+        return iter(partial(time.sleep, 30), None)
+
+
+async def test_a_function_in_c_that_is_called_within_a_limit_is_cut():
+    began = time.monotonic()
+    with pytest.raises(Overdue):
+        call_in_time(partial(time.sleep, 30), SOON, "a hook")
+    with pytest.raises(Overdue):
+        await await_in_time(BlocksInC(), SOON, "a metric")
+    assert time.monotonic() - began < AT_MOST

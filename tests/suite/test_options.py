@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Expect, Scripted, rehearse
+from greenroom import Agent, Case, Expect, Scripted, call, live, rehearse, tool
 from greenroom.errors import BadInput
 from greenroom.metrics import scores
 from greenroom.models import ModelReply
@@ -116,7 +116,7 @@ def test_a_run_does_not_go_on_with_other_words_of_a_scripted_model(tmp_path: Pat
 def test_ctrl_c_stops_a_run_that_stands_beside_a_running_loop(tmp_path: Path, runner: str) -> None:
     script = f"""
     import asyncio, signal, sys, threading
-    from greenroom import Agent, Case, Expect, Scripted, rehearse
+    from greenroom import Agent, Case, Expect, Scripted, call, live, rehearse, tool
     signal.signal(signal.SIGINT, signal.default_int_handler)
     agent = Agent("slow", model=Scripted("Hello.", latency=0.5))
     cases = [Case(f"c{{n}}", says="Hi.", expect=Expect(response="Hello.")) for n in range(200)]
@@ -154,6 +154,22 @@ async def test_a_run_inside_a_running_loop_gives_its_report() -> None:
     report = rehearse(AGENT, [CASE])
     await asyncio.sleep(0)
     assert report.passed
+
+
+@tool
+def look_up(order: int) -> str:
+    """Look an order up."""
+    return f"order {order}: paid"
+
+
+@pytest.mark.parametrize(
+    "named", ["look_up", look_up, look_up.fn, live(look_up), live("look_up")], ids=repr
+)
+def test_a_tool_is_allowed_by_its_name_as_itself_and_as_live(named: Any) -> None:
+    clerk = Agent("clerk", model=Scripted(call("look_up", order=7), "Hello."), tools=[look_up])
+    assert rehearse(clerk, [CASE])["a"].status == "error"
+    report = rehearse(clerk, [CASE], allow_tools=[named])
+    assert report["a"].status != "error", report["a"].error
 
 
 def test_a_metric_has_as_long_in_an_evaluation_as_on_its_own() -> None:

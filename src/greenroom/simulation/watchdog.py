@@ -21,7 +21,7 @@ between, for many deadlines one after the other.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context, Token, copy_context
 from math import inf
@@ -40,12 +40,9 @@ from greenroom.simulation.deadlines import (
 from greenroom.simulation.guards import ALARM, PATROL, SignalGuard, ThreadGuard, break_thread
 from greenroom.simulation.leftovers import close, sweep
 from greenroom.simulation.stalls import OBSERVER, OnStall
-from greenroom.world.threads import Expired, Overdue, call_within
 
 __all__ = [
     "Deadline",
-    "await_in_time",
-    "call_in_time",
     "cut_all",
     "finish",
     "keep_watching",
@@ -145,48 +142,6 @@ def cut_all(loop: asyncio.AbstractEventLoop, owner: object) -> None:
     for deadline in () if watch is None else watch.deadlines():
         if deadline.owner is owner:
             deadline.cut()
-
-
-def call_in_time(call: Callable[[], T], seconds: float, name: str, *, apart: bool = False) -> T:
-    """What a function returns; `Overdue` if it took longer, whatever it returned after that.
-
-    `name` is what a report calls it if it blocks; what is `apart` has no part in the time of the work
-    around it. Called in place where the alarm can break what blocks, else in a thread that can be left behind.
-    """
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # a thread without an event loop
-        task = None
-    if task is None or not ALARM.is_free():
-        return call_within(seconds, call)
-    with watched(task, seconds, name=name, apart=apart) as deadline:
-        try:
-            found = call()
-        except Expired:
-            if not deadline.expired:
-                raise  # the time of the work around this is up
-            raise Overdue from None
-    if deadline.expired:
-        raise Overdue
-    return found
-
-
-async def await_in_time(work: Awaitable[T], seconds: float, name: str) -> T:
-    """What comes of work that awaits, in a task of its own; `Overdue` if it took longer.
-
-    Work that swallows its cancellation is left behind.
-    """
-    deadline = Deadline(seconds, name=name)
-    task = await finish(_awaited(work), deadline)
-    if deadline.was_cut:
-        raise Expired("the work was cut, with all that it is part of")
-    if deadline.expired or not task.done():
-        raise Overdue
-    return task.result()
-
-
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work
 
 
 class keep_watching:  # noqa: N801 - read as a verb: with keep_watching()

@@ -21,7 +21,7 @@ from greenroom.ledger.events import Event
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, put_up
-from greenroom.simulation.watchdog import call_in_time
+from greenroom.simulation.limits import call_in_time
 from greenroom.store.runs import Plan
 from greenroom.world.presence import answered_by, guarded
 from greenroom.world.threads import Expired, Overdue

@@ -35,7 +35,7 @@ from greenroom.metrics.scores import (
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import Opening, enclose, lent_executor
 from greenroom.simulation.gate import FencedWorld, Refusals
-from greenroom.simulation.watchdog import await_in_time, call_in_time
+from greenroom.simulation.limits import await_in_time, call_in_time
 from greenroom.suite.criteria import all_metrics
 from greenroom.suite.options import METRIC_SECONDS, Values, check
 from greenroom.world.answers import AnswerCache, CachedWorld, RememberingWorld

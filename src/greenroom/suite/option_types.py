@@ -85,7 +85,11 @@ def is_tools(value: object) -> bool:
 
 
 def _is_tool(value: object) -> bool:
-    return callable(value) or hasattr(value, "name")
+    if callable(value) or hasattr(value, "name"):
+        return True
+    from greenroom.cases.mocks import Live
+
+    return isinstance(value, Live)
 
 
 def is_mocks(value: object) -> bool:

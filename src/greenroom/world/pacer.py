@@ -37,8 +37,10 @@ _SPREAD: Final = 0.1
 # A gap is the seconds between the beginnings of two calls; one below the least is none.
 _LEAST_GAP: Final = 0.002
 _LONGEST_GAP: Final = 5.0
-# The gap after the first refusal: a model that asks for a long wait is a slow one.
+# The gap after the first refusal: a model that asks for a long wait is a slow one. It is never long, for
+# a time in which no call was made says nothing of a model's pace.
 _LEAST_GUESS: Final = 0.016
+_LONGEST_GUESS: Final = 1.0
 _GUESSES_IN_A_WAIT: Final = 60
 # The first calls to a model: so many at once, then at a gap that shrinks with each of them.
 _AT_ONCE: Final = 8
@@ -140,7 +142,7 @@ class Pace:
         self._passed_first = max(len(self._begun) - 1, 0)
         self._refused_first = 1
         self._opening = now - self._begun[0] if self._begun else 0.0
-        gap = max(_LEAST_GUESS, wait / _GUESSES_IN_A_WAIT)
+        gap = min(max(_LEAST_GUESS, wait / _GUESSES_IN_A_WAIT), _LONGEST_GUESS)
         return min(gap, 2 * self._opening / self._replies) if self._replies else gap
 
     def _count_first(self) -> None:
@@ -149,7 +151,7 @@ class Pace:
         self._refused_first += 1
         # The calls that began at once say nothing of a pace, those after them do.
         if self._refused_first >= _AT_ONCE:
-            shown = min(self._opening / (self._passed_first + 1), _LONGEST_GAP)
+            shown = min(self._opening / (self._passed_first + 1), _LONGEST_GUESS)
             self._gap = self._widest = max(self._gap, shown)
 
     def _measure(self, refused: float, wait: float) -> float:
