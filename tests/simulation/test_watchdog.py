@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -717,7 +718,7 @@ async def test_the_alarm_does_not_break_a_callback_of_the_garbage_collector():
 class BlocksInC:
     """Awaited, it sleeps without a line of Python of its own."""
 
-    def __await__(self):
+    def __await__(self) -> Any:
         return iter(partial(time.sleep, 30), None)
 
 

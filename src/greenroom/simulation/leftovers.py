@@ -16,7 +16,8 @@ _KNOCK: Final = 0.1
 async def sweep(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """End tasks that work left behind: cancelled first, closed if that is no use.
 
-    `asyncio.run` waits without end for a task that swallows its cancellation, so sweep before it ends. What cannot even be closed is disowned. Comes back within 0.4 s.
+    `asyncio.run` waits without end for a task that swallows its cancellation, so sweep before it
+    ends. What cannot even be closed is disowned. Comes back within 0.4 s.
     """
     left = {task for task in tasks if not task.done()}
     for is_patient in (True, True, False):

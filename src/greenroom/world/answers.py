@@ -152,10 +152,10 @@ class CachedWorld(Around):
 
 
 class RememberingWorld(Around):
-    """A world that goes on after a cut: it answers from its own ledger first, the same question as often as it was answered there.
+    """A world that goes on after a cut: it answers from its own ledger first.
 
-    It records the digest of each question, by which an answer is found again. `trial` names the
-    trial that is asked about.
+    The same question is answered as often as it was answered there. The digest of each question is
+    recorded, by which its answer is found again. `trial` names the trial that is asked about.
     """
 
     def __init__(self, inner: World, trial: str = "") -> None:

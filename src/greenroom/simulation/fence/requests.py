@@ -78,10 +78,5 @@ _PLACES: Final[tuple[tuple[str, str, tuple[str, ...], Look], ...]] = (
     # Of the standard library, and so of requests, urllib3 and botocore.
     ("http.client", "HTTPConnection", ("putheader",), _look_at_header),
     ("http.client", "HTTPConnection", ("putrequest",), _look_at_line),
-    (
-        "aiohttp",
-        "ClientRequest",
-        ("send", "_send"),
-        _look_at_itself,
-    ),
+    ("aiohttp", "ClientRequest", ("send", "_send"), _look_at_itself),
 )
