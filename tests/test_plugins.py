@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,25 @@ def test_two_packages_that_offer_one_name_are_both_named(door: Any, install: Ins
     with pytest.raises(BadPlugin, match=r"greenroom \(.*\) and rival \(rival:thing\)\. Uninstall"):
         door.load(own)
     assert door.names().count(own) == 1
+
+
+def test_the_files_of_a_package_are_read_only_for_an_error(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metrics are loaded by name for every case, and reading takes longer than measuring."""
+    read: list[object] = []
+    metadata: Any = Distribution.metadata
+    monkeypatch.setattr(
+        Distribution, "metadata", property(lambda d: read.append(d) or metadata.fget(d))
+    )
+    install("visitors", SHAPES.group, "dialogues = visitors:dialogues\nnothing = visitors:nothing")
+    SHAPES.names()
+    read.clear()
+    assert SHAPES.load("dialogues").name == "dialogues"
+    assert read == []
+    with pytest.raises(BadPlugin, match="of visitors"):
+        SHAPES.load("nothing")
+    assert read
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.group)

@@ -48,11 +48,11 @@ class Plugins(Generic[T]):
         points = _installed(self.group).get(name)
         if points is None:
             raise self._unknown(f"there is no {self.noun} {name!r}. {suggest(name, self.names())}")
-        offers = [f"{_package(point)} ({point.value})" for point in points]
         if len(points) > 1:
+            offers = " and ".join(sorted(map(_offer, points)))
             raise BadPlugin(
-                f"the {self.noun} {name!r} is offered by {' and '.join(sorted(offers))}. Uninstall "
-                f"all but one, or rename one in the entry points of its package."
+                f"the {self.noun} {name!r} is offered by {offers}. Uninstall all but one, or rename "
+                f"one in the entry points of its package."
             )
         try:
             found: object = points[0].load()
@@ -61,17 +61,17 @@ class Plugins(Generic[T]):
             raise
         except ImportError as error:
             raise MissingExtra(
-                f"the {self.noun} {name!r} of {offers[0]} cannot be loaded: {error}. "
+                f"the {self.noun} {name!r} of {_offer(points[0])} cannot be loaded: {error}. "
                 f"{_how_to_install(points[0])}"
             ) from error
         except Exception as error:  # a package's own code, whatever it raises when it is imported
             raise BadPlugin(
-                f"the {self.noun} {name!r} of {offers[0]} cannot be loaded: "
+                f"the {self.noun} {name!r} of {_offer(points[0])} cannot be loaded: "
                 f"{type(error).__name__}: {error}. Correct that package, or uninstall it."
             ) from error
         if accepted is None:
             raise BadPlugin(
-                f"the {self.noun} {name!r} of {offers[0]} is {found!r}, but should be "
+                f"the {self.noun} {name!r} of {_offer(points[0])} is {found!r}, but should be "
                 f"{self._wanted}. Correct the entry point, or uninstall that package."
             )
         return accepted
@@ -103,6 +103,11 @@ def _installed(group: str) -> "dict[str, list[EntryPoint]]":
     for point in entry_points(group=group):
         found.setdefault(point.name, {}).setdefault(point.value, point)
     return {name: list(by_value.values()) for name, by_value in found.items()}
+
+
+def _offer(point: "EntryPoint") -> str:
+    """The package and what it offers, for errors only: the package's name is read from its files."""
+    return f"{_package(point)} ({point.value})"
 
 
 def _package(point: "EntryPoint") -> str:
