@@ -91,6 +91,49 @@ asyncio.run(main())
 """
 
 
+EARLY = """
+import asyncio, warnings
+warnings.simplefilter("ignore")
+from langchain_core.tools import BaseTool
+acted = []
+
+class Pay(BaseTool):
+    name: str = "pay"
+    description: str = "Pay."
+    METHOD = BaseTool.METHOD
+
+    def _run(self) -> str:
+        acted.append("paid")
+        return "paid"
+
+from greenroom import Case, evaluate
+
+async def clerk(message):
+    paid = Pay().METHOD({})
+    return str(await paid if asyncio.iscoroutine(paid) else paid)
+
+async def main():
+    result = (await evaluate(clerk, Case("c", "Hi"))).results[0]
+    print(result.error.type, acted)
+    print(await clerk("Hi"), acted)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["run", "arun"])
+def test_a_method_taken_from_the_framework_before_the_rehearsal_is_held(
+    method: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "early.py"
+    script.write_text(EARLY.replace("METHOD", method))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    held, free = done.stdout.splitlines()[:2] or ["", ""]
+    assert held == "ToolRefused []", done.stdout + done.stderr
+    assert free == "paid ['paid']", done.stdout + done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("body", FRAMEWORKS.values(), ids=FRAMEWORKS)
 def test_a_framework_loaded_inside_a_function_is_held(body: str, tmp_path: Path) -> None:

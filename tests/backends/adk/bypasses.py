@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from google.adk.agents import LlmAgent
+from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.agents.live_request_queue import LiveRequestQueue
 from google.adk.agents.run_config import RunConfig
 from google.adk.models.llm_request import LlmRequest
@@ -124,6 +124,25 @@ def live_connection(desk: Desk) -> LlmAgent:
 
     model = Live(lines=["done"])
     return LlmAgent(name="clerk", model=model, before_agent_callback=talk)
+
+
+def own_kind_with_a_gated_model(desk: Desk) -> LlmAgent:
+    """A callback that starts an agent of the author's own kind, which holds a model with a gate."""
+
+    class Clerk(BaseAgent):
+        model: Any = None
+
+        async def _run_async_impl(self, ctx: Any):
+            desk.weather("Oslo")
+            return
+            yield
+
+    async def start(callback_context: Any) -> None:
+        context = callback_context._invocation_context
+        async for _ in Clerk(name="other", model=context.agent.model).run_async(context):
+            pass
+
+    return agent("clerk", "done", before_agent_callback=start)
 
 
 def own_way_to_the_function(desk: Desk) -> LlmAgent:

@@ -124,9 +124,10 @@ class Tripwire(BasePlugin):
         self._run.enter(agent.name, text)
 
     def _check(self, agent: BaseAgent) -> None:
-        model = getattr(agent, "model", None)
-        if isinstance(getattr(model, "generate_content_async", None), ModelGate):
-            return
+        if isinstance(agent, LlmAgent):
+            ask = getattr(agent.model, "generate_content_async", None)
+            if isinstance(ask, ModelGate):
+                return
         try:
             check_agent(agent)
         except BadAgent as error:

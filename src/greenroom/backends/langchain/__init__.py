@@ -85,9 +85,12 @@ def watch_classes(base: type, names: tuple[str, ...]) -> None:
             return
         _seen.add(cls)
         for name in names:
-            if name in vars(cls) and not is_own(vars(cls)[name]):
+            own, seam = vars(cls).get(name), vars(base).get(name)
+            if own is not None and own is real_of(seam):
+                setattr(cls, name, seam)  # taken from the base before its seam was put in
+            elif own is not None and not is_own(own):
                 what = f"{cls.__name__}, with its own {name}()"
-                setattr(cls, name, guard(vars(cls)[name], what, is_model))
+                setattr(cls, name, guard(own, what, is_model))
 
     follow_classes(base, visit)
 
