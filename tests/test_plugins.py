@@ -13,8 +13,8 @@ import pytest
 from greenroom import Agent, Case, EvalSet, Scripted, plugins
 from greenroom.backends import backend_for
 from greenroom.backends.registry import BACKENDS
-from greenroom.cases import read_evalset, write_evalset
-from greenroom.cases.files import shapes
+from greenroom.cases import read_evalset, register_shape, write_evalset
+from greenroom.cases.files import shape_names, shapes
 from greenroom.cases.files.shapes import SHAPES
 from greenroom.errors import BadAgent, BadFile, BadMetric, BadPlugin, MissingExtra, NotFound
 from greenroom.metrics.registry import METRICS
@@ -208,6 +208,27 @@ def test_a_visitors_shape_has_the_rank_of_ours(tmp_path: Path, install: Install)
     (tmp_path / "both.json").write_text('{"version": 1, "cases": [], "dialogues": {}}')
     with pytest.raises(BadFile, match=r"several kinds .*dialogues: .*greenroom: .*Give shape="):
         read_evalset(tmp_path / "both.json")
+
+
+def test_a_shape_that_is_registered_and_offered_differently_is_refused(
+    tmp_path: Path, install: Install
+) -> None:
+    own = shapes.Shape("dialogues", "", lambda _: "it is ours", lambda _, stem: EvalSet(stem), str)
+    register_shape(own)
+    install("visitors", "greenroom.shapes", "dialogues = visitors:dialogues")
+    assert shape_names().count("dialogues") == 1
+    with pytest.raises(BadPlugin, match=r"'dialogues' is registered in Python, and .*another"):
+        shapes.shape_named("dialogues")
+    (tmp_path / "s.json").write_text('{"version": 1, "cases": [{"id": "a", "says": "Hi"}]}')
+    assert read_evalset(tmp_path / "s.json").shape == "greenroom"
+    with pytest.raises(BadPlugin, match="registered in Python"):
+        read_evalset(tmp_path / "s.json", shape="dialogues")
+
+
+def test_a_shape_that_is_registered_and_offered_alike_is_that_shape(install: Install) -> None:
+    install("visitors", "greenroom.shapes", "dialogues = visitors:dialogues")
+    shapes._REGISTERED["dialogues"] = offered = SHAPES.load("dialogues")
+    assert shapes.shape_named("dialogues") is offered
 
 
 @pytest.mark.parametrize("broken", ["nowhere:shape", "breaking:shape", "visitors:nothing"])

@@ -13,6 +13,7 @@ from rich.pretty import pretty_repr
 
 from greenroom import Case
 from greenroom.agents.signature import checked_arguments
+from greenroom.backends.foreign import jsonable
 from greenroom.cases.scores import Score
 from greenroom.ledger.events import AgentSaid
 from greenroom.ledger.messages import Message, ToolCall, Usage
@@ -47,6 +48,10 @@ class Bill:
 class Ticket(Struct):
     id: int
     seat: str = ""
+
+
+class Parcel(Struct):
+    content: Any
 
 
 def test_a_model_makes_the_structs_it_holds() -> None:
@@ -124,6 +129,10 @@ def test_dataclasses_and_structs_are_read_and_changed_alike() -> None:
 def test_fields_that_a_record_makes_itself_are_kept_too() -> None:
     assert plain(Bill(2)) == {"net": 2, "gross": 4}
     assert (field_names(Bill), given_names(Bill)) == (("net", "gross"), ("net",))
+
+
+def test_an_object_in_a_struct_of_a_tool_becomes_its_text() -> None:
+    assert jsonable([Parcel(3j)]) == [{"content": "3j"}]
 
 
 def test_a_tool_takes_the_counts_of_a_struct_as_models_write_them() -> None:

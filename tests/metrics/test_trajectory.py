@@ -237,6 +237,7 @@ async def test_a_match_type_is_known_in_any_case(written):
         ({"tolerance": -1}, "tolerance=-1; give a number from 0"),
         ({"tolerance": True}, "tolerance=True"),
         ({"threshold": 5}, "threshold=5; its scale is 0 to 1: give a number above 0, at most 1"),
+        ({"threshold": 10**400}, "its scale is 0 to 1: give a number above 0, at most 1"),
         ({"threshold": 0}, "threshold=0; its scale is 0 to 1: give a number above 0, at most 1"),
         ({"name": " "}, "the name ' '"),
         ({"order": "any"}, "no option 'order'"),

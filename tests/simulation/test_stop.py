@@ -304,7 +304,7 @@ async def test_another_agents_run_is_not_continued() -> None:
     case = Case("c", "Hi")
     whole = await simulate(case, CHATTY)
     other = Agent("other", model=Scripted(then="x"))
-    with pytest.raises(BadLedger, match="begun by another agent"):
+    with pytest.raises(BadLedger, match="recorded with another agent"):
         await simulate(case, other, ledger=cut(whole, 3))
 
 

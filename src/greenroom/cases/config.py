@@ -186,7 +186,7 @@ def _read_own(data: Json) -> EvalConfig:
     fields = Fields(data, "", OWN_FIELDS, camel=False)
     if (version := fields.take("version")) != VERSION:
         raise wrong("version", f"{shown(version)} is not read; this reads {VERSION}")
-    message: dict[str, Any] = {
+    given: dict[str, Any] = {
         "criteria": fields.read("metrics", metrics_from, []),
         "user_simulator": fields.read("user_simulator", _own_simulator, None),
         "fail_fast": _flag(fields, "fail_fast"),
@@ -194,7 +194,7 @@ def _read_own(data: Json) -> EvalConfig:
     }
     _refuse_parallel(fields)
     fields.settle()
-    return EvalConfig(**message)
+    return EvalConfig(**given)
 
 
 def _flag(fields: Fields, name: str) -> bool:

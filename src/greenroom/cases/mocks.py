@@ -34,10 +34,10 @@ class Fault(Exception):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What `fault(...)` was message."""
+        """What `fault(...)` was given."""
         named = ("error", "timeout", "slow", "value", "malformed")
-        message = {name: getattr(self, name) for name in named}
-        return {k: v for k, v in message.items() if v is not None and (k, v) != ("error", "")}
+        fields = {name: getattr(self, name) for name in named}
+        return {k: v for k, v in fields.items() if v is not None and (k, v) != ("error", "")}
 
     def __repr__(self) -> str:
         return f"fault({', '.join(f'{k}={v!r}' for k, v in self.given.items())})"

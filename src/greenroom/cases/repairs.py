@@ -1,4 +1,4 @@
-"""Safe repairs of what an eval-set file says, each of them message."""
+"""Safe repairs of what an eval-set file says, each of them listed."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy

@@ -96,8 +96,8 @@ def _persona(given: Any, where: str) -> str:
         case str():
             return given
         case {"description": str(description), **rest}:
-            message = [description, *_instructions(rest.get("behaviors"))]
-            return "\n".join(message)
+            lines = [description, *_instructions(rest.get("behaviors"))]
+            return "\n".join(lines)
         case _:
             raise BadFile(f"{where}.persona is {given!r}; write it as a text.")
 

@@ -42,4 +42,4 @@ def changed(value: Any, changes: dict[str, Any]) -> Any:
 
 def json_fallback(value: object) -> Any:
     """What pydantic writes for a value that it does not know: a struct's fields, or its text."""
-    return to_builtins(value) if isinstance(value, Struct) else str(value)
+    return to_builtins(value, enc_hook=str) if isinstance(value, Struct) else str(value)

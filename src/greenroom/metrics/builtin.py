@@ -4,7 +4,7 @@ Options may come from a file, so each is checked where the metric is made.
 """
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import inf
 from typing import TypeGuard, cast
 
 from msgspec import Struct
@@ -70,7 +70,7 @@ def checked_threshold(threshold: object, where: str, option: str = "threshold") 
 
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a value is a number to compare with."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -inf < value < inf
 
 
 def checked_choice(given: object, choices: Sequence[str], option: str, factory: str) -> None:

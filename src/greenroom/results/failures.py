@@ -1,5 +1,7 @@
 """The cases that did not pass, as an eval set to go on with."""
 
+from collections.abc import Mapping
+
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
@@ -15,7 +17,8 @@ def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
     Without it they are taken from the report, which does not know the metrics of the set. One read
     from a file knows only what is data, so cases with code in them are refused.
     """
-    kept = {result.case_id: _case(result, evalset) for result in report.failures}
+    known = {} if evalset is None else _by_id(evalset)
+    kept = {result.case_id: _case(result, evalset, known) for result in report.failures}
     origin = evalset.id if evalset is not None else report.evalset_id or report.name or "evalset"
     title = (evalset.name if evalset is not None else report.name) or origin
     return EvalSet(
@@ -28,12 +31,15 @@ def failed_cases(report: Report, evalset: EvalSet | None = None) -> EvalSet:
     )
 
 
-def _case(result: CaseResult, evalset: EvalSet | None) -> Case:
+def _by_id(evalset: EvalSet) -> dict[str, Case]:
+    """The cases by their ids; also without secrets, as a report from a file has them."""
+    clean = clean_ids(evalset.ids, redactor())
+    return {clean[case.id]: case for case in evalset} | {case.id: case for case in evalset}
+
+
+def _case(result: CaseResult, evalset: EvalSet | None, known: Mapping[str, Case]) -> Case:
     if evalset is not None:
-        # A report from a file has ids without secrets.
-        clean = clean_ids(evalset.ids, redactor())
-        by_clean_id = {clean[case.id]: case for case in evalset}
-        if found := evalset.get(result.case_id) or by_clean_id.get(result.case_id):
+        if found := known.get(result.case_id):
             return found
         raise NotFound(
             f"the report has a failure of case {result.case_id!r}, but eval set {evalset.id!r} has "

@@ -87,7 +87,7 @@ def _sorted(error: Exception, request: ToolRequest) -> Any:
         raise error
     raise MockBroke(
         f"the mock of tool {request.tool!r} raised {summarize_error(error)} for "
-        f"{dict(request.args)!r}. Mend it; if the tool should fail, use fault({words_of(error)!r})."
+        f"{dict(request.args)!r}. Correct the mock; if the tool should fail, use fault({words_of(error)!r})."
     ) from error
 
 

@@ -195,9 +195,9 @@ def begin(trial: TrialContext) -> None:
     first = started(ledger)
     if first is None or first.digest != backend.digest:
         raise BadLedger(
-            f"the ledger of case {case.id!r} was begun by another agent "
-            f"({first.digest if first else 'unknown'}, now {backend.digest}). Continue it with the "
-            f"agent that began it, or start again."
+            f"the ledger of case {case.id!r} was recorded with another agent "
+            f"({first.digest if first else 'unknown'}, now {backend.digest}). Continue it with that "
+            f"agent, or start again."
         )
     trial.world.record(RunResumed())
 

@@ -115,10 +115,10 @@ def _read(data: Json, stem: str) -> EvalSet:
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
     ours = fields.read(OURS, _on_set, {})
-    message = {name: fields.text(name) for name in ("name", "description")}
+    titles = {name: fields.text(name) for name in ("name", "description")}
     extra = {**was, **fields.rest()}
     fields.settle()
-    return EvalSet(set_id, cases, extra=extra or None, **message, **ours)
+    return EvalSet(set_id, cases, extra=extra or None, **titles, **ours)
 
 
 def _on_set(data: Json, place: str) -> dict[str, Any]:
@@ -186,12 +186,12 @@ def _improvised(
     base: Case, scenario: Fields, ours: Mapping[str, Json], extra: dict[str, Json]
 ) -> tuple[Case, dict[str, Json]]:
     """A case whose user follows a scenario."""
-    message = {name: scenario.take(name) for name in _SCENARIO}
-    played = scenario_case({**message, "scenario_id": base.id}, scenario.place)
+    given = {name: scenario.take(name) for name in _SCENARIO}
+    played = scenario_case({**given, "scenario_id": base.id}, scenario.place)
     person = {**_person(played.user), **_mapping(ours.get("user"))}
     user = case_from({"id": base.id, "user": person}, scenario.place).user
-    if message["user_persona"] not in (None, _persona(played.user.persona)):
-        extra["conversation_scenario.user_persona"] = message["user_persona"]
+    if given["user_persona"] not in (None, _persona(played.user.persona)):
+        extra["conversation_scenario.user_persona"] = given["user_persona"]
     return replace(base, says=played.says, user=user), extra
 
 

@@ -72,13 +72,13 @@ def _read(data: Json, stem: str) -> EvalSet:
     cases = fields.problems.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
-    message: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "name": fields.text("name"),
         "description": fields.text("description"),
         "metadata": fields.mapping("metadata"),
     }
     fields.settle()
-    return EvalSet(set_id, cases, extra=was or None, **message)
+    return EvalSet(set_id, cases, extra=was or None, **parts)
 
 
 def _case(data: Json, place: str) -> Case:
@@ -88,7 +88,7 @@ def _case(data: Json, place: str) -> Case:
     turns = fields.turns("conversation", _turn)
     session = fields.inner("session_input", _SESSION)
     state = session.mapping("state")
-    message: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "name": fields.text("name"),
         "description": fields.text("description"),
         "tags": fields.texts("tags") or (),
@@ -98,7 +98,7 @@ def _case(data: Json, place: str) -> Case:
     session.refuse_others()
     fields.settle()
     scopes = {"session": state} if state else {}
-    return Case(case_id, turns=turns, state=scopes, extra=extra or None, **message)
+    return Case(case_id, turns=turns, state=scopes, extra=extra or None, **parts)
 
 
 def _turn(data: Json, place: str) -> Turn:

@@ -75,14 +75,14 @@ def _read(data: Json, stem: str) -> EvalSet:
         fields.cases("cases"), "cases", lambda item, place: _case(item, place, user, whole)
     )
     set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
-    message: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "name": name,
         "description": fields.text("description"),
         "metadata": fields.mapping("metadata"),
         "trials": fields.read("num_runs", trials_from, 1),
     }
     fields.settle()
-    return EvalSet(set_id, cases, metrics=metrics, **message)
+    return EvalSet(set_id, cases, metrics=metrics, **parts)
 
 
 def _of_whole(metrics: Sequence[Any]) -> Criterion:
@@ -94,11 +94,11 @@ def _of_whole(metrics: Sequence[Any]) -> Criterion:
 
 def _user(data: Json, place: str) -> SimulatedUser:
     fields = Fields(data, place, _SIMULATION)
-    message: dict[str, Any] = {
+    given: dict[str, Any] = {
         name: value for name in _SIMULATION if (value := fields.take(name)) is not None
     }
     fields.settle()
-    return SimulatedUser(goal=message.pop("success_criteria", ""), **message)
+    return SimulatedUser(goal=given.pop("success_criteria", ""), **given)
 
 
 def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) -> Case:
@@ -109,7 +109,7 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
     case_id = fields.part(lambda: _id(given, number, at(place, "metadata", "id")), "")
     turns = fields.part(lambda: _inputs(fields.take("input"), at(place, "input")), [])
     expect = _expect(fields)
-    message: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "mocks": fields.mapping("mock_tool_outputs"),
         "tags": fields.texts("tags") or (),
         "target": fields.text("target_node"),
@@ -121,12 +121,12 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
     if scope not in ("last", "all"):
         fields.remember(at(place, "scope"), f"{shown(scope)} should be 'last' or 'all'")
     if scope == "all" and expect is not None and expect.tools is not None:
-        message["metrics"] = [whole]
+        parts["metrics"] = [whole]
     fields.settle()
     if isinstance(turns, str):
-        return Case(case_id, turns, expect=expect, **message)
+        return Case(case_id, turns, expect=expect, **parts)
     script = [*(Turn(says) for says in turns[:-1]), Turn(turns[-1], expect)]
-    return Case(case_id, turns=script, **message)
+    return Case(case_id, turns=script, **parts)
 
 
 def _inputs(asked: Json, place: str) -> str | list[str]:
@@ -184,9 +184,9 @@ def _write(evalset: EvalSet) -> Json:
 
 
 def _simulation_data(user: SimulatedUser) -> Json:
-    message = as_object(user_data(user) or {})
+    person = as_object(user_data(user) or {})
     named_so = {"goal": "success_criteria"}
-    return {named_so.get(key, key): value for key, value in message.items() if value != ""}
+    return {named_so.get(key, key): value for key, value in person.items() if value != ""}
 
 
 def _case_data(case: Case, number: int, whole: Criterion) -> dict[str, Json]:

@@ -79,12 +79,12 @@ def _read(fields: Fields, stem: str, cases_name: str, read: Any) -> EvalSet:
     cases = fields.problems.cases(fields.cases(cases_name), cases_name, read, "name")
     metrics = listed_metrics(fields)
     set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
-    message: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "description": fields.text("description"),
         "metadata": fields.mapping("metadata"),
     }
     fields.settle()
-    return EvalSet(set_id, cases, name=name, metrics=_with_recall(metrics, cases), **message)
+    return EvalSet(set_id, cases, name=name, metrics=_with_recall(metrics, cases), **parts)
 
 
 def named(fields: Fields, stem: str) -> tuple[str, str]:

@@ -85,11 +85,11 @@ def _refuse_loss(evalset: EvalSet, shape: Shape, text: str, target: Path) -> Non
     metrics = [metric_data(metric) for metric in evalset.metrics]
     code += [f"metrics.{metric['name']}" for metric in metrics if is_code(metric)]
     more = list(_missing(evalset, shape, text, target))
-    message = [f"what is code: {_some(code)}"] if code else []
-    message += [f"what has no place in the shape {shape.name}: {_some(more)}"] if more else []
-    if message:
+    losses = [f"what is code: {_some(code)}"] if code else []
+    losses += [f"what has no place in the shape {shape.name}: {_some(more)}"] if more else []
+    if losses:
         raise BadFile(
-            f"{target} would lose {', and '.join(message)}. Keep that in Python or in another shape, "
+            f"{target} would lose {', and '.join(losses)}. Keep that in Python or in another shape, "
             f"or write with lossy=True."
         )
 

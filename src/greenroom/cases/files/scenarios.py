@@ -52,14 +52,14 @@ def _write(evalset: EvalSet) -> Json:
 
 def _case_data(case: Case) -> dict[str, Json]:
     data: dict[str, Json] = {"scenario_id": case.id}
-    message: dict[str, Json] = {
+    parts: dict[str, Json] = {
         "name": case.name,
         "description": case.description,
         "starting_prompt": case.says,
         "tags": list(case.tags),
         "metadata": plain(case.metadata),
     }
-    data |= {name: value for name, value in message.items() if value}
+    data |= {name: value for name, value in parts.items() if value}
     if isinstance(case.user, SimulatedUser):
         person = as_object(user_data(case.user) or {})
         data |= {_PERSON.get(name, name): value for name, value in person.items() if value != ""}

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import BadFile
+from greenroom.errors import BadFile, BadPlugin
 from greenroom.ledger.plain import Json
 from greenroom.plugins import Plugins, suggest
 
@@ -77,14 +77,26 @@ def register_shape(shape: Shape) -> None:
 
 def shape_names() -> list[str]:
     """The names of all shapes that can be read here, with what is installed."""
-    return [*SHAPES.names(), *_REGISTERED]
+    return list(dict.fromkeys([*SHAPES.names(), *_REGISTERED]))
 
 
 def shape_named(name: str) -> Shape:
-    """The shape of this name: ours, a registered one, or a plug-in's."""
-    if name not in shape_names():
-        raise BadFile(f"there is no shape {name!r}. {suggest(name, shape_names())}")
-    return _REGISTERED.get(name) or SHAPES.load(name)
+    """The shape of this name: ours, a registered one, or a plug-in's.
+
+    A name under which one is registered and a package offers another is a BadPlugin.
+    """
+    registered = _REGISTERED.get(name)
+    if name not in SHAPES.names():
+        if registered is None:
+            raise BadFile(f"there is no shape {name!r}. {suggest(name, shape_names())}")
+        return registered
+    offered = SHAPES.load(name)
+    if registered is not None and registered is not offered:
+        raise BadPlugin(
+            f"the shape {name!r} is registered in Python, and an installed package offers another of "
+            f"that name. Register it under another name, or uninstall that package."
+        )
+    return offered
 
 
 def recognised(data: Json, source: object) -> tuple[Shape, str]:

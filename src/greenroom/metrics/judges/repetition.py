@@ -70,7 +70,7 @@ class Shown:
         for verdict in _objects(found):
             if self._holds(verdict):
                 raise NotAnAnswer(
-                    "it stands in the record word for word; judge for yourself, in your own words"
+                    "it is copied from the record; judge for yourself, in your own words"
                 )
             if self._quoted_at_length(verdict.get(REASONING)):
                 raise NotAnAnswer(
