@@ -1,4 +1,4 @@
-"""One door for all plug-ins: metrics, file shapes, reports, model providers and backends."""
+"""One door for all plug-ins: metrics, file shapes, reports, model providers, backends and checks."""
 
 import subprocess
 import sys
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Case, EvalSet, Scripted, plugins
+from greenroom.agents import check
+from greenroom.agents.contracts.registry import CHECKS
 from greenroom.backends import backend_for
 from greenroom.backends.registry import BACKENDS
 from greenroom.cases import read_evalset, register_shape, write_evalset
@@ -22,7 +24,7 @@ from greenroom.models import as_model
 from greenroom.models.named import PROVIDERS
 from greenroom.reports.reporters import REPORTERS
 
-DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS]
+DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS]
 GROUPS = {door.group: door for door in DOORS}
 CODE = """
 from greenroom.cases.files import Shape
@@ -56,6 +58,10 @@ class StageBackend:
     async def advance(self, ledger, world): ...
 
     def snapshot(self): ...
+
+def suspicious(graph, schema, given):
+    from greenroom.agents import Issue
+    yield Issue("Suspicious", "note", graph.root.id, "", "looks odd.")
 """
 
 Install = Callable[..., None]
@@ -94,6 +100,17 @@ def test_every_part_of_ours_comes_in_by_the_visitors_door() -> None:
     for group, points in declared.items():
         assert GROUPS[group].names() == sorted(points)
         assert all(GROUPS[group].load(name) is not None for name in points)
+
+
+def test_a_check_of_a_visitor_is_made_of_every_agent(install: Install) -> None:
+    install("visitors", "greenroom.checks", "suspicious = visitors:suspicious")
+    assert [issue.says for issue in check(Agent("clerk", model=Scripted("x")))] == ["looks odd."]
+
+
+def test_what_is_no_check_is_refused_by_its_package(install: Install) -> None:
+    install("visitors", "greenroom.checks", "odd = visitors:nothing")
+    with pytest.raises(BadPlugin, match=r"the check 'odd' of visitors .* is 7, but should be"):
+        check(Agent("clerk", model=Scripted("x")))
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.group)

@@ -26,7 +26,7 @@ def test_every_command_of_the_design_is_there():
     wanted = """
         demo, init, completion, eval run, eval watch, eval compare, eval-set create, eval-set add,
         eval-set remove, eval-set list, eval-set validate, eval-set merge, eval-set convert,
-        eval-set schema, simulate run, simulate batch, agent graph, eval rescore, runs list,
+        eval-set schema, simulate run, simulate batch, agent graph, agent check, eval rescore, runs list,
         runs show, runs delete
     """
     assert {tuple(name.split()) for name in wanted.split(",")} <= ALL.keys()

@@ -15,6 +15,7 @@ TYPED = {
     "confirm": ["-1", "1.5", "never"],
     "budget": ["0", "-1", "nan", "inf", "much", "1_0"],
     "unknown_prices": ["x", "1", "Allow"],
+    "check": ["x", "1", "Error"],
     "concurrency": ["0", "-1", "1.5", "all", "9" * 5000],
     "workers": ["0", "-1", "257", "1.5", "all"],
 }

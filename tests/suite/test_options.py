@@ -65,6 +65,7 @@ WRONG: dict[str, list[Any]] = {
     "allow_tools": [None, "refund", 5, {"refund": 1}, len, [5], [""], [None]],
     "budget": [0, -1, float("nan"), "1", True],
     "unknown_prices": [None, "x", True, ["allow"]],
+    "check": [None, "x", True, ["warn"]],
     "concurrency": [None, 0, -1, 1.5, "4", True],
     "workers": [0, -1, 257, 1.5, "4", True],
     "on_error": [None, "x", True],

@@ -25,9 +25,25 @@ from greenroom.agents.signature import resource
 from greenroom.agents.tool import Tool, tool
 
 if TYPE_CHECKING:
+    from greenroom.agents.contracts import (
+        Contracts,
+        Edge,
+        Given,
+        Issue,
+        check,
+        data_edges,
+        register_check,
+    )
     from greenroom.agents.costs import Estimate, Traffic, estimate
 
 _LATER = {
+    "Contracts": "greenroom.agents.contracts",
+    "Edge": "greenroom.agents.contracts",
+    "Given": "greenroom.agents.contracts",
+    "Issue": "greenroom.agents.contracts",
+    "check": "greenroom.agents.contracts",
+    "data_edges": "greenroom.agents.contracts",
+    "register_check": "greenroom.agents.contracts",
     "Estimate": "greenroom.agents.costs",
     "Traffic": "greenroom.agents.costs",
     "estimate": "greenroom.agents.costs",
@@ -37,10 +53,14 @@ __all__ = [
     "Agent",
     "AppScoped",
     "ContextRule",
+    "Contracts",
+    "Edge",
     "Estimate",
     "Field",
     "Flow",
+    "Given",
     "Graph",
+    "Issue",
     "Node",
     "Scene",
     "SchemaConflict",
@@ -52,11 +72,14 @@ __all__ = [
     "Tool",
     "Traffic",
     "UserScoped",
+    "check",
     "compile_flow",
+    "data_edges",
     "estimate",
     "history",
     "loop",
     "persona",
+    "register_check",
     "resource",
     "route",
     "scoped",

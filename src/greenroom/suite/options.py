@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from greenroom.store.store import Store
     from greenroom.suite.budget import Budget, UnknownPrices
     from greenroom.suite.cancel import Cancel
+    from greenroom.suite.contracts import Checking
     from greenroom.suite.hooks import OnCase, OnEvent, OnMetric, OnResult
     from greenroom.suite.trial import OnError
     from greenroom.suite.workers.references import Workers
@@ -190,6 +191,21 @@ class Options(TypedDict, total=False):
         ),
     ]
     allow_unfenced: Annotated[bool, switch(per_trial=True)]
+    check: Annotated[
+        "Checking",
+        choice(
+            "warn",
+            "error",
+            "off",
+            flag=Flag(
+                names=("--check",),
+                help="Errors in the agent's contracts, found before the first model call: note them "
+                "(the default), stop at them, or do not look.",
+                metavar="[warn|error|off]",
+                in_watch=True,
+            ),
+        ),
+    ]
     min_pass_rate: Annotated[
         float,
         Option(

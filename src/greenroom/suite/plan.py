@@ -51,6 +51,12 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
     if pool is None and not given["allow_unfenced"]:
         check_fence()
     notes = fence_gaps() if pool is None else []
+    if given["check"] != "off":
+        from greenroom.suite.contracts import (
+            check_cases,
+        )  # the checks are loaded when they are used
+
+        notes += check_cases(backend, evalset, given["check"])
     adaptive = Adaptive(evalset.cases, given["min_pass_rate"]) if trials == "auto" else None
     plan = replace(
         plan_of(evalset, agent, backend, settings.measuring.metrics),

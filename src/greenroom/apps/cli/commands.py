@@ -1,5 +1,7 @@
 """The root of the command line. Whatever a command needs is imported when it runs."""
 
+from typing import Any
+
 import click
 
 from greenroom import __version__
@@ -56,6 +58,33 @@ def agent_graph(agent: str, verbose: bool) -> int:
         found = to_the_end(lambda: loaded(agent, None, verbose))
         put_out(mermaid(backend_for(found).snapshot))
     return 0
+
+
+@agent_group.command(
+    "check",
+    epilog=examples(
+        "greenroom agent check desk.py",
+        "greenroom agent check desk.py:desk --schema desk.py:Billing --strict",
+        'greenroom agent check desk.py --given \'{"user": {"tier": "gold"}}\' --json',
+    ),
+)
+@click.argument("agent", type=FILE)
+@click.option("--schema", default="", metavar="MODULE:CLASS", help="The schema of its whole state.")
+@click.option(
+    "--given", default="", metavar="JSON", help="The state that its runs begin with, by scope."
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
+@options.as_json
+@options.verbose
+def agent_check(agent: str, **given: Any) -> int:
+    """Check AGENT's contracts: what its nodes read, write and cost, without asking a model.
+
+    Exits with 1 if there are errors (with --strict: or warnings), with 3 if the agent, the schema or
+    the state cannot be used.
+    """
+    from greenroom.apps.cli.agent_check import check_agent
+
+    return check_agent(agent, **given)
 
 
 @main.command(epilog=examples("greenroom demo", "greenroom demo --source > clinic.py"))

@@ -1,0 +1,121 @@
+"""What single nodes read and write: as declared, else as far as their signatures tell."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
+from typing import Any, cast
+
+from msgspec import Struct
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.flow import Decider, Step
+from greenroom.agents.tool import Tool
+from greenroom.ledger.query import has_operators, place_text
+
+_STATEFUL = {"state", "ctx", "context"}
+_CHANGING = {"with_state_change", "WithStateChange"}
+
+
+class Read(Struct, frozen=True):
+    """A place that a node looks at."""
+
+    place: str
+    by: str = ""
+    """Who of the node looks, if it is not the node itself: "tool 'refund'"."""
+    may_miss: bool = False
+    """Whether the node has an answer to a place where nothing is, such as a route's `otherwise`."""
+
+
+class Access(Struct, frozen=True):
+    """What a step, a tool or an agent itself does with the state."""
+
+    reads: tuple[Read, ...] = ()
+    writes: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
+    clears: tuple[str, ...] = ()
+    """Scopes of which nothing is left but what it reads."""
+    writes_anything: bool = False
+    """Whether it may change the state and does not declare where."""
+    reads_anything: bool = False
+    """Whether it may look at the state and does not declare where."""
+
+
+def step_access(step: Step) -> Access:
+    """What a step declares; one that is given the state and declares nothing may do anything."""
+    is_declared = bool(step.reads or step.writes)
+    is_given = not _STATEFUL.isdisjoint(step.wants)
+    return Access(
+        tuple(Read(place) for place in step.reads),
+        step.writes,
+        writes_anything=not is_declared and (is_given or changes_by_result(step.fn)),
+        reads_anything=not step.reads and is_given,
+    )
+
+
+def tool_access(tool: Tool) -> Access:
+    """What a tool declares; one that takes the context and declares nothing may do anything."""
+    if tool.yields:  # its body never runs
+        return Access()
+    is_declared = bool(tool.reads or tool.writes)
+    is_given = tool._context is not None  # pyright: ignore[reportPrivateUsage]
+    return Access(
+        tuple(Read(place, f"tool {tool.name!r}") for place in tool.reads),
+        tool.writes,
+        writes_anything=not is_declared and (is_given or changes_by_result(tool.fn)),
+        reads_anything=not tool.reads and is_given,
+    )
+
+
+def agent_access(agent: Agent) -> Access:
+    """What an agent itself does with the state; its tools are looked at one by one."""
+    foreign = [r for r in agent.context if not type(r).__module__.startswith("greenroom.")]
+    reads = tuple(Read(place) for place in agent.reads)
+    return Access(reads, agent.writes, reads_anything=bool(foreign))
+
+
+def decider_places(given: Decider | None) -> tuple[str, ...]:
+    """The places that a decision looks at, if it is data."""
+    if isinstance(given, str):
+        return (place_text(given),)
+    if isinstance(given, Mapping):
+        query = cast("Mapping[str, Any]", given)
+        return tuple(dict.fromkeys(p for scope, part in query.items() for p in _asked(scope, part)))
+    return ()
+
+
+def _asked(place: str, query: Any) -> Iterator[str]:
+    """The places below `place` that a query asks about."""
+    if not isinstance(query, Mapping) or not query:
+        yield place
+        return
+    asked = cast("Mapping[str, Any]", query)
+    if not has_operators(asked):
+        for key, part in asked.items():
+            yield from _asked(f"{place}.{key}", part)
+        return
+    for operator, operand in asked.items():
+        parts = operand if operator in ("$and", "$or") else [operand]
+        for part in parts:
+            yield from _asked(place, part if operator in ("$and", "$or", "$not") else None)
+
+
+def changes_by_result(fn: Callable[..., Any]) -> bool:
+    """Whether the code names what makes a result change the state."""
+    return not _CHANGING.isdisjoint(_names(_code(fn)))
+
+
+def _code(fn: Any) -> CodeType | None:
+    while isinstance(fn, functools.partial):
+        fn = cast("functools.partial[Any]", fn).func
+    fn = inspect.unwrap(fn)
+    # A callable object is what its class says that calling it does.
+    found = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
+    return found if isinstance(found, CodeType) else None
+
+
+def _names(code: CodeType | None) -> set[str]:
+    if code is None:
+        return set()
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
+    return {*code.co_names, *code.co_freevars}.union(*map(_names, inner))

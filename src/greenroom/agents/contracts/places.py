@@ -1,0 +1,47 @@
+"""Places of the state, and what those who declare them do to it."""
+
+from greenroom.agents.contracts.access import Access
+from greenroom.agents.contracts.effects import NO_EFFECT, Effect
+
+
+def above_place(place: str) -> list[str]:
+    """The places that hold this one: `session.order` for `session.order.id`."""
+    parts = place.split(".")
+    return [".".join(parts[:length]) for length in range(2, len(parts))]
+
+
+class Places:
+    """Every place that the graph reads or its starting state has."""
+
+    def __init__(self, found: frozenset[str]) -> None:
+        self.all = found
+        self._nested = [place for place in found if place.count(".") > 1]
+
+    def below(self, place: str) -> frozenset[str]:
+        """The places that lie in this one."""
+        return frozenset(one for one in self._nested if one.startswith(f"{place}."))
+
+    def in_scope(self, scope: str) -> frozenset[str]:
+        """The places of a scope."""
+        return frozenset(one for one in self.all if one.startswith(f"{scope}."))
+
+    def effect(self, access: Access, node: str) -> Effect:
+        """What someone with this access does to the state when it has ended well."""
+        if not (access.writes or access.drops or access.clears):
+            return Effect(opaque=frozenset((node,))) if access.writes_anything else NO_EFFECT
+        gone = self._gone(access)
+        sets = frozenset(p for w in access.writes for p in (w, *above_place(w)))
+        inside = frozenset(p for w in access.writes for p in self.below(w)) - sets
+        # What lies in a place that is written as a whole may be there afterwards, or may not.
+        may_set = dict.fromkeys(sets | inside, frozenset((node,)))
+        opaque = frozenset((node,)) if access.writes_anything else frozenset[str]()
+        return Effect(sets, may_set, gone - sets - inside, (gone | inside) - sets, opaque)
+
+    def _gone(self, access: Access) -> frozenset[str]:
+        gone = frozenset(p for drop in access.drops for p in (drop, *self.below(drop)))
+        kept = {
+            place
+            for read in access.reads
+            for place in (read.place, *above_place(read.place), *self.below(read.place))
+        }
+        return gone.union(*(self.in_scope(scope) - kept for scope in access.clears))

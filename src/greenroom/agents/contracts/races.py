@@ -1,0 +1,38 @@
+"""Racing branches whose tools act: a loser is stopped half-way."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.contracts.issues import Issue
+from greenroom.agents.contracts.walk import Given
+from greenroom.agents.graph import Graph, Node
+
+
+def check_races(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
+    """Tools in a race that are not declared to be read-only."""
+    for race in graph.nodes():
+        if race.flow.kind != "race":
+            continue
+        for node in _below(race):
+            acting = [t.name for t in _tools(node) if not t.read_only and not t.yields]
+            if acting:
+                yield Issue(
+                    "RacingTools",
+                    "warning",
+                    node.id,
+                    "",
+                    f"races in {race.id} with {', '.join(acting)}: if another branch wins, a call may "
+                    f"have acted all the same, or have been cut half-way.",
+                    "Declare the tools that only look with @tool(read_only=True), and let the winner act behind the race.",
+                )
+
+
+def _tools(node: Node) -> Any:
+    return node.flow.tools if isinstance(node.flow, Agent) else ()
+
+
+def _below(node: Node) -> Iterator[Node]:
+    for child in node.children.values():
+        yield child
+        yield from _below(child)

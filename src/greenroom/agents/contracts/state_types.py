@@ -1,0 +1,122 @@
+"""Whether what is written has the type that its place is declared to have."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_args, get_origin
+
+from greenroom.agents.agent import Agent
+from greenroom.agents.contracts.issues import Issue
+from greenroom.agents.contracts.nearest import nearest_place
+from greenroom.agents.contracts.schemas import fields_in, misfits
+from greenroom.agents.contracts.type_fit import fits, parts_of
+from greenroom.agents.contracts.walk import Given, data_flow
+from greenroom.agents.flow import Flow, Route, Step
+from greenroom.agents.graph import Graph, Node
+from greenroom.agents.schema import Field
+from greenroom.agents.signature import return_annotation
+from greenroom.errors import BadAgent
+from greenroom.ledger.query import split_place
+
+Fields = Mapping[str, Field]
+_UNKNOWN = Any
+
+
+def check_types(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:
+    """Outputs, starting values and routes that do not fit the schemas; places that are in none."""
+    fields: dict[str, Field] = {}
+    for field in fields_in(graph, schema):
+        yield from _collision(fields.setdefault(field.place, field), field)
+    for place, wrong in misfits(fields.values(), given):
+        says = f"the run begins with a wrong value at {place}: {wrong}."
+        yield Issue("TypeMismatch", "error", "", place, says, "Correct the starting state.")
+    for node in graph.nodes():
+        yield from _written(node, fields)
+        yield from _routed(node, fields)
+    if schema is not None:
+        yield from _undeclared(graph, fields, given)
+
+
+def _collision(known: Field, field: Field) -> Iterator[Issue]:
+    if fits(field.type.annotation, known.type.annotation) is False:
+        place = field.place
+        says = f"{known} says that {place} is {known.type}, but {field} says {field.type}."
+        yield Issue("TypeMismatch", "error", "", place, says, "Give both the same type.")
+
+
+def _written(node: Node, fields: Fields) -> Iterator[Issue]:
+    output, writes = _output(node.flow), tuple(getattr(node.flow, "writes", ()))
+    parts = parts_of(output) if len(writes) > 1 else None
+    for place in writes:
+        name = place.rpartition(".")[2]
+        if parts is not None and name not in parts and isinstance(node.flow, Agent):
+            says = f"writes {place}, but its output type has no part {name!r}: {', '.join(parts)}."
+            yield Issue("TypeMismatch", "error", node.id, place, says, f"Add {name} to that type.")
+            continue
+        kind = output if len(writes) == 1 else (parts or {}).get(name, _UNKNOWN)
+        field = fields.get(place)
+        if field is not None and fits(kind, field.type.annotation) is False:
+            yield Issue(
+                "TypeMismatch",
+                "error",
+                node.id,
+                place,
+                f"writes {_shown(kind)} to {place}, but {field} is {field.type}.",
+                "Change the output type of the node, or the field.",
+            )
+
+
+def _output(flow: Flow) -> Any:
+    """What a node answers with, if it says so."""
+    if isinstance(flow, Agent):
+        return str if flow.output is None else flow.output
+    if not isinstance(flow, Step):
+        return _UNKNOWN
+    try:
+        found = return_annotation(flow.fn)
+    except (BadAgent, AttributeError):
+        return _UNKNOWN
+    # A step that returns nothing changes the state itself.
+    return _UNKNOWN if found in (None, type(None)) else found
+
+
+def _routed(node: Node, fields: Fields) -> Iterator[Issue]:
+    route = node.flow
+    if not isinstance(route, Route) or not isinstance(route.on, str):
+        return
+    field = fields.get(".".join([split_place(route.on)[0], *split_place(route.on)[1]]))
+    words = _words(field.type.annotation) if field is not None else None
+    if field is None or words is None:
+        return
+    ways = set(node.children) - {route.otherwise}
+    for way in sorted(ways - words):
+        says = f"never goes to {way!r}: {field} is {' or '.join(sorted(words))}."
+        yield Issue("TypeMismatch", "warning", node.id, field.place, says, "Rename the branch.")
+    missing = sorted(words - ways)
+    if missing and not route.otherwise:
+        says = f"has no branch for {', '.join(missing)}, which {field} may be."
+        yield Issue("TypeMismatch", "error", node.id, field.place, says, "Add it, or otherwise=.")
+
+
+def _words(annotation: Any) -> set[str] | None:
+    """All that a value can be, as a route sees it, if they are few."""
+    if annotation is bool:
+        return {"True", "False"}
+    return {str(one) for one in get_args(annotation)} if get_origin(annotation) is Literal else None
+
+
+def _undeclared(graph: Graph, fields: Fields, given: Given) -> Iterator[Issue]:
+    """Places that nodes speak of and the schema does not."""
+    reads = [(visit.node.id, visit.read.place) for visit in data_flow(graph, given).visits]
+    writes = [(n.id, place) for n in graph.nodes() for place in getattr(n.flow, "writes", ())]
+    keys = {place.partition(".")[2] for place in fields}
+    for node, place in dict.fromkeys([*reads, *writes]):
+        top = ".".join(place.split(".")[:2])
+        if top in fields or place.partition(".")[2] in keys:  # another scope is said elsewhere
+            continue
+        near = nearest_place(top, fields)
+        fix = f"Did you mean {near}?" if near else "Add it to the schema."
+        says = f"uses {place}, which is not in the schema."
+        yield Issue("SchemaViolation", "warning", node, place, says, fix)
+
+
+def _shown(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")

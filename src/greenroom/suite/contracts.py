@@ -1,0 +1,114 @@
+"""Contracts before the first model call: every case's agent, checked with the case's own starting state."""
+
+import inspect
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Literal
+
+from greenroom.agents.contracts import Contracts, Given, check
+from greenroom.agents.contracts.access import changes_by_result
+from greenroom.agents.contracts.schemas import fields_in, misfits
+from greenroom.agents.graph import Graph
+from greenroom.backends.backend import Backend
+from greenroom.backends.native import NativeBackend
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.evalset import EvalSet
+from greenroom.cases.mocks import ByArgs, Fault, InTurn, Live
+from greenroom.cases.users import Lines, SimulatedUser
+from greenroom.errors import BadAgent
+from greenroom.ledger.changes import WithStateChange
+
+Checking = Literal["warn", "error", "off"]
+"""What becomes of errors: a note in the report, the end of the run, or nothing."""
+_FEW = 3
+
+
+def check_cases(backend: Backend | None, cases: EvalSet, checking: Checking) -> list[str]:
+    """A note for each error in the contracts of the cases' agents; BadAgent if errors are to stop the run."""
+    found: dict[str, list[str]] = {}
+    known: dict[Hashable, Contracts] = {}
+    for case in cases:
+        graph = _graph(backend, case)
+        if graph is None:
+            continue
+        given = Given(case.state, tuple(_others(graph, case)))
+        wrong = tuple(place for place, _ in misfits(fields_in(graph), given))
+        # Many cases begin with other values at the same places: one check serves them all.
+        key = (graph, given.places, given.others, wrong)
+        if key not in known:
+            known[key] = check(graph, given=given)
+        for issue in known[key].errors:
+            found.setdefault(str(issue), []).append(case.id)
+    told = [f"{issue}{_in_cases(ids, len(cases))}" for issue, ids in found.items()]
+    if told and checking == "error":
+        listed = "\n".join(f"  {line}" for line in told)
+        raise BadAgent(
+            f"the agent does not keep its contracts, so no case was run:\n{listed}\n"
+            f'Mend that, or run with check="warn" (--check warn).'
+        )
+    return [f"contracts: {line}" for line in told]
+
+
+def _graph(backend: Backend | None, case: Case) -> Graph | None:
+    """The graph that a case runs, if it is one of ours."""
+    found = backend if case.agent is None else backend_for(case.agent)
+    if not isinstance(found, NativeBackend):
+        return None
+    return found.part(case.target).graph if case.target else found.graph
+
+
+def _others(graph: Graph, case: Case) -> Iterator[str]:
+    """Who besides the agent may change its state in this case."""
+    for name, mock in case.mocks.items():
+        tool = graph.tools.get(name)
+        is_declared = tool is not None and (tool.reads or tool.writes)
+        if not is_declared and _changes_state(mock):
+            yield f"the mock of {name!r}"
+    if case.bridge is not None:
+        yield "the bridge"
+    if not _is_plain(case.user):
+        yield "the user"
+
+
+def _changes_state(mock: Any) -> bool:
+    """Whether a mock may change the state: it is given the context, or its result asks for that."""
+    match mock:
+        case InTurn():
+            return any(map(_changes_state, mock.answers))
+        case ByArgs():
+            answers = [answer for _, answer in mock.answers]
+            return any(map(_changes_state, [*answers, *([mock.otherwise] * mock.has_otherwise)]))
+        case WithStateChange():
+            return True
+        case Fault() | Live():
+            return False
+        case _ if hasattr(mock, "execute"):
+            return True
+        case _ if callable(mock):
+            return changes_by_result(mock) or _asks_for_context(mock)
+        case _:
+            return False
+
+
+def _asks_for_context(mock: Any) -> bool:
+    try:
+        names: Mapping[str, Any] = inspect.signature(mock).parameters
+    except (TypeError, ValueError):
+        return True
+    return not {"ctx", "context"}.isdisjoint(names)
+
+
+def _is_plain(user: Any) -> bool:
+    """Whether a user only talks."""
+    if isinstance(user, Lines):
+        is_data = not any(isinstance(line, WithStateChange) for line in user.lines)
+        return is_data and _is_plain(user.then)
+    return user is None or isinstance(user, SimulatedUser | str)
+
+
+def _in_cases(ids: list[str], count: int) -> str:
+    if len(ids) == count:
+        return ""
+    more = f" and {len(ids) - _FEW} more" if len(ids) > _FEW else ""
+    word = "case" if len(ids) == 1 else "cases"
+    return f" ({word} {', '.join(map(repr, ids[:_FEW]))}{more})"

@@ -1,0 +1,148 @@
+"""Graphs, and the issues that a check finds in them."""
+
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Scripted, loop, route, step, tool, with_state_change
+from greenroom.agents import Flow, check
+
+
+def writes(*keys: str, name: str = "") -> Flow:
+    def write(state: Any) -> None:
+        for key in keys:
+            state.session[key] = 1
+
+    return step(write, name=name or f"w_{'_'.join(keys)}".replace(".", "_"), writes=keys)
+
+
+def reads(*keys: str, name: str = "") -> Flow:
+    def read(state: Any) -> None:
+        for key in keys:
+            state.session[key]
+
+    return step(read, name=name or f"r_{'_'.join(keys)}".replace(".", "_"), reads=keys)
+
+
+def agent(name: str = "agent", **options: Any) -> Agent:
+    return Agent(name, model=Scripted("x"), **options)
+
+
+@step
+def anything(state: Any) -> None:
+    """Given the state, and says nothing of it."""
+
+
+@step
+def nothing(input: Any) -> Any:
+    return input
+
+
+@step
+def by_result(input: Any) -> Any:
+    return with_state_change(input, {"session": {"a": 1}})
+
+
+@tool(writes="a")
+def may_write(ctx: Any) -> None: ...
+
+
+@tool
+def may_do_anything(ctx: Any) -> None: ...
+
+
+@tool(reads="a")
+def looks(ctx: Any) -> None: ...
+
+
+def found(flow: Flow, given: Any = None, schema: Any = None) -> list[str]:
+    """The issues in short: severity, kind and place."""
+    issues = check(flow, schema=schema, given=given)
+    return sorted(f"{i.severity} {i.kind} {i.place}".strip() for i in issues)
+
+
+NEVER = ["error ReadBeforeWrite session.a"]
+NOT_YET = ["warning ReadBeforeWrite session.a"]
+GONE = NEVER
+MAYBE = ["warning MaybeUnwritten session.a"]
+CANNOT_TELL = ["note CannotTell session.a"]
+w, r = writes("a"), reads("a")
+choose = lambda: "x"  # noqa: E731 - a route decides by it
+
+
+# The five shapes after which a walk over neighbours reports what is not true
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        (w | nothing) >> r,
+        route(choose, x=w, otherwise=writes("a", name="other")) >> r,
+        loop(w, max_rounds=3) >> r,
+    ],
+    ids=["parallel", "route", "loop"],
+)
+def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
+    assert found(flow) == []
+
+
+@pytest.mark.parametrize(
+    "flow, issues",
+    [
+        (r, NEVER),
+        (w >> r, []),
+        (r >> w, NEVER),
+        (nothing >> r >> nothing >> w, NEVER),
+        # Branches do not see each other, and are merged when all are done.
+        (w | r, NEVER),
+        ((w >> r) | nothing, []),
+        ((w >> nothing) | (nothing >> r), NEVER),
+        # One of several.
+        (route(choose, x=w, y=nothing) >> r, MAYBE),
+        (route(choose, x=w, otherwise=nothing) >> r, MAYBE),
+        (w >> route(choose, x=r, y=r), []),
+        (route(choose, first=w, again=r), NOT_YET),
+        # What a failed try has done stays; a step that failed has done nothing.
+        # Rounds.
+        (loop(r >> w, max_rounds=2), NEVER),
+        (loop(w >> r, max_rounds=2), []),
+        (loop(route(choose, x=w, y=r), max_rounds=2), NOT_YET),
+        (loop(nothing, until={"session": {"a": 1}}, max_rounds=2), NEVER),
+        (loop(w, until={"session": {"a": 1}}, max_rounds=2), []),
+        (loop(route(choose, x=w, y=nothing), until={"session": {"a": 1}}, max_rounds=2), []),
+        # A list may be empty, and its items do not see each other.
+        # Cut half-way.
+        # Who only looks.
+        # Routes by a place.
+        (route("a", x=nothing), NEVER),
+        (route("a", x=nothing, otherwise=nothing), NEVER),
+        (w >> route("a", x=nothing), []),
+        (route(choose, x=w, y=nothing) >> route("a", x=nothing), MAYBE),
+        (route(choose, x=w, y=nothing) >> route("a", x=nothing, otherwise=nothing), []),
+        (route("a", x=nothing, otherwise=w), []),
+        # Agents and their tools.
+        (agent(writes="a") >> r, []),
+        (w >> agent(reads="a"), []),
+        (agent(reads="a", writes="a"), NEVER),
+        (agent(tools=[may_write]) >> r, MAYBE),
+        (agent(tools=[may_write], reads="a"), NEVER),
+        (agent(tools=[looks]), NEVER),
+        (w >> agent(tools=[looks]), []),
+        (agent(tools=[looks, may_write]), MAYBE),
+        # Transforms.
+        # Who declares nothing and is given the state may do anything.
+        (anything >> r, CANNOT_TELL),
+        (by_result >> r, CANNOT_TELL),
+        (agent(tools=[may_do_anything]) >> r, CANNOT_TELL),
+        (r >> anything, NEVER),
+        (w >> anything >> r, []),
+        ((anything | nothing) >> r, CANNOT_TELL),
+        (anything | r, NEVER),
+        (route(choose, x=anything, y=r), CANNOT_TELL),
+    ],
+    ids=str,
+)
+def test_what_is_read_is_there_or_an_issue_says_that_it_may_not_be(
+    flow: Flow, issues: list[str]
+) -> None:
+    assert found(flow) == issues
