@@ -23,6 +23,7 @@ from greenroom.agents.schema import (
 )
 from greenroom.agents.signature import resource
 from greenroom.agents.tool import Tool, tool
+from greenroom.agents.transforms import Transform, default, drop, keep, merge, put, rename
 
 if TYPE_CHECKING:
     from greenroom.agents.contracts import (
@@ -71,15 +72,22 @@ __all__ = [
     "Temp",
     "Tool",
     "Traffic",
+    "Transform",
     "UserScoped",
     "check",
     "compile_flow",
     "data_edges",
+    "default",
+    "drop",
     "estimate",
     "history",
+    "keep",
     "loop",
+    "merge",
     "persona",
+    "put",
     "register_check",
+    "rename",
     "resource",
     "route",
     "scoped",

@@ -5,12 +5,21 @@ from types import MappingProxyType
 from typing import Final
 
 from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.transforms import Transform
 from greenroom.backends.native.forks import run_parallel
-from greenroom.backends.native.walk import Run, run_loop, run_route, run_sequence, run_step
+from greenroom.backends.native.walk import (
+    Run,
+    run_loop,
+    run_route,
+    run_sequence,
+    run_step,
+    run_transform,
+)
 
 KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
     {
         Step: run_step,
+        Transform: run_transform,
         Sequence: run_sequence,
         Parallel: run_parallel,
         Loop: run_loop,

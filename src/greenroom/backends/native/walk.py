@@ -19,6 +19,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Decider, Flow, Loop, Route, Step, named_arguments
 from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
+from greenroom.agents.transforms import Transform
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun, open_yield
 from greenroom.backends.native.history import as_text
@@ -155,6 +156,19 @@ async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
         if inspect.isawaitable(output):
             output = await output
     return walk.end(node, path, output, context.changes())
+
+
+async def run_transform(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
+    """Change the state, and pass the input on."""
+    transform = node.flow
+    assert isinstance(transform, Transform)
+    state = walk.ledger.fold(walk.world.voice, branch_of(path))
+    context = Context(walk.world, path, input=plain(given))
+    with placed(path):
+        changes = tuple(transform.changes(state, context))
+    if context.changes():
+        raise BadAgent(f"a function of the {node.segment} at {path} changed the state; use a step.")
+    return walk.end(node, path, given, changes)
 
 
 async def run_sequence(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:

@@ -1,0 +1,207 @@
+"""Transforms: nodes that only change the state, and pass their input on.
+
+What they read, write and remove is known before anything runs. A place is "key" for one of the
+session, "scope.key", or a field of a state schema.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenroom.agents.flow import STEP_NAMES, Flow, named_arguments
+from greenroom.agents.places import declared_places
+from greenroom.agents.signature import function_name, wanted_names
+from greenroom.errors import BadAgent, BadValue
+from greenroom.ledger.changes import Change, MarkedValue, State
+from greenroom.ledger.identity import code_identity
+from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.query import MISSING, split_place, value_at
+
+Changing = Callable[[State, Any], Iterable[Change]]
+"""What a transform does to a state; the second argument is the context of its run."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Transform(Flow):
+    """A change of the state as a node; its output is its input."""
+
+    name: str
+    changes: Changing
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    """The places that hold something afterwards."""
+    removes: tuple[str, ...] = ()
+    """The places that hold nothing afterwards; `session.*` is all of a scope but what it reads."""
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def segment(self) -> str:
+        """What it does: `put`, `drop` and so on."""
+        return self.name
+
+    def facts(self) -> dict[str, Any]:
+        """What it does, as data; a function by its code."""
+        places = {"reads": self.reads, "writes": self.writes, "removes": self.removes}
+        found = {what: list(named) for what, named in places.items() if named}
+        return {"name": self.name, **found, **self.details}
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(self.writes or self.reads or self.removes)})"
+
+
+def put(values: Mapping[Any, Any] | None = None, /, **session: Any) -> Transform:
+    """Set places of the state: `put(intent="refund")`, `put({"user.tier": lambda input: input["tier"]})`.
+
+    A value may be a function that asks for `input`, `state` or `ctx`, or `append(...)` to add to a list.
+    """
+    wanted = _values("put", values, session)
+
+    def changes(_: State, context: Any) -> Iterable[Change]:
+        return [_set(place, value, context) for place, value in wanted.items()]
+
+    return Transform("put", changes, writes=tuple(wanted), details={"values": _told(wanted)})
+
+
+def default(values: Mapping[Any, Any] | None = None, /, **session: Any) -> Transform:
+    """Set places of the state that hold nothing yet; takes what `put` takes."""
+    wanted = _values("default", values, session)
+
+    def changes(state: State, context: Any) -> Iterable[Change]:
+        missing = [place for place in wanted if value_at(state, place) is MISSING]
+        return [_set(place, wanted[place], context) for place in missing]
+
+    return Transform("default", changes, writes=tuple(wanted), details={"values": _told(wanted)})
+
+
+def drop(*places: Any) -> Transform:
+    """Remove places from the state; those that hold nothing are left as they are."""
+    gone = _places("drop", places)
+
+    def changes(state: State, _: Any) -> Iterable[Change]:
+        return [_remove(place) for place in gone if value_at(state, place) is not MISSING]
+
+    return Transform("drop", changes, removes=gone)
+
+
+def keep(*places: Any) -> Transform:
+    """Remove everything but these keys from their scopes: `keep("intent")` leaves one in the session."""
+    kept: dict[str, set[str]] = {}
+    named = _places("keep", places)
+    for place in named:
+        scope, [key, *deeper] = split_place(place)
+        if deeper:
+            raise BadAgent(f"keep({place!r}) names a part of a key; keep whole keys: {key!r}.")
+        kept.setdefault(scope, set()).add(key)
+
+    def changes(state: State, _: Any) -> Iterable[Change]:
+        return [
+            Change(scope, (key,), "delete")
+            for scope, keys in kept.items()
+            for key in state.get(scope, {})
+            if key not in keys
+        ]
+
+    return Transform("keep", changes, reads=named, removes=tuple(f"{scope}.*" for scope in kept))
+
+
+def rename(names: Mapping[Any, Any] | None = None, /, **session: Any) -> Transform:
+    """Move what is in one place to another: `rename(draft="answer")`; it must be there."""
+    moves = {_places("rename", [old])[0]: new for old, new in {**(names or {}), **session}.items()}
+    olds = _places("rename", moves)
+    news = tuple(_places("rename", [new])[0] for new in moves.values())
+    if len(set(news)) < len(news):
+        raise BadAgent(f"rename(...) moves several places to one: {', '.join(news)}.")
+
+    def changes(state: State, _: Any) -> Iterable[Change]:
+        found = [_at(state, old, "rename") for old in olds]
+        gone = [_remove(old) for old in olds]
+        moved = [
+            Change(*split_place(new), "set", value) for new, value in zip(news, found, strict=True)
+        ]
+        return [*gone, *moved]
+
+    removes = tuple(old for old in olds if old not in news)
+    return Transform("rename", changes, olds, news, removes)
+
+
+def merge(*places: Any, into: Any, by: Callable[..., Any] | None = None) -> Transform:
+    """Put what is in several places into one: an object with their names, or what `by` makes of them."""
+    olds, [new] = _places("merge", places), _places("merge", [into])
+    names = [old.rpartition(".")[2] for old in olds]
+    if by is None and len(set(names)) < len(names):
+        raise BadAgent(f"merge(...) has two places named alike: {', '.join(olds)}; give by=.")
+    if by is not None and inspect.iscoroutinefunction(by):
+        raise BadAgent(f"merge(by={function_name(by)}) is async; merge with a plain function.")
+
+    def changes(state: State, _: Any) -> Iterable[Change]:
+        found: list[Json] = [_at(state, old, "merge") for old in olds]
+        whole: Any = dict(zip(names, found, strict=True)) if by is None else by(*found)
+        return [Change(*split_place(new), "set", plain(whole, f"merge(..., into={new!r})"))]
+
+    told = {} if by is None else {"by": code_identity(by)}
+    return Transform("merge", changes, olds, (new,), details=told)
+
+
+# Places and values as they were given
+
+
+def _places(what: str, given: Iterable[Any]) -> tuple[str, ...]:
+    found = declared_places(list(given), f"{what}(...)")
+    if not found:
+        raise BadAgent(f"{what}(...) names no place in the state.")
+    return found
+
+
+def _values(
+    what: str, given: Mapping[Any, Any] | None, session: Mapping[str, Any]
+) -> dict[str, Any]:
+    wanted = {
+        _places(what, [place])[0]: value for place, value in {**(given or {}), **session}.items()
+    }
+    _places(what, wanted)
+    for place, value in wanted.items():
+        inner = value.value if isinstance(value, MarkedValue) else value
+        if isinstance(value, MarkedValue) and value.op == "delete":
+            raise BadAgent(f"{what}(...) sets {place} to delete(); use drop({place!r}).")
+        if callable(inner):
+            if inspect.iscoroutinefunction(inner):
+                raise BadAgent(f"{what}(...): the value for {place} is async; use a step for that.")
+            wanted_names(inner, STEP_NAMES, f"{what}(...): the value for {place}")
+            continue
+        try:
+            plain(inner, place)
+        except BadValue as error:
+            raise BadAgent(f"{what}(...): {error}") from None
+    return wanted
+
+
+def _told(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def told(value: Any) -> Any:
+        if isinstance(value, MarkedValue):
+            return {f"${value.op}": told(value.value)}
+        return {"$live": code_identity(value)} if callable(value) else plain(value)
+
+    return {place: told(value) for place, value in wanted.items()}
+
+
+def _set(place: str, value: Any, context: Any) -> Change:
+    op = "set"
+    if isinstance(value, MarkedValue):
+        op, value = ("set" if value.op == "replace" else value.op), value.value
+    if callable(value):
+        value = value(**named_arguments(wanted_names(value, STEP_NAMES, place), context))
+    return Change(*split_place(place), op, plain(value, place))
+
+
+def _remove(place: str) -> Change:
+    return Change(*split_place(place), "delete")
+
+
+def _at(state: State, place: str, what: str) -> Json:
+    found = value_at(state, place)
+    if found is MISSING:
+        scope, _ = split_place(place)
+        held = ", ".join(state.get(scope, {})) or "nothing"
+        raise LookupError(f"{what}(...) wants {place}, but {scope} holds {held}")
+    return plain(found)
