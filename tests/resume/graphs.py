@@ -22,10 +22,10 @@ from greenroom import (
     tool,
     with_state_change,
 )
-from greenroom.agents import Flow
+from greenroom.agents import Flow, approved, default, drop, keep, merge, put, rename
 from greenroom.cases import by_args, in_turn
 from greenroom.errors import GarbledReply
-from greenroom.ledger import Ledger, NodeFailed
+from greenroom.ledger import Ledger, NodeFailed, append
 from greenroom.models import ModelRequest
 
 Spec = dict[str, Any]
@@ -124,8 +124,53 @@ def build(spec: Spec, name: str = "r") -> Flow:
         case "route":
             flows = {f"b{i}": build(part, f"{name}{i}") for i, part in enumerate(given)}
             return route(chooser(len(given)), **flows)
+        case "approval":
+            return guarded(given, name)
+        case "change":
+            return CHANGES[given]
         case _:
             raise AssertionError(kind)
+
+
+def guarded(given: Spec, name: str) -> Flow:
+    """What begins only if the user says yes."""
+
+    @step(name=f"{name}_no")
+    def instead(input: Any) -> str:
+        return f"not {str(input)[:40]}"
+
+    return approved(
+        build(given["body"], f"{name}b"),
+        "Let {input} go on?",
+        when=chooser_of(given["when"]),
+        otherwise=instead if given["otherwise"] else None,
+        name="it",
+    )
+
+
+def chooser_of(when: int) -> Any:
+    """Asked always, never, or as the input has it."""
+    return [None, lambda: False, is_odd][when]
+
+
+def is_odd(input: Any) -> bool:
+    return len(str(input)) % 2 == 1
+
+
+def judge(input: str) -> Any:
+    """A user who approves of some things and gives reasons for others."""
+    return [True, {"approved": False, "reason": input[-5:]}, False][len(input) % 3]
+
+
+CHANGES = [
+    put({"user.seen": is_odd}, changed=True),
+    default(steps=[], changed=False),
+    put(log=append("again")),
+    drop("steps", "k0") >> put(k1=0),
+    merge("log", "changed", into="both"),
+    rename(log="diary"),
+    keep("steps", "log", "changed"),
+]
 
 
 def looped(given: Spec, name: str) -> Flow:
@@ -216,10 +261,11 @@ def _case(spec: Spec, fails: str, max_turns: int) -> Case:
         "note": noted,
         "shaky": by_args(({"key": "bad"}, fault("it broke")), otherwise="fine"),
     }
+    approvals = {"approve_it": judge} if '"approval"' in json.dumps(spec) else {}
     return Case(
         "cut",
         says="begin",
-        user=UserAgents(loop=speaker(fails), tools={"ask": patient()}),
+        user=UserAgents(loop=speaker(fails), tools={"ask": patient(), **approvals}),
         mocks=mocks if '"agent"' in json.dumps(spec) else {},
         state={"session": {}, "patient": {}, "shelf": {}},
         stop=Stop(max_turns=max_turns),

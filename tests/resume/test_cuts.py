@@ -21,6 +21,7 @@ from graphs import Spec
 from greenroom import Ledger, simulate
 from greenroom.ledger import (
     BranchCancelled,
+    Decided,
     Event,
     ModelCalled,
     ModelFailed,
@@ -41,6 +42,7 @@ def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
     return st.one_of(
         st.builds(lambda plan: {"agent": plan}, plans),
         st.builds(lambda failures: {"step": failures}, st.integers(0, 2)),
+        st.builds(lambda change: {"change": change}, st.integers(0, len(graphs.CHANGES) - 1)),
     )
 
 
@@ -63,6 +65,14 @@ def in_order(inner: st.SearchStrategy[Spec]) -> st.SearchStrategy[Spec]:
             st.integers(1, 2),
             st.booleans(),
         ),
+        st.builds(
+            lambda body, when, otherwise: {
+                "approval": {"body": body, "when": when, "otherwise": otherwise}
+            },
+            inner,
+            st.integers(0, 2),
+            st.booleans(),
+        ),
     )
 
 
@@ -81,6 +91,29 @@ DEEP: Spec = {
         },
         {"route": [{"agent": ["shaky"]}, {"agent": ["wrong"]}]},
         {"loop": {"body": {"agent": ["two"]}, "rounds": 2, "awaits": True}},
+    ]
+}
+
+
+GUARDED: Spec = {
+    "seq": [
+        {"change": 0},
+        {"approval": {"body": {"agent": ["note", "ask"]}, "when": 0, "otherwise": True}},
+        {
+            "par": [
+                {"approval": {"body": {"agent": ["two"]}, "when": 2, "otherwise": True}},
+                {"approval": {"body": {"step": 1}, "when": 0, "otherwise": True}},
+                {"change": 2},
+            ]
+        },
+        {
+            "loop": {
+                "body": {"approval": {"body": {"agent": []}, "when": 0, "otherwise": True}},
+                "rounds": 3,
+                "awaits": True,
+            }
+        },
+        {"approval": {"body": {"agent": []}, "when": 0, "otherwise": False}},
     ]
 }
 
@@ -151,6 +184,16 @@ def test_a_deep_run_cut_at_any_event_comes_to_the_same_end() -> None:
     whole = played(DEEP)
     for k in range(len(whole)):
         assert_same_end(played(DEEP, cut_at(whole, k)), whole)
+
+
+def test_approvals_cut_at_any_event_are_asked_for_once() -> None:
+    whole = played(GUARDED)
+    choices = [event.choice for event in whole.of(Decided)]
+    assert {"asked", "approved", "denied"} <= set(choices)
+    for k in range(len(whole)):
+        assert_same_end(played(GUARDED, cut_at(whole, k)), whole)
+    for k in random.Random(3).sample(range(len(whole)), 5):
+        assert_same_end(continued_elsewhere(GUARDED, whole, k), whole)
 
 
 FAILING: Spec = {

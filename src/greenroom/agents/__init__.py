@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.approvals import approved
 from greenroom.agents.context import ContextRule, Scene, history, persona
 from greenroom.agents.flow import Flow, Step, loop, route, step
 from greenroom.agents.graph import Graph, Node, compile_flow
@@ -74,6 +75,7 @@ __all__ = [
     "Traffic",
     "Transform",
     "UserScoped",
+    "approved",
     "check",
     "compile_flow",
     "data_edges",

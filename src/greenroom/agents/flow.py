@@ -17,12 +17,13 @@ from greenroom.ledger.places import by_scope, is_field
 from greenroom.ledger.query import check_query, place_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
-_RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval")
+RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval")
+"""What paths use for kinds of flow, and so no name of a part."""
 
 Decider = str | Mapping[str, Any] | Callable[..., Any]
 
 
-def checked_name(name: object, what: str, reserved: tuple[str, ...] = _RESERVED) -> str:
+def checked_name(name: object, what: str, reserved: tuple[str, ...] = RESERVED) -> str:
     """A name that can stand in a path."""
     if not isinstance(name, str) or not _NAME.match(name):
         raise BadAgent(
@@ -299,7 +300,7 @@ def loop(
         )
     parts = [as_flow(part) for part in body]
     whole = parts[0] if len(parts) == 1 else Sequence(tuple(parts))
-    decider, wants = _decider(until, "until")
+    decider, wants = checked_decider(until, "until")
     return Loop(whole, decider, awaits_input, max_rounds, wants)
 
 
@@ -344,7 +345,7 @@ def route(on: Any, /, **branches: object) -> Route:
         raise BadAgent("route(...) has no branches; give them by name: route(on, billing=agent).")
     flows = {checked_name(key, "a branch"): as_flow(flow) for key, flow in branches.items()}
     otherwise = "otherwise" if "otherwise" in flows else ""
-    decider, wants = _decider(on, "route")
+    decider, wants = checked_decider(on, "route")
     if decider is None:
         raise BadAgent(
             "route(None, ...) has nothing to decide by; name a place or give a function."
@@ -352,7 +353,7 @@ def route(on: Any, /, **branches: object) -> Route:
     return Route(decider, MappingProxyType(flows), otherwise, wants)
 
 
-def _decider(given: Any, what: str) -> tuple[Decider | None, tuple[str, ...]]:
+def checked_decider(given: Any, what: str) -> tuple[Decider | None, tuple[str, ...]]:
     """What decides, with fields of schemas as the places they stand for, and what it asks for."""
     if isinstance(given, Mapping):
         query = by_scope(cast("Mapping[Any, Any]", given))

@@ -8,9 +8,10 @@ from hashlib import blake2b
 from typing import Any
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.approvals import Approved
 from greenroom.agents.flow import Flow, Loop
 from greenroom.agents.tool import Tool
-from greenroom.errors import NotFound
+from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import Model
 
@@ -57,6 +58,12 @@ class Graph:
         return {tool.name: tool for agent in agents for tool in agent.tools}
 
     @cached_property
+    def approvals(self) -> dict[str, Approved]:
+        """Every approval the user may be asked for, by the name of its wait."""
+        guards = [node.flow for node in self.nodes() if isinstance(node.flow, Approved)]
+        return {guard.tool: guard for guard in guards}
+
+    @cached_property
     def awaits_input(self) -> bool:
         """Whether the graph holds the conversation itself, in a loop that awaits the user."""
         return any(isinstance(n.flow, Loop) and n.flow.awaits_input for n in self.nodes())
@@ -78,7 +85,14 @@ class Graph:
 @lru_cache(maxsize=256)
 def compile_flow(flow: Flow) -> Graph:
     """The frozen graph of an expression."""
-    return Graph(_node(flow, ""))
+    graph = Graph(_node(flow, ""))
+    for name in graph.approvals:
+        if name in graph.tools:
+            raise BadAgent(
+                f"there is a tool {name!r} and an approval that is asked for by that name; rename "
+                f"the tool, or give the approval another: approved(..., name=...)."
+            )
+    return graph
 
 
 def recast(flow: Flow, model: Model | str) -> Flow:

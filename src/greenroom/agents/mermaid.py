@@ -55,6 +55,8 @@ class _Drawing:
                 return self._loop(facts, parts["body"])
             case "route" if parts:
                 return self._route(facts, parts)
+            case "approved" if parts:
+                return self._approved(facts, parts)
             case _:
                 return self._leaf(facts, list(parts.values()))
 
@@ -92,6 +94,15 @@ class _Drawing:
         for key, part in parts.items():
             entries, out = self.part(part)
             self.link([(fork, key)], entries)
+            exits += out
+        return [fork], exits
+
+    def _approved(self, facts: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> Ends:
+        fork = self.node(str(facts.get("name")), "{", "}")
+        exits: list[tuple[str, str]] = []
+        for key, part in parts.items():
+            entries, out = self.part(part)
+            self.link([(fork, "yes" if key == "body" else "no")], entries)
             exits += out
         return [fork], exits
 

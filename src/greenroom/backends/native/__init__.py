@@ -54,7 +54,7 @@ class NativeBackend:
 
     def __init__(self, agent: Flow) -> None:
         self.graph = compile_flow(as_flow(agent))
-        self._tools: Mapping[str, ToolFacts] | None = None
+        self._tools: dict[str, ToolFacts] | None = None
 
     def part(self, name: str) -> "NativeBackend":
         """One node of the graph alone, as an agent of its own."""
@@ -82,6 +82,8 @@ class NativeBackend:
                 name: ToolFacts(name, tool.argument_names, tool.read_only, tool.yields, tool)
                 for name, tool in self.graph.tools.items()
             }
+            for name in self.graph.approvals:
+                self._tools[name] = ToolFacts(name, ("question", "input"), yields=True)
         return self._tools
 
     async def advance(self, ledger: Ledger, world: World) -> Advance:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from greenroom.agents.approvals import Approved
 from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.transforms import Transform
+from greenroom.backends.native.approvals import run_approved
 from greenroom.backends.native.forks import run_parallel
 from greenroom.backends.native.walk import (
     Run,
@@ -24,5 +26,6 @@ KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
         Parallel: run_parallel,
         Loop: run_loop,
         Route: run_route,
+        Approved: run_approved,
     }
 )

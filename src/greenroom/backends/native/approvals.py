@@ -1,0 +1,132 @@
+"""An approval: the user is asked once, and only a yes leads to what it guards."""
+
+import json
+from typing import NoReturn
+
+from greenroom.agents.approvals import Approved
+from greenroom.agents.graph import Node
+from greenroom.backends.backend import Yield
+from greenroom.backends.native.agent_node import open_yield
+from greenroom.backends.native.walk import GraphWalk, Paused, Walked
+from greenroom.errors import AgentFailed, MockBroke, UserAgentFailed
+from greenroom.ledger.events import Decided, ToolFailed, ToolReturned
+from greenroom.ledger.plain import Json, is_object, plain
+from greenroom.ledger.query import MISSING
+from greenroom.world.world import Context, Pending, SealedBody, ToolRequest
+
+_UNASKED, _ASKED, _APPROVED, _DENIED = "unasked", "asked", "approved", "denied"
+
+
+async def run_approved(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """Ask if it must be asked; then what is guarded, or what happens instead."""
+    flow, decided = node.flow, walk.index.decided
+    assert isinstance(flow, Approved)
+    if path not in decided:
+        is_asked = flow.when is None or _holds(walk, flow, path, given)
+        walk.world.record(Decided(path=path, choice=_ASKED if is_asked else _UNASKED))
+    if decided[path] == _ASKED:
+        wait = await _ask(walk, flow, path, given)
+        if wait is not None:
+            return Paused((wait,))
+        is_approved, _ = _answer(walk, flow, path)
+        walk.world.record(Decided(path=path, choice=_APPROVED if is_approved else _DENIED))
+    key = "otherwise" if decided[path] == _DENIED else "body"
+    if key == "otherwise":
+        _, reason = _answer(walk, flow, path)
+        if flow.otherwise is None:
+            because = f": {reason}" if reason else ""
+            raise AgentFailed(
+                f"{flow.body!r} was not approved at {path}{because}. Give otherwise=... to say what "
+                f"happens then."
+            )
+        given = {"input": given, "reason": reason}
+    walked = await walk.walk(node.children[key], f"{path}.{key}", given)
+    return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+
+
+def _holds(walk: GraphWalk, flow: Approved, path: str, given: Json) -> bool:
+    assert flow.when is not None
+    found = walk.decide(flow.when, flow.wants, path, given)
+    # Where nothing says that it need not be asked, it is.
+    return found is MISSING or bool(found)
+
+
+def _call_id(walk: GraphWalk, path: str) -> str:
+    return walk.world.new_id(path, "approval")
+
+
+async def _ask(walk: GraphWalk, flow: Approved, path: str, given: Json) -> Yield | None:
+    """Open the wait, by a call that a mock may answer; None if the answer is there."""
+    world, index, key = walk.world, walk.index, _call_id(walk, path)
+    if key in index.answers and key not in index.results:
+        value = index.answers[key].value
+        world.record(
+            ToolReturned(path=path, call_id=key, tool=flow.tool, value=value, source="user")
+        )
+    if key in index.results:
+        return None
+    if key in index.called:
+        args = index.called[key].args
+    else:
+        asked = flow.asks(Context(world, path, input=plain(given), output=plain(given)))
+        args = {"question": asked, "input": given}
+    n = index.call_number(flow.tool, key, path)
+    request = ToolRequest(key, flow.tool, args, path, yields=True, n=n)
+    outcome = await world.call_tool(request, SealedBody(_has_no_body))
+    if not isinstance(outcome, Pending):
+        return None
+    wait = Yield(key, "tool", flow.tool, key, dict(args), str(args["question"]), walk.root, checked)
+    open_yield(world, wait, path)
+    return wait
+
+
+def _has_no_body(_: Context) -> NoReturn:
+    raise AssertionError("an approval is the user's to give")
+
+
+def _answer(walk: GraphWalk, flow: Approved, path: str) -> tuple[bool, str]:
+    """Whether it was approved, and the reason given; an answer that is neither yes nor no ends the run."""
+    end = walk.index.results[_call_id(walk, path)]
+    if isinstance(end, ToolFailed):
+        raise AgentFailed(f"{flow.tool!r} could not be asked at {path}: {end.error}")
+    try:
+        said = checked(end.value, False)
+    except ValueError as error:
+        wrong = UserAgentFailed if end.source == "user" else MockBroke
+        raise wrong(f"the answer {end.value!r} to {flow.tool!r} does not fit: {error}") from None
+    if is_object(said):
+        return bool(said["approved"]), str(said.get("reason", ""))
+    return bool(said), ""
+
+
+_SHAPE = 'answer true or false, or {"approved": false, "reason": "..."}'
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def checked(value: Json, strict: bool) -> Json:
+    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _read(value, strict)
+    if not is_object(value):
+        raise ValueError(_SHAPE)
+    # Users of other frameworks say `confirmed` and `message`.
+    said = {{"confirmed": "approved", "message": "reason"}.get(k, k): v for k, v in value.items()}
+    is_clear = isinstance(said.get("approved"), bool) and isinstance(said.get("reason", ""), str)
+    if not is_clear or not said.keys() <= {"approved", "reason"}:
+        raise ValueError(_SHAPE)
+    return said
+
+
+def _read(text: str, strict: bool) -> Json:
+    """An answer in words: the JSON that was asked for; where less will do, yes or no."""
+    if not strict and text.strip().rstrip(".!").lower() in _WORDS:
+        return _WORDS[text.strip().rstrip(".!").lower()]
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if isinstance(found, bool | dict):
+        return checked(found, strict)  # pyright: ignore[reportUnknownArgumentType]
+    raise ValueError(_SHAPE)
