@@ -66,7 +66,7 @@ class Approved(Flow):
         if isinstance(self.question, str):
             return self.question.format(input=context.input, state=context.state)
         wants = wanted_names(self.question, DECIDER_NAMES, "question")
-        return str(self.question(**named_arguments(wants, context)))
+        return str(self.question(**named_arguments(wants, context, self.question)))
 
     def __repr__(self) -> str:
         return f"approved({self.body!r})"

@@ -190,7 +190,7 @@ def _set(place: str, value: Any, context: Any) -> Change:
     if isinstance(value, MarkedValue):
         op, value = ("set" if value.op == "replace" else value.op), value.value
     if callable(value):
-        value = value(**named_arguments(wanted_names(value, STEP_NAMES, place), context))
+        value = value(**named_arguments(wanted_names(value, STEP_NAMES, place), context, value))
     return Change(*split_place(place), op, plain(value, place))
 
 
