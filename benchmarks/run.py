@@ -19,6 +19,7 @@ from math import ceil
 from operator import sub
 from pathlib import Path
 
+import contracts
 import durable
 import frameworks
 import likeness
@@ -115,6 +116,7 @@ def main() -> int:
         "remembered": durable.measured(plan.remembered, [PEER, *heavy], plan.rounds),
         "storm": storm.weathered(),
         "stored": stored.measured(),
+        "contracts": contracts.measured(),
         "frameworks": gated(plan),
     }
     goals = judged(found, plan)
@@ -205,6 +207,7 @@ def judged(found: Figures, plan: Plan) -> list[Goal]:
         *durable.goals(found["remembered"]),
         *storm.goals(found["storm"]),
         *stored.goals(found["stored"]),
+        *contracts.goals(found["contracts"]),
         *frameworks.goals(found["frameworks"]),
     ]
     if largest > usual:

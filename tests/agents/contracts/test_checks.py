@@ -264,7 +264,7 @@ def test_edits_are_letters_put_in_taken_out_changed_or_swapped(
 
 
 def test_the_nearest_place_has_the_fewest_edits_and_may_be_in_another_scope() -> None:
-    known = ["session.intent", "session.intend", "user.tier", "session.x"]
+    known = frozenset(["session.intent", "session.intend", "user.tier", "session.x"])
     assert nearest_place("session.intnet", known) == "session.intent"
     assert nearest_place("session.tier", known) == "user.tier"
     assert nearest_place("session.order", known) == ""

@@ -112,7 +112,7 @@ def _undeclared(graph: Graph, fields: Fields, given: Given) -> Iterator[Issue]:
         top = ".".join(place.split(".")[:2])
         if top in fields or place.partition(".")[2] in keys:  # another scope is said elsewhere
             continue
-        near = nearest_place(top, fields)
+        near = nearest_place(top, frozenset(fields))
         fix = f"Did you mean {near}?" if near else "Add it to the schema."
         says = f"uses {place}, which is not in the schema."
         yield Issue("SchemaViolation", "warning", node, place, says, fix)
