@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import reduce
-from operator import rshift
 from time import process_time
 from typing import Literal
 
@@ -41,7 +40,7 @@ def goals(found: Figures) -> Sequence[Goal]:
 
 def line(number: int) -> Flow:
     """Agents that each read what the one before wrote."""
-    return reduce(rshift, (agent(n + 100 * number) for n in range(NODES - 1)))
+    return in_order([agent(n + 100 * number) for n in range(NODES - 1)])
 
 
 def mixture(number: int) -> Flow:
@@ -51,7 +50,12 @@ def mixture(number: int) -> Flow:
         several = agent(n) | agent(n + 1000)
         either = route(Desk.kind, a=agent(n + 2000), otherwise=agent(n + 3000))
         blocks += [several, loop(either >> agent(n + 4000), max_rounds=3)]
-    return reduce(rshift, [Agent("first", model=MODEL, writes=Desk.kind), *blocks])
+    return in_order([Agent("first", model=MODEL, writes=Desk.kind), *blocks])
+
+
+def in_order(parts: Sequence[Flow]) -> Flow:
+    """One after another."""
+    return reduce(lambda before, after: before >> after, parts)
 
 
 def agent(n: int) -> Agent:

@@ -12,7 +12,9 @@ from typing import Any
 
 from greenroom import Agent, Case, Lines, Scripted, Stop, call, loop, route, simulate, step, tool
 from greenroom.agents import Flow, Graph, compile_flow
+from greenroom.agents.approvals import Approved, approved
 from greenroom.agents.tool import Tool
+from greenroom.agents.transforms import default, drop, keep, merge, put, rename
 
 Spec = dict[str, Any]
 VALUES: list[Any] = ["b0", "b1", "b2", ["x", "y"], []]
@@ -89,6 +91,27 @@ def _routed(random: Random, depth: int) -> Spec:
     return {**_parts(random, depth), "on": on, "otherwise": random.random() < 0.5}
 
 
+def _transformed(random: Random, _: int) -> Spec:
+    return {"what": random.choice(sorted(TRANSFORMS)), "places": random.sample(PLACES, 2)}
+
+
+TRANSFORMS: dict[str, Callable[[str, str], Flow]] = {
+    "put": lambda one, _: put({one: "b0"}),
+    "default": lambda one, _: default({one: "b1"}),
+    "drop": lambda one, _: drop(one),
+    "drop_both": drop,
+    "keep": lambda one, _: keep(one),
+    "rename": lambda one, other: rename({one: other}),
+    "merge": lambda one, other: merge(one, into=other),
+}
+
+
+def _guarded(random: Random, depth: int) -> Spec:
+    when = random.choice([None, random.choice(PLACES)])
+    otherwise = spec_of(random, depth) if random.random() < 0.6 else None
+    return {"body": spec_of(random, depth), "when": when, "instead": otherwise}
+
+
 SPECS: dict[str, Callable[[Random, int], Spec]] = {
     "step": _step_spec,
     "agent": _agent_spec,
@@ -96,8 +119,10 @@ SPECS: dict[str, Callable[[Random, int], Spec]] = {
     "par": _parts,
     "loop": _body,
     "route": _routed,
+    "approval": _guarded,
+    "transform": _transformed,
 }
-LEAVES = ["step", "step", "step", "agent"]
+LEAVES = ["step", "step", "step", "agent", "transform"]
 NESTED = [kind for kind in SPECS if kind not in LEAVES]
 
 
@@ -199,6 +224,16 @@ def _route(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
     return route(spec["on"] or choose, **flows)
 
 
+def _approved(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    body = build(spec["body"], luck, f"{name}0")
+    instead = build(spec["instead"], luck, f"{name}1") if spec["instead"] else None
+    return approved(body, "Well?", when=spec["when"], otherwise=instead, name=name)
+
+
+def _transform(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    return TRANSFORMS[spec["what"]](*spec["places"])
+
+
 FLOWS: dict[str, Callable[[Spec, Callable[[], Luck], str], Flow]] = {
     "step": _step,
     "agent": _agent,
@@ -206,6 +241,8 @@ FLOWS: dict[str, Callable[[Spec, Callable[[], Luck], str], Flow]] = {
     "par": _parallel,
     "loop": _loop,
     "route": _route,
+    "approval": _approved,
+    "transform": _transform,
 }
 
 
@@ -233,7 +270,7 @@ class Played:
             "soundness",
             user=Lines("two"),
             says="one",
-            mocks={name: self._mock(one) for name, one in self.graph.tools.items()},
+            mocks=self._mocks(),
             state=self.state,
             stop=Stop(max_turns=4),
         )
@@ -242,6 +279,15 @@ class Played:
         for who, place, there, is_later in self._luck.found:
             self.found.append((ids[who.partition("_t")[0]], place, there, is_later))
         self.ledger = ledger
+
+    def _mocks(self) -> dict[str, Any]:
+        flows = [node.flow for node in self.graph.nodes()]
+        asked = {flow.tool: self._approve for flow in flows if isinstance(flow, Approved)}
+        called = [one for flow in flows if isinstance(flow, Agent) for one in flow.tools]
+        return {**asked, **{one.name: self._mock(one) for one in called}}
+
+    def _approve(self, question: str, input: Any) -> bool:
+        return self._luck.random.random() < 0.6
 
     def _mock(self, given: Tool) -> Callable[..., Any]:
         def answer(ctx: Any) -> str:
@@ -270,8 +316,12 @@ def several(kind: str, *parts: Spec) -> Spec:
 A, B = PLACES[:2]
 READ, WRITE = one("step", reads=[A]), one("step", writes=[A])
 FAIL, HANG = one("step", writes=[B], fails=0.7), one("step", writes=[B], hangs=0.7)
+DROP = one("transform", what="drop", places=[A, B])
 BUSY = one("agent", tools=[{"reads": [], "writes": [A]}], fails=0.5)
-POINTED: list[Spec] = []
+POINTED = [
+    several("seq", WRITE, one("loop", body=several("seq", READ, DROP), rounds=2)),
+    several("seq", several("par", WRITE, DROP), READ),
+]
 
 
 def pointed() -> Iterator[Played]:

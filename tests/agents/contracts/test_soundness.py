@@ -9,21 +9,25 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from plays import Played, played, pointed
 
 from greenroom.agents import Agent, Flow, check
+from greenroom.agents.approvals import Approved
 from greenroom.agents.contracts.access import tool_access
-from greenroom.agents.contracts.effects import Effect, in_turn
-from greenroom.agents.contracts.leaf_rules import AgentRule
+from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
+from greenroom.agents.contracts.flow_rules import LoopRule
+from greenroom.agents.contracts.leaf_rules import AgentRule, TransformRule
 from greenroom.agents.contracts.places import Places
 from greenroom.agents.contracts.rule import Rule
 from greenroom.agents.contracts.rules import RULES
 from greenroom.agents.contracts.walk import DataFlow, Given, walk
 from greenroom.agents.flow import Loop, Parallel, Route, Sequence
 from greenroom.agents.graph import Node
+from greenroom.agents.transforms import Transform
 
 
 def walked(run: Played, **options: Any) -> DataFlow:
@@ -80,11 +84,30 @@ class BusyTools(AgentRule):
         return in_turn(places.effect(tool_access(one), node.id) for one in agent.tools)
 
 
+class Hoarding(TransformRule):
+    """As if transforms removed nothing."""
+
+    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
+        done = super().outcome(node, parts, places).done
+        return Outcome(Effect(done.sets, done.may_set))
+
+
+class FirstRound(LoopRule):
+    """As if what one round removes were there again in the next."""
+
+    def entries(self, node: Node, known: Known, parts: Any) -> dict[str, Known]:
+        body = super().entries(node, known, parts)["body"]
+        return {"body": replace(body, surely=known.surely)}
+
+
 MUTANTS: dict[str, dict[str, Any]] = {
     "parts of a sequence do not see each other": {"rules": {Sequence: RULES[Parallel]}},
     "branches see each other": {"rules": {Parallel: Rule()}},
     "every branch of a route runs": {"rules": {Route: Rule()}},
     "a loop has one round": {"rules": {Loop: Rule()}},
+    "all is approved": {"rules": {Approved: Rule()}},
+    "nothing is removed": {"rules": {Transform: Hoarding()}},
+    "a loop has one round of removals": {"rules": {Loop: FirstRound()}},
     "every tool is called": {"rules": {Agent: BusyTools()}},
     "what is temporary stays": {"forgotten": ()},
     "nothing stays for the next turn": {"forgotten": ("session", "user", "temp")},

@@ -6,6 +6,8 @@ import pytest
 
 from greenroom import Agent, Scripted, loop, route, step, tool, with_state_change
 from greenroom.agents import Flow, check
+from greenroom.agents.approvals import approved
+from greenroom.agents.transforms import default, drop, keep, put, rename
 
 
 def writes(*keys: str, name: str = "") -> Flow:
@@ -112,6 +114,15 @@ def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
         (loop(route(choose, x=w, y=nothing), until={"session": {"a": 1}}, max_rounds=2), []),
         # A list may be empty, and its items do not see each other.
         # Cut half-way.
+        # Approved or not.
+        (approved(w, "Well?") >> r, []),
+        (approved(w, "Well?", otherwise=nothing) >> r, MAYBE),
+        (approved(r, "Well?", otherwise=w), NOT_YET),
+        (w >> approved(r, "Well?"), []),
+        (approved(nothing, "Pay {state[session][a]}?"), NEVER),
+        (w >> approved(nothing, "Pay {state[session][a]}?"), []),
+        (approved(nothing, "Well?", when="a"), NEVER),
+        (route(choose, x=w, y=nothing) >> approved(nothing, "Well?", when="a"), []),
         # Who only looks.
         # Routes by a place.
         (route("a", x=nothing), NEVER),
@@ -130,6 +141,17 @@ def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
         (w >> agent(tools=[looks]), []),
         (agent(tools=[looks, may_write]), MAYBE),
         # Transforms.
+        (put(a=1) >> r, []),
+        (default(a=1) >> r, []),
+        (w >> drop("a") >> r, GONE),
+        (w >> keep("b") >> r, [*GONE, "error ReadBeforeWrite session.b"]),
+        (w >> keep("a") >> r, []),
+        (w >> rename(a="b") >> reads("b"), []),
+        (w >> rename(a="b") >> r, GONE),
+        (rename(a="b"), NEVER),
+        (w >> route(choose, x=drop("a"), y=nothing) >> r, MAYBE),
+        (loop(r >> drop("a"), max_rounds=2), NEVER),
+        (w >> loop(r >> drop("a"), max_rounds=2), MAYBE),
         # Who declares nothing and is given the state may do anything.
         (anything >> r, CANNOT_TELL),
         (by_result >> r, CANNOT_TELL),

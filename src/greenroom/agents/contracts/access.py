@@ -2,15 +2,19 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
+from string import Formatter
 from types import CodeType
 from typing import Any, cast
 
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.approvals import Approved
 from greenroom.agents.flow import Decider, Step
 from greenroom.agents.tool import Tool
+from greenroom.agents.transforms import Transform
 from greenroom.ledger.query import has_operators, place_text
 
 _STATEFUL = {"state", "ctx", "context"}
@@ -74,6 +78,16 @@ def agent_access(agent: Agent) -> Access:
     return Access(reads, agent.writes, reads_anything=bool(foreign))
 
 
+def transform_access(transform: Transform) -> Access:
+    """What a transform does, all of which it declares."""
+    clears = tuple(place[:-2] for place in transform.removes if place.endswith(".*"))
+    # What is to be kept need not be there.
+    reads = tuple(Read(place, may_miss=bool(clears)) for place in transform.reads)
+    drops = tuple(place for place in transform.removes if not place.endswith(".*"))
+    computes = "$live" in str(transform.details)
+    return Access(reads, transform.writes, drops, clears, reads_anything=computes)
+
+
 def decider_places(given: Decider | None) -> tuple[str, ...]:
     """The places that a decision looks at, if it is data."""
     if isinstance(given, str):
@@ -82,6 +96,15 @@ def decider_places(given: Decider | None) -> tuple[str, ...]:
         query = cast("Mapping[str, Any]", given)
         return tuple(dict.fromkeys(p for scope, part in query.items() for p in _asked(scope, part)))
     return ()
+
+
+def question_places(approved: Approved) -> tuple[str, ...]:
+    """The places that the question of an approval mentions: `{state[session][amount]}`."""
+    if not isinstance(approved.question, str):
+        return ()
+    fields = [field for _, field, _, _ in Formatter().parse(approved.question) if field]
+    words = [re.findall(r"[^\[\].]+", field) for field in fields]
+    return tuple(".".join(word[1:3]) for word in words if word[0] == "state" and len(word) > 2)
 
 
 def _asked(place: str, query: Any) -> Iterator[str]:

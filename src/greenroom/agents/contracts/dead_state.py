@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.approvals import Approved
 from greenroom.agents.contracts.access import (
     agent_access,
     step_access,
     tool_access,
+    transform_access,
 )
 from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.places import above_place
 from greenroom.agents.contracts.walk import Given, data_flow
 from greenroom.agents.flow import Flow, Step
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.transforms import Transform
 
 
 def check_dead_state(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # noqa: ARG001
@@ -57,5 +60,9 @@ def _reads_anything(flow: Flow) -> bool:
             return agent_access(flow).reads_anything or any(one.reads_anything for one in tools)
         case Step():
             return step_access(flow).reads_anything
+        case Transform():
+            return transform_access(flow).reads_anything
+        case Approved() if callable(flow.question):
+            return True
         case _:
             return not {"state", "ctx", "context"}.isdisjoint(getattr(flow, "wants", ()))

@@ -2,7 +2,8 @@
 
 from typing import cast
 
-from greenroom.agents.contracts.access import Read, decider_places
+from greenroom.agents.approvals import Approved
+from greenroom.agents.contracts.access import Read, decider_places, question_places
 from greenroom.agents.contracts.effects import Known, Outcome, either, in_turn
 from greenroom.agents.contracts.places import Places
 from greenroom.agents.contracts.rule import Outcomes, Reads, Rule
@@ -60,3 +61,15 @@ class RouteRule(Rule):
         route = cast("Route", node.flow)
         for place in decider_places(route.on):
             yield Read(place, may_miss=bool(route.otherwise)), known
+
+
+class ApprovedRule(RouteRule):
+    """What is guarded, or what happens instead; neither is sure to run."""
+
+    def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
+        """What decides whether it is asked, which need not be there, and what the question mentions."""
+        flow = cast("Approved", node.flow)
+        for place in decider_places(flow.when):
+            yield Read(place, "`when`", may_miss=True), known
+        for place in question_places(flow):
+            yield Read(place, "the question"), known if flow.when is None else known.unsure()

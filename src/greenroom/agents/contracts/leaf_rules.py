@@ -7,12 +7,14 @@ from greenroom.agents.contracts.access import (
     agent_access,
     step_access,
     tool_access,
+    transform_access,
 )
 from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
 from greenroom.agents.contracts.places import Places
 from greenroom.agents.contracts.rule import Outcomes, Reads, Rule
 from greenroom.agents.flow import Step
 from greenroom.agents.graph import Node
+from greenroom.agents.transforms import Transform
 
 
 class StepRule(Rule):
@@ -25,6 +27,19 @@ class StepRule(Rule):
     def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
         """What it declares to read."""
         for read in step_access(cast("Step", node.flow)).reads:
+            yield read, known
+
+
+class TransformRule(Rule):
+    """A transform changes the state as it declares."""
+
+    def outcome(self, node: Node, parts: Outcomes, places: Places) -> Outcome:  # noqa: ARG002
+        """What it writes is there, and what it removes is gone; one that failed has done nothing."""
+        return Outcome(places.effect(transform_access(cast("Transform", node.flow)), node.id))
+
+    def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
+        """What it takes from the state."""
+        for read in transform_access(cast("Transform", node.flow)).reads:
             yield read, known
 
 

@@ -4,17 +4,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.approvals import Approved
 from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
 from greenroom.agents.contracts.flow_rules import (
+    ApprovedRule,
     LoopRule,
     ParallelRule,
     RouteRule,
 )
-from greenroom.agents.contracts.leaf_rules import AgentRule, StepRule
+from greenroom.agents.contracts.leaf_rules import AgentRule, StepRule, TransformRule
 from greenroom.agents.contracts.places import Places
 from greenroom.agents.contracts.rule import Outcomes, Rule
 from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.graph import Node
+from greenroom.agents.transforms import Transform
 
 
 class OpenRule(Rule):
@@ -36,11 +39,13 @@ Rules = Mapping[type[Flow], Rule]
 
 RULES: Rules = {
     Step: StepRule(),
+    Transform: TransformRule(),
     Agent: AgentRule(),
     Sequence: Rule(),
     Parallel: ParallelRule(),
     Loop: LoopRule(),
     Route: RouteRule(),
+    Approved: ApprovedRule(),
 }
 OPEN = OpenRule()
 
