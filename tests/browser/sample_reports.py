@@ -19,6 +19,7 @@ from greenroom.ledger import (
     Noted,
     RunEnded,
     RunStarted,
+    Spending,
     StateChanged,
     ToolBlocked,
     ToolCalled,
@@ -137,11 +138,17 @@ _RUBRICS = Score(
 )  # fmt: skip
 
 
+_NODES = {
+    "seq.0/clerk": Spending(Usage(1442, 89), 0.0007, {"gpt-4o-mini": 2}, 0.0007),
+    "seq.1/closer": Spending(Usage(100, 10), 0.0001, {"gpt-4o-mini": 1}, 0.0001),
+}
+
+
 def _played(case_id: str, ledger: Ledger, **given: Any) -> CaseResult:
     usual: dict[str, Any] = {
         "status": "passed", "ended": "completed", "turns": 3, "seconds": 5.2, "usage": Usage(1542, 99),
         "cost": 0.0008, "user_usage": Usage(200, 5), "user_cost": 0.0001,
-        "models": {"gpt-4o-mini": 3}, "user_models": {"claude-haiku": 1}, "kept": ledger,
+        "models": {"gpt-4o-mini": 3}, "nodes": _NODES, "user_models": {"claude-haiku": 1}, "kept": ledger,
     }  # fmt: skip
     return CaseResult(case_id=case_id, **{**usual, **given})
 

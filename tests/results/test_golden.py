@@ -46,11 +46,16 @@ def test_a_report_of_before_there_were_confirmed_trials_is_read() -> None:
     data = json.loads(golden("report.json"))
     for later in ("adaptive", "against", "confirmed"):
         del data[later]
-    for result in data["results"]:
+    for result in (*data["results"], *data.get("confirmed", ())):
         del result["fixed"]
+        result.pop("nodes", None)
     read = report_from(data, "an old file")
     assert (read.adaptive, read.against, read.confirmed) == (False, None, ())
     assert [result.fixed for result in read] == [False] * len(read)
+    assert [result.nodes for result in read] == [None] * len(read)
+    # What these results took is known all the same, though not by which node.
+    assert [*read.nodes] == [""]
+    assert (read.nodes[""].usage, read.nodes[""].cost) == (read.usage, read.cost)
 
 
 @pytest.mark.parametrize("number", range(9))

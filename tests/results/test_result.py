@@ -7,7 +7,7 @@ import pytest
 from greenroom.cases import Case
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger import AgentSaid, Ledger, ModelReplied, RunEnded, RunStarted, Usage, UserSaid
-from greenroom.ledger.questions import Step
+from greenroom.ledger.questions import Spending, Step
 from greenroom.results import CaseResult
 from greenroom.results.blame import Blame
 from greenroom.results.report import Report, Summary
@@ -104,6 +104,7 @@ def test_a_run_is_told_with_all_that_is_known_of_it():
         usage=Usage(3, 4),
         cost=0.25,
         models={"m-1": 1},
+        nodes={"": Spending(Usage(3, 4), 0.25, {"m-1": 1}, 0.25)},
         user_usage=Usage(1, 2),
         user_cost=0.5,
         user_models={"u-1": 1},

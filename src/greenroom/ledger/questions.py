@@ -191,6 +191,18 @@ class Spending(Struct, frozen=True, omit_defaults=True):
         """How often models answered."""
         return sum(self.models.values())
 
+    def __add__(self, other: "Spending") -> "Spending":
+        usages, costs = (self.usage, other.usage), (self.cost, other.cost)
+        models = {**self.models}
+        for name, count in other.models.items():
+            models[name] = models.get(name, 0) + count
+        return Spending(
+            None if usages[0] is None or usages[1] is None else usages[0] + usages[1],
+            None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
+            models,
+            self.known_cost + other.known_cost,
+        )
+
 
 def spending_by_node(ledger: Ledger, voice: Voice = "agent") -> dict[str, Spending]:
     """What the models of each node used and cost, by the node's static id, in order of first replies.

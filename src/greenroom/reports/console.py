@@ -13,16 +13,25 @@ from greenroom.reports.failure import differences
 from greenroom.reports.table import STYLES, metric_summaries, rated, show_table, shown_outcome
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import LONGEST, Omitted, abridged, transcript
-from greenroom.reports.words import duration, shortened
+from greenroom.reports.words import at_least, duration, shortened, tokens
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import FAULT, Report
 from greenroom.results.result import CaseResult
-from greenroom.results.text import counted, how_many, number_of, repeats, run_again, spending
+from greenroom.results.text import (
+    counted,
+    how_many,
+    node_spending,
+    number_of,
+    repeats,
+    run_again,
+    spending,
+)
 
 Detail = Literal["little", "usual", "all"]
 
 _PAGE = 160
+_MOST_NODES = 20
 _SPEAKERS = {
     "user": "cyan",
     "agent": "bold",
@@ -81,6 +90,23 @@ class ConsoleReport:
             self.terminal.say(line)
         if metrics:
             self.terminal.print()
+        self._nodes(report)
+
+    def _nodes(self, report: Report) -> None:
+        """What each node spent; that of the only one is what the whole spent."""
+        nodes = node_spending(report)
+        if len(nodes) < 2:
+            return
+        width = min(self.terminal.width // 2, max(map(len, nodes)))
+        for node, spent in [*nodes.items()][:_MOST_NODES]:
+            read, written = tokens(spent)
+            calls = number_of(spent.calls, "call")
+            words = f"{calls}, {read} tokens in, {written} out, {at_least(spent)}"
+            label = styled(shortened(node, width), "bold")
+            self.terminal.hang(label, plain(words), width=width + 2)
+        if len(nodes) > _MOST_NODES:
+            self.terminal.say(f"{len(nodes) - _MOST_NODES} more nodes are not shown")
+        self.terminal.print()
 
     # One case
 

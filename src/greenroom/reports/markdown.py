@@ -11,7 +11,15 @@ from typing import ClassVar
 
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.transcript import conversation, retold
-from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
+from greenroom.reports.words import (
+    at_least,
+    dollars,
+    duration,
+    percent,
+    rate_text,
+    shortened,
+    tokens,
+)
 from greenroom.results.changes import CaseChange
 from greenroom.results.comparison import Comparison, compare
 from greenroom.results.comparison_text import NOTABLE, certainty, remarks, short_name
@@ -19,7 +27,7 @@ from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
-from greenroom.results.text import how_many, number_of, reasons, repeats, spending
+from greenroom.results.text import how_many, node_spending, number_of, reasons, repeats, spending
 
 LIMIT = 65_536
 """The longest comment that GitHub takes, counted in bytes, which are never fewer than characters."""
@@ -97,6 +105,7 @@ def _head(report: Report, changes: Comparison | None, decision: Decision | None)
     yield _spent(report, changes)
     yield _metrics(report, changes)
     yield _tags(report)
+    yield _nodes(report)
     if report.notes:
         yield _table(["note"], [[inline(note, 400)] for note in report.notes], "notes")
 
@@ -309,6 +318,16 @@ def _tags(report: Report) -> str:
         rows.append([inline(tag.tag), of, rate, *cost])
     columns = ["tag", "passed", "pass rate", *(["cost"] if report.models else [])]
     return _folded("By tag", _table(columns, rows, "tags")) if rows else ""
+
+
+def _nodes(report: Report) -> str:
+    found = node_spending(report)
+    rows = [
+        [inline(node), f"{spent.calls:,}", *tokens(spent), at_least(spent), _named(spent.models)]
+        for node, spent in found.items()
+    ]
+    columns = ["node", "calls", "tokens in", "tokens out", "cost", "models"]
+    return _folded("By node", _table(columns, rows, "nodes")) if rows else ""
 
 
 # One case

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from greenroom.ledger.plain import Json
+from greenroom.ledger.questions import Spending
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless
 from greenroom.results.intervals import Interval, percent
@@ -41,6 +42,20 @@ def dollars(cost: float) -> str:
     if cost >= 1 or cost == 0:
         return f"${cost:,.2f}"
     return f"${cost:.4f}" if cost >= 0.0001 else "under $0.0001"
+
+
+def at_least(spent: Spending) -> str:
+    """What was spent, or that this is unknown, with the least that it was."""
+    if spent.cost is not None:
+        return dollars(spent.cost)
+    return f"unknown, at least {dollars(spent.known_cost)}" if spent.known_cost else "unknown"
+
+
+def tokens(spent: Spending) -> tuple[str, str]:
+    """Tokens read and written."""
+    if spent.usage is None:
+        return "unknown", "unknown"
+    return f"{spent.usage.input:,}", f"{spent.usage.output:,}"
 
 
 def as_called(tool: str, args: Mapping[str, Json]) -> str:

@@ -6,11 +6,13 @@ Everything that is read is checked, and named with its place if it is wrong.
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from msgspec import UNSET, UnsetType
+
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, is_object, plain
-from greenroom.ledger.questions import Step
+from greenroom.ledger.questions import Spending, Step
 from greenroom.results.blame import Blame
 from greenroom.results.breakage import Problem
 from greenroom.results.gate import Decision
@@ -27,6 +29,7 @@ from greenroom.results.wire import (
     ReportData,
     ResultData,
     ScoreData,
+    SpendingData,
     StepData,
     StoredVerdict,
     SummaryData,
@@ -48,6 +51,7 @@ _TYPES: Mapping[type[Wire], Callable[..., object]] = {
     NotApplicableData: NotApplicable,
     ProblemData: Problem,
     ScoreData: Score,
+    SpendingData: Spending,
     StepData: Step,
     UnmeasuredData: Unmeasured,
     UsageData: Usage,
@@ -94,7 +98,7 @@ def gate_data(decision: Decision | None) -> Json:
 
 
 def _summary(report: Report) -> SummaryData:
-    counts, interval = report.summary, report.interval
+    counts, interval, nodes = report.summary, report.interval, report.nodes
     ends = None if interval is None else {"low": interval.low, "high": interval.high, "level": 0.95}
     return SummaryData.of(
         report,
@@ -102,6 +106,7 @@ def _summary(report: Report) -> SummaryData:
         evaluated=counts.evaluated,
         interval=ends,
         case_seconds=sum(result.seconds for result in report.results),
+        nodes=to_wire(nodes) if any(nodes) else UNSET,
     )
 
 
@@ -195,6 +200,10 @@ def _result(found: VerdictData, where: str, **others: Any) -> CaseResult:
     fields["scores"] = {
         name: _outcome(data, f"{where}.scores.{name}") for name, data in found.scores.items()
     }
+    nodes = found.nodes
+    fields["nodes"] = None
+    if not isinstance(nodes, UnsetType):
+        fields["nodes"] = {node: _read(spent) for node, spent in nodes.items()}
     return CaseResult(**fields, **others)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.questions import Spending
 from greenroom.results.result import CaseResult, Status
 
 if TYPE_CHECKING:
@@ -188,6 +189,22 @@ class Report:
     def user_models(self) -> dict[str, int]:
         """Which models simulated the users in these runs, and how often."""
         return _added(result.user_models for result in self._paid)
+
+    @property
+    def nodes(self) -> dict[str, Spending]:
+        """What the agents' models used and cost by the node that asked them.
+
+        What no node is known for, as in results of earlier versions, stands under "".
+        """
+        found: dict[str, Spending] = {}
+        for result in self._ran():
+            by_node = result.nodes
+            if by_node is None:
+                known = result.cost or 0.0
+                by_node = {"": Spending(result.usage, result.cost, {**result.models}, known)}
+            for node, spent in by_node.items():
+                found[node] = found[node] + spent if node in found else spent
+        return found
 
     @property
     def metrics(self) -> Mapping[str, MetricSummary]:

@@ -14,7 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
 from greenroom.ledger.plain import Json, is_object
-from greenroom.ledger.questions import Step
+from greenroom.ledger.questions import Spending, Step
 from greenroom.ledger.safe_text import on_one_line
 from greenroom.results.blame import Blame, blame
 from greenroom.results.breakage import LEFT_OUT, Problem, breakage, unscored
@@ -70,6 +70,8 @@ class CaseResult:
     models: Mapping[str, int] = field(default_factory=dict[str, int])
     user_models: Mapping[str, int] = field(default_factory=dict[str, int])
     judge_models: Mapping[str, int] = field(default_factory=dict[str, int])
+    nodes: Mapping[str, Spending] | None = None
+    """What the agent's models used and cost by the node that asked them; None if it was not recorded."""
     notes: Sequence[str] = ()
     fixed: bool = False
     """Whether nothing in the run was left to chance, so that it would end the same way again."""
@@ -234,7 +236,7 @@ def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict
     agent = questions.spending_on(ledger.indexes["agent"], models_seen=models_seen)
     user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"nodes": questions.spending_by_node(ledger)}
     for role, spent in (("", agent), ("user_", user), ("judge_", judges)):
         found[f"{role}usage"], found[f"{role}cost"] = spent.usage, spent.cost
         found[f"{role}models"] = {**spent.models}

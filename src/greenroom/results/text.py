@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.ledger import questions
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.safe_text import harmless, on_one_line
@@ -121,6 +122,22 @@ def spending(whose: Report | CaseResult) -> list[Spent]:
         Spent("judge", "judged by", whose.judge_models, whose.judge_usage, whose.judge_cost),
     ]
     return [spent for spent in roles if spent.models]
+
+
+def node_spending(report: Report) -> dict[str, questions.Spending]:
+    """What each node of the agent spent, the dearest first.
+
+    Nothing where all of it was free, or no node is known.
+    """
+    found = report.nodes
+    if not any(found):
+        return {}
+    nodes = {node or "unknown node": spent for node, spent in found.items() if _spends(spent)}
+    return dict(sorted(nodes.items(), key=lambda named: -named[1].known_cost))
+
+
+def _spends(spent: questions.Spending) -> bool:
+    return spent.cost != 0 or spent.usage is None or spent.usage.total > 0
 
 
 def run_again(report: Report) -> list[str]:

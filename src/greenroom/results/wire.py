@@ -12,14 +12,14 @@ from math import isfinite
 from typing import Annotated, Any, Self, TypeVar, cast
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from greenroom.cases.scores import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadFile, Phase
 from greenroom.ledger.events import EndReason
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import JSON_TYPES, Json, plain
-from greenroom.ledger.questions import Step, StepType
+from greenroom.ledger.questions import Spending, Step, StepType
 from greenroom.results.blame import Blame, Whom
 from greenroom.results.breakage import Problem
 from greenroom.results.report import MetricSummary, Summary
@@ -52,6 +52,15 @@ class UsageData(Wire):
 
     input: Count
     output: Count
+
+
+class SpendingData(Wire):
+    """What models used and cost; null is unknown, of which `known_cost` is the least."""
+
+    usage: UsageData | None
+    cost: Amount | None
+    models: dict[str, Count]
+    known_cost: Amount
 
 
 class ProblemData(Wire):
@@ -150,6 +159,14 @@ class VerdictData(Wire):
     judge_models: dict[str, Count]
     notes: Texts
     fixed: bool = False
+    nodes: dict[str, SpendingData] | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, source: Any, **others: Any) -> Self:
+        """A result; what was not recorded by node is left out."""
+        if source.nodes is None:
+            others["nodes"] = UNSET
+        return super().of(source, **others)
 
 
 class StoredVerdict(VerdictData):
@@ -207,6 +224,7 @@ class SummaryData(CountsData):
     models: dict[str, int]
     user_models: dict[str, int]
     judge_models: dict[str, int]
+    nodes: dict[str, SpendingData] | UnsetType
 
 
 class ErrorData(Wire):
@@ -261,6 +279,7 @@ _WIRES: Mapping[type, type[Wire]] = {
     NotApplicable: NotApplicableData,
     Problem: ProblemData,
     Score: ScoreData,
+    Spending: SpendingData,
     Step: StepData,
     Summary: CountsData,
     Unmeasured: UnmeasuredData,

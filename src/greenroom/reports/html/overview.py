@@ -5,14 +5,22 @@ from datetime import UTC, datetime
 
 from greenroom.reports.html.charts import counts_bar, histogram, share_bar
 from greenroom.reports.html.markup import Markup, joined, tag
-from greenroom.reports.words import dollars, duration, percent, rate_text, shortened
+from greenroom.reports.words import (
+    at_least,
+    dollars,
+    duration,
+    percent,
+    rate_text,
+    shortened,
+    tokens,
+)
 from greenroom.results.breakdown import TagSummary
 from greenroom.results.gate import Decision
 from greenroom.results.intervals import Interval
 from greenroom.results.report import MetricSummary, Report
-from greenroom.results.text import how_many, reasons, repeats, spending
+from greenroom.results.text import how_many, node_spending, reasons, repeats, spending
 
-_MOST_METRICS, _MOST_TAGS, _MOST_FAILURES = 60, 60, 500
+_MOST_METRICS, _MOST_TAGS, _MOST_NODES, _MOST_FAILURES = 60, 60, 100, 500
 _MARKS = {"passed": "✓", "failed": "✗", "error": "!", "terminated": "■", "skipped": "–"}
 
 
@@ -170,6 +178,28 @@ def _tag(found: TagSummary, number: int, priced: bool) -> Markup:
         tag("td", _rated(rate, found.interval), " ", of),
         cost,
     )
+
+
+def node_table(report: Report) -> Markup | None:
+    """A line for each node of the agent that asked models: how often, with how many tokens, for how much."""
+    nodes = node_spending(report)
+    rows = [
+        tag(
+            "tr",
+            tag("th", shortened(node, 200), scope="row"),
+            [
+                tag("td", cell, class_="number")
+                for cell in (f"{spent.calls:,}", *tokens(spent), at_least(spent))
+            ],
+            tag("td", shortened(", ".join(spent.models), 120), class_="dim"),
+        )
+        for node, spent in [*nodes.items()][:_MOST_NODES]
+    ]
+    if not rows:
+        return None
+    head = ("node", "calls", "tokens in", "tokens out", "cost", "models")
+    left_out = _left_out(len(nodes) - len(rows), "nodes")
+    return _panel("nodes", "Nodes", _table(head, rows, "node-rows"), left_out)
 
 
 def _named(name: str, kind: str, number: int) -> Markup:

@@ -13,6 +13,7 @@ from greenroom.reports.html.markup import Markup, tag
 from greenroom.reports.html.overview import (
     began_at,
     metric_charts,
+    node_table,
     overview,
     tag_charts,
     without_script,
@@ -63,7 +64,11 @@ def render_html(
         "tags": list(tags.known),
         "cases": rows,
     }
-    charts = [metric_charts(report, metrics.known), tag_charts(report, tags.known)]
+    charts = [
+        metric_charts(report, metrics.known),
+        tag_charts(report, tags.known),
+        node_table(report),
+    ]
     body = tag(
         "body",
         tag("a", "Skip to the cases", class_="skip", href="#list"),
