@@ -1,15 +1,17 @@
 """Estimates by hand: what small graphs cost under given traffic, and what stays unknown."""
 
+from typing import Any
+
 import pytest
 
 from greenroom import Agent, Scripted, loop, route, step
 from greenroom.agents import Estimate, Traffic, estimate, history, persona
 from greenroom.agents.flow import Flow
 from greenroom.errors import BadAgent, BadInput
-from greenroom.models import Price
+from greenroom.models import Price, candidate, choose
 
 PRICES = {"m": Price.per_million(1, 2), "dear": Price.per_million(10, 20)}
-USUAL = {"tokens_in": 500, "tokens_out": 200}
+USUAL: dict[str, Any] = {"tokens_in": 500, "tokens_out": 200}
 
 
 class Unpriced:
@@ -174,7 +176,7 @@ def test_traffic_that_cannot_be_is_refused(given: dict[str, object], words: str)
             "names 'nobody', which is not in the agent; its nodes are route",
         ),
         ({"calls": {"twin": 2}}, "there are several: route.a/twin, route.b/twin"),
-        ({"routes": {"route": {"c": 0.5}}}, "names the way 'c' of 'route'; its ways are a, b"),
+        ({"routes": {"route": {"c": 0.5}}}, "names 'c' at 'route'; there are a, b"),
         ({"routes": {"route": {"a": 0.5, "b": 0.1}}}, "the shares add up to 0.6; together"),
     ],
 )
@@ -182,6 +184,32 @@ def test_traffic_of_another_agent_is_refused(given: dict[str, object], words: st
     flow = route("session.k", a=an("twin"), b=an("twin"))
     with pytest.raises(BadInput, match=words):
         guess(flow, **given)
+
+
+def chosen(**options: Any) -> Agent:
+    cheap = candidate(Scripted(name="cheap"), quality=1, price=Price.per_million(1, 2))
+    dear = candidate(Scripted(name="dear"), quality=2, price=Price.per_million(10, 20))
+    return Agent("a", model=choose(cheap, dear, **options))
+
+
+@pytest.mark.parametrize(
+    "by, first", [("cost", "cheap"), ("quality", "dear"), ("adaptive", "cheap")]
+)
+def test_a_choice_of_models_costs_what_the_one_costs_that_it_begins_with(
+    by: str, first: str
+) -> None:
+    found = estimate(chosen(by=by), Traffic(**USUAL, calls=1))
+    assert found.nodes["a"].models == {first: 1}
+    assert found.usd == pytest.approx(0.0009 if first == "cheap" else 0.009)
+    assert found.guesses == (f"'a' always asks {first} of its models (models=)",)
+
+
+def test_a_choice_of_models_may_be_given_by_shares() -> None:
+    found = estimate(chosen(), Traffic(**USUAL, calls=1, models={"a": {"cheap": 0.75}}))
+    assert found.usd == pytest.approx(0.75 * 0.0009 + 0.25 * 0.009)
+    assert (found.nodes["a"].models, found.guesses) == ({"cheap": 0.75, "dear": 0.25}, ())
+    with pytest.raises(BadInput, match="names 'other' at 'a'; there are cheap, dear"):
+        estimate(chosen(), Traffic(models={"a": {"other": 0.5}}))
 
 
 def test_an_agent_without_a_graph_needs_runs() -> None:

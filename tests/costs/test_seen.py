@@ -21,7 +21,7 @@ from greenroom.ledger import (
     Usage,
     spending,
 )
-from greenroom.models import Price
+from greenroom.models import Price, choose
 from resume.test_cuts import DEEP, FAILING_SPECS, SLOW, SPECS, Spec, graphs, played
 
 PRICES = {"m": Price.per_million(1, 2)}
@@ -143,6 +143,19 @@ def test_an_agent_of_a_framework_is_known_by_its_runs() -> None:
     assert (found.usd, found.calls, found.tokens_in) == (0.75, 2, 40)
     assert found.nodes["helper"].models == {"m": 2}
     assert estimate(object(), Traffic.seen(seen), prices=PRICES).usd == pytest.approx(48e-6)
+
+
+def test_the_shares_of_a_choice_are_learnt() -> None:
+    model = choose(Scripted(name="cheap"), Scripted(name="dear"))
+    seen = [
+        run_of(asked("@1/a", "a", (10, 1, 1.0), model="cheap")),
+        run_of(asked("@1/a", "a", (10, 1, 1.0), (20, 1, 1.0), model="cheap")),
+        run_of(asked("@1/a", "a", (10, 1, 5.0), model="dear")),
+    ]
+    found = estimate(Agent("a", model=model), Traffic.seen(seen))
+    assert found.nodes["a"].models == pytest.approx({"cheap": 1.0, "dear": 1 / 3})
+    assert found.usd == pytest.approx(8 / 3)
+    assert found.guesses == ()
 
 
 def test_no_runs_are_nothing_to_learn_from_or_to_compare_with() -> None:

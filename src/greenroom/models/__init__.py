@@ -9,16 +9,16 @@ from greenroom.models.prices import Price, price_of
 from greenroom.models.scripted import Scripted
 
 if TYPE_CHECKING:
-    from greenroom.models.candidate import Candidate, candidate
+    from greenroom.models.candidates import Candidate, candidate
     from greenroom.models.choice import Choice, choose
     from greenroom.models.standing import Standing
 
 # Most agents have one model, so these are loaded when they are first used.
 _LATER = {
-    "Candidate": "candidate",
+    "Candidate": "candidates",
     "Choice": "choice",
     "Standing": "standing",
-    "candidate": "candidate",
+    "candidate": "candidates",
     "choose": "choice",
 }
 

@@ -18,7 +18,7 @@ from greenroom.errors import BadAgent, NoCandidate
 from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import Query, check_query, matches_state, plain_query
-from greenroom.models.candidate import Candidate, Chosen, candidate
+from greenroom.models.candidates import Candidate, Chosen, candidate
 from greenroom.models.model import Model, ModelReply, ModelRequest, OnDelta
 from greenroom.models.prices import Price
 from greenroom.models.standing import Chooser, Standing

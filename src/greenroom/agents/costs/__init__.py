@@ -1,6 +1,6 @@
 """What an agent will cost: the traffic it is used by, the estimate, and the estimate beside real runs."""
 
-from greenroom.agents.costs.estimate import Estimate, NodeEstimate, estimate
+from greenroom.agents.costs.estimates import Estimate, NodeEstimate, estimate
 from greenroom.agents.costs.money import Amount
 from greenroom.agents.costs.tables import Beside, BesideNode
 from greenroom.agents.costs.traffic import Traffic

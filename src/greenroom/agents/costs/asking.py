@@ -1,5 +1,6 @@
 """How often an agent asks its model in a visit, and with how many tokens."""
 
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from math import inf
 
@@ -17,6 +18,7 @@ class Asking:
     def __init__(
         self, node: Node, agent: Agent, assumed: Assumed, reach: Reach, as_seen: Reach | None
     ) -> None:
+        self.node = node.id
         self._node = node
         self._agent = agent
         self._assumed = assumed
@@ -48,6 +50,10 @@ class Asking:
     def is_guess(self) -> bool:
         """Whether nothing is known of how often it asks."""
         return self._number("calls", self._calls_seen) is None
+
+    def models(self, known: Collection[str]) -> Mapping[str, float] | None:
+        """How often each model of a choice answers, as given for this node."""
+        return self._assumed.ways("models", self._node, known)
 
     @cached_property
     def tokens(self) -> tuple[float, float] | None:

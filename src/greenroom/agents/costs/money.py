@@ -1,13 +1,16 @@
 """Amounts of money of which a part may be unknown, and what a call of a model costs."""
 
-from collections.abc import Iterable, Mapping
-from math import floor, log10
+from collections.abc import Callable, Iterable, Mapping
+from math import floor, inf, log10
 from typing import Any
 
 from msgspec import Struct
 
-from greenroom.agents.costs.seen import SeenNode
-from greenroom.models.model import Model, model_name
+from greenroom.agents.agent import Agent
+from greenroom.agents.costs.asking import Asking
+from greenroom.models.candidates import Candidate
+from greenroom.models.choice import Choice
+from greenroom.models.model import model_name
 from greenroom.models.prices import Price, price_of
 
 
@@ -36,7 +39,7 @@ def dollars(usd: float) -> str:
     """An amount to read: cents from a dollar on, below it the digits that matter."""
     if usd >= 1 or usd == 0:
         return f"${usd:,.2f}"
-    places = 2 - floor(log10(usd))
+    places = 3 - floor(log10(usd))
     return "$" + f"{usd:.{places}f}".rstrip("0")
 
 
@@ -73,33 +76,68 @@ class Rate(Struct, frozen=True):
         return Amount(calls * (tokens[0] * self.price.input + tokens[1] * self.price.output))
 
 
-def rates_of(
-    model: Model, prices: Mapping[str, Price], seen: SeenNode | None, likeness: float | None
-) -> list[Rate]:
-    """What a node's model costs: as given, as seen, as configured or listed, in this order.
+def rates_of(agent: Agent, prices: Mapping[str, Price], asking: Asking) -> tuple[list[Rate], str]:
+    """What an agent's model costs, and what had to be guessed for it, if anything.
 
-    `likeness` is how many tokens a call takes for each that was seen, 1 if it is as it was; None if
-    that is not known.
+    Prices count as given, as seen, as configured or listed, in this order. A choice of models has a
+    rate for each that answers: as often as given or seen, else always the one that it would begin with.
     """
-    return [_rate(model, 1.0, prices, seen, likeness)]
+    model: Any = agent.model
+    if not isinstance(model, Choice):
+        return [_rate(model_name(model), 1.0, lambda: price_of(model), prices, asking)], ""
+    known = {each.name: each for each in (*model.candidates, *filter(None, [model.otherwise]))}
+    shares, guess = _shares(model, known, asking)
+    rates = [
+        _rate(name, share, lambda each=known[name]: each.price, prices, asking)
+        for name, share in shares.items()
+    ]
+    return rates, guess
+
+
+def _shares(
+    choice: Choice, known: Mapping[str, Candidate], asking: Asking
+) -> tuple[Mapping[str, float], str]:
+    """How often each model of a choice answers."""
+    if given := asking.models(known):
+        return given, ""
+    seen = {} if asking.seen is None else asking.seen.models
+    asked = {name: used.calls for name, used in seen.items() if name in known}
+    if whole := sum(asked.values()):
+        return {name: calls / whole for name, calls in asked.items()}, ""
+    first = _usual(choice)
+    return {first.name: 1.0}, f"{asking.node!r} always asks {first.name} of its models (models=)"
+
+
+def _usual(choice: Choice) -> Candidate:
+    """The candidate that a choice would begin with, if none is meant for special requests only."""
+    meant = [each for each in choice.candidates if each.when is None] or [*choice.candidates]
+
+    def cost(each: Candidate) -> float:
+        price = each.price
+        return inf if price is None else price.blended
+
+    if choice.by == "quality":
+        return min(meant, key=lambda each: (-(each.quality or 0.0), cost(each)))
+    if choice.by == "adaptive":
+        return min(meant, key=lambda each: (each.quality or 0.0, cost(each)))
+    return min(meant, key=cost)
 
 
 def _rate(
-    model: Model,
+    name: str,
     share: float,
+    listed: Callable[[], Price | None],
     prices: Mapping[str, Price],
-    seen: SeenNode | None,
-    likeness: float | None,
+    asking: Asking,
 ) -> Rate:
-    name = model_name(model)
-    used = None if seen is None else seen.models.get(name)
-    paid = None if used is None else used.usd_per_call
+    used = None if asking.seen is None else asking.seen.models.get(name)
+    paid, likeness = None if used is None else used.usd_per_call, asking.likeness
     if name in prices:
         return Rate(name, share, prices[name])
     if paid is not None and likeness == 1.0:
         # What was really paid, with whatever a cache has saved.
         return Rate(name, share, usd_per_call=paid)
-    price = price_of(model)
+    price = listed()
     if price is None and paid is not None and likeness is not None:
         return Rate(name, share, usd_per_call=paid * likeness)
     return Rate(name, share, price)

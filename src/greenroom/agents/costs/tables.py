@@ -11,7 +11,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import spending_by_node
 
 if TYPE_CHECKING:
-    from greenroom.agents.costs.estimate import Estimate, NodeEstimate
+    from greenroom.agents.costs.estimates import Estimate, NodeEstimate
 
 _NUMBERS_FROM = 2
 """The first columns are words, the others are numbers."""

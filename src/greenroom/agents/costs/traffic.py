@@ -1,6 +1,6 @@
 """Traffic: what an estimate goes by, as its author assumes it or as runs have shown it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from math import isfinite
 from typing import Any, Self, cast
@@ -17,7 +17,8 @@ Shares = Mapping[str, Mapping[str, float]]
 
 _NUMBERS = ("tokens_in", "tokens_out", "tokens_tool", "calls", "rounds", "items")
 _PARTS_OF_ONE = ("fallbacks", "approvals")
-_SHARES = ("routes", "handoffs")
+_SHARES = ("routes", "handoffs", "models")
+_HAIR = 1e-9
 ALL = "*"
 
 
@@ -30,8 +31,8 @@ class Traffic:
     run reads, `tokens_out` what a reply writes, `tokens_tool` what the answers of tools add before the
     next question; each further question reads all that again. `calls` is how often an agent asks its
     model in a visit, `rounds` how often a loop goes round, `items` how long the list of a map is.
-    `routes` and `handoffs` say how often each way is gone, `fallbacks` how often a try fails,
-    `approvals` how often what has to be approved is run.
+    `routes` and `handoffs` say how often each way is gone, `models` how often each model of a choice
+    answers, `fallbacks` how often a try fails, `approvals` how often what has to be approved is run.
     """
 
     _: KW_ONLY
@@ -47,6 +48,7 @@ class Traffic:
     approvals: Numbers | None = None
     routes: Shares = field(default_factory=dict[str, Mapping[str, float]])
     handoffs: Shares = field(default_factory=dict[str, Mapping[str, float]])
+    models: Shares = field(default_factory=dict[str, Mapping[str, float]])
     learnt: Seen | None = field(default=None, repr=False)
     """What runs have shown."""
 
@@ -72,7 +74,7 @@ class Traffic:
             shares = cast("Mapping[str, Any]", ways)
             for way, share in shares.items():
                 _check(share, f"{name}[{node!r}][{way!r}]", 1.0)
-            if (whole := sum(shares.values())) > 1 + 1e-9:
+            if (whole := sum(shares.values())) > 1 + _HAIR:
                 raise BadInput(
                     f"Traffic({name}=...) has shares for {node!r} that add up to {whole:g}; "
                     f"together they are at most 1."
@@ -147,13 +149,27 @@ class Assumed:
         """The number that is given for all nodes."""
         return self._numbers[field].get(ALL)
 
-    def ways(self, field: str, node: Node) -> Mapping[str, float] | None:
-        """The shares that are given for this very node; BadInput if one names no way of it."""
+    def ways(
+        self, field: str, node: Node, known: Collection[str], *, all_gone: bool = True
+    ) -> Mapping[str, float] | None:
+        """The shares that are given for this very node; what is not named has an equal part of the rest.
+
+        Without `all_gone` the rest goes nowhere. BadInput for what is not known, or does not add up.
+        """
         given = self._shares[field].get(node.id)
-        for way in given or ():
-            if way not in node.children:
+        if given is None:
+            return None
+        for way in given:
+            if way not in known:
                 raise BadInput(
-                    f"Traffic({field}=...) names the way {way!r} of {node.id!r}; "
-                    f"its ways are {', '.join(node.children)}."
+                    f"Traffic({field}=...) names {way!r} at {node.id!r}; there are "
+                    f"{', '.join(known) or 'none'}."
                 )
-        return given
+        others = [way for way in known if way not in given]
+        left = max(0.0, 1.0 - sum(given.values())) if all_gone else 0.0
+        if left > _HAIR and not others:
+            raise BadInput(
+                f"Traffic({field}=...) names all there is at {node.id!r}, but the shares add up to "
+                f"{1 - left:g}; together they are 1."
+            )
+        return {**given, **{way: left / len(others) for way in others}}

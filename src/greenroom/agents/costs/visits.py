@@ -9,9 +9,6 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.costs.traffic import Assumed
 from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.graph import Graph, Node
-from greenroom.errors import BadInput
-
-_HAIR: Final = 1e-9
 
 Visits = Mapping[str, float]
 """How often each part is visited for each visit of the whole, by the part's key."""
@@ -139,20 +136,8 @@ def _guessed_rounds(node: Node, assumed: Assumed) -> str:
 
 
 def _given_ways(field: str, *, all_gone: bool) -> Callable[[Node, Assumed], Visits | None]:
-    """The shares as given; with `all_gone`, ways that were not named share what is left."""
-
     def given(node: Node, assumed: Assumed) -> Visits | None:
-        ways = assumed.ways(field, node)
-        if ways is None:
-            return None
-        others = [key for key in node.children if key not in ways]
-        left = max(0.0, 1.0 - sum(ways.values())) if all_gone else 0.0
-        if left > _HAIR and not others:
-            raise BadInput(
-                f"Traffic({field}=...) names every way of {node.id!r}, but the shares add up to "
-                f"{1 - left:g}; together they are 1."
-            )
-        return {**ways, **{key: left / len(others) for key in others}}
+        return assumed.ways(field, node, node.children, all_gone=all_gone)
 
     return given
 

@@ -194,11 +194,13 @@ def _walked(
         if isinstance(node.flow, Agent):
             asking = Asking(node, node.flow, assumed, reached[node.id], as_seen.get(node.id))
             visits, calls = reached[node.id].visits, asking.calls
-            rates = rates_of(node.flow.model, prices, asking.seen, asking.likeness)  # pyright: ignore[reportArgumentType]
+            rates, guess = rates_of(node.flow, prices, asking)
             tokens, name = asking.tokens, node.flow.name
             found.append(_priced(node.id, name, visits, visits * calls, tokens, rates))
             if asking.is_guess and visits:
                 guesses.append(f"{node.id!r} asks its model once in each visit (calls=)")
+            if guess and visits:
+                guesses.append(guess)
     return found, guesses
 
 
