@@ -11,6 +11,7 @@ from greenroom import (
     Ledger,
     Scripted,
     StateSchema,
+    call,
     loop,
     rehearse,
     route,
@@ -19,7 +20,7 @@ from greenroom import (
 )
 from greenroom.agents import Flow, Temp, UserScoped, compile_flow, tool
 from greenroom.errors import BadAgent, BadQuery
-from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, ToolCalled
+from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, ToolCalled, ToolFailed
 from greenroom.ledger.messages import ToolCall
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.results import CaseResult
@@ -332,3 +333,42 @@ async def test_a_resumed_run_asks_with_the_same_instructions() -> None:
             continue  # a tool that ran for real and was cut is in doubt
         await simulate(case, desk(again), ledger=Ledger(whole[:k]), allow_tools=[classify])
         assert again.heard == model.heard[asked:], k
+
+
+@tool(writes=Billing.ticket)
+def open_ticket(about: str, state: Billing) -> str:
+    """Open a ticket."""
+    state.ticket = f"T-{about}"
+    return state.ticket
+
+
+@tool
+def annotate(note: Any, state: Billing) -> str:
+    state.notes.append(note)
+    return "ok"
+
+
+def test_a_tool_may_have_a_typed_view_that_no_model_sees() -> None:
+    assert set(open_ticket.parameters["properties"]) == {"about"}
+    assert open_ticket.argument_names == ("about",)
+    model = Scripted(call("open_ticket", about="7"), "Done.")
+    agent = Agent("a", model=model, tools=[open_ticket])
+    ledger = rehearsed(agent, allow_tools=[open_ticket])
+    assert ledger.fold()["session"] == {"ticket": "T-7"}
+
+
+def test_a_step_that_calls_a_tool_with_a_view_gives_it_no_state() -> None:
+    @step
+    def direct() -> str:
+        return open_ticket("8")
+
+    ledger = rehearsed(direct, allow_tools=[open_ticket])
+    assert ledger.fold()["session"] == {"ticket": "T-8"}
+
+
+def test_a_tool_that_writes_wrongly_fails_and_its_model_hears_why() -> None:
+    model = Scripted(call("annotate", note=7), "Sorry.")
+    ledger = rehearsed(Agent("a", model=model, tools=[annotate]), allow_tools=[annotate])
+    (failed,) = ledger.of(ToolFailed)
+    assert "Billing.notes is list[str], but was given [7]" in failed.error
+    assert ledger.fold().get("temp", {}) == {}

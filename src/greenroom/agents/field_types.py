@@ -12,7 +12,6 @@ from typing import (
     get_origin,
 )
 
-from greenroom.agents.signature import output_adapter
 from greenroom.errors import BadValue
 from greenroom.ledger.plain import Json, plain
 
@@ -32,10 +31,11 @@ _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", _NONE
 class FieldType:
     """The annotation of a field: it checks what is written, and reads it back."""
 
-    __slots__ = ("annotation", "is_plain", "kinds")
+    __slots__ = ("_built", "annotation", "is_plain", "kinds")
 
     def __init__(self, annotation: Any) -> None:
         self.annotation = annotation
+        self._built: Any = None
         self.kinds = _kinds(annotation)
         """The Python types that will do, if that is all there is to ask."""
         self.is_plain = _is_json(annotation)
@@ -94,7 +94,14 @@ class FieldType:
             raise TypeError(f"{type(value).__name__} is not {self}")
 
     def _adapter(self) -> Any:
-        return output_adapter(self.annotation)
+        if self._built is None:
+            from pydantic import TypeAdapter  # slow to load, and most fields do without
+
+            self._built = TypeAdapter(self.annotation)
+        return self._built
+
+    def __reduce__(self) -> tuple[type["FieldType"], tuple[Any]]:
+        return FieldType, (self.annotation,)
 
     def __str__(self) -> str:
         if isinstance(self.annotation, type):

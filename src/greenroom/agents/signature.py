@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, cast, get_type_hints
 
+from greenroom.agents.schema import StateSchema
 from greenroom.errors import BadAgent
 from greenroom.ledger.plain import Json
 
@@ -59,23 +60,39 @@ resource = _Resource()
 @lru_cache(maxsize=512)
 def resource_parameters(fn: Callable[..., Any]) -> Mapping[str, bool]:
     """The parameters that the run lends, and whether the function cannot do without."""
-    found = inspect.signature(fn).parameters
-    # Annotations that are text say what they are only when they are read.
-    hints: dict[str, Any] = {name: parameter.annotation for name, parameter in found.items()}
-    if any(isinstance(annotation, str) for annotation in hints.values()):
-        try:
-            hints = _hints(fn)
-        except BadAgent:  # said when the tool is shown to a model, or called
-            return {}
+    hints = _readable_hints(fn)
     return {
         name: parameter.default is parameter.empty
-        for name, parameter in found.items()
+        for name, parameter in inspect.signature(fn).parameters.items()
         if any(mark is resource for mark in getattr(hints.get(name), "__metadata__", ()))
     }
 
 
+@lru_cache(maxsize=512)
+def view_parameters(fn: Callable[..., Any]) -> Mapping[str, type[StateSchema]]:
+    """The parameters that want the state by a schema: `state: Billing`; no model sees them."""
+    return {
+        name: hint
+        for name, hint in _readable_hints(fn).items()
+        if isinstance(hint, type) and issubclass(hint, StateSchema) and name != "return"
+    }
+
+
+def _readable_hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of the parameters, as far as they can be read now."""
+    found = inspect.signature(fn).parameters
+    hints: dict[str, Any] = {name: parameter.annotation for name, parameter in found.items()}
+    # Annotations that are text say what they are only when they are read.
+    if not any(isinstance(annotation, str) for annotation in hints.values()):
+        return hints
+    try:
+        return _hints(fn)
+    except BadAgent:  # said when the tool is shown to a model, or called
+        return {}
+
+
 def _given_by_model(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    hidden = (*CONTEXT_NAMES, *resource_parameters(fn))
+    hidden = (*CONTEXT_NAMES, *resource_parameters(fn), *view_parameters(fn))
     return {n: p for n, p in inspect.signature(fn).parameters.items() if n not in hidden}
 
 

@@ -17,6 +17,7 @@ from greenroom.agents.signature import (
     output_adapter,
     resource_parameters,
     return_annotation,
+    view_parameters,
 )
 from greenroom.errors import BadAgent
 from greenroom.ledger.changes import unwrapped
@@ -71,8 +72,8 @@ class Tool:
                 f"{self.name}() takes {len(names)} arguments, but {len(args)} were given"
             )
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        # Where a run answers, it is the run that lends resources, whoever calls.
-        return self.checked({n: v for n, v in given.items() if n not in self.resources})
+        # Where a run answers, it is the run that lends resources and the state, whoever calls.
+        return self.checked({n: v for n, v in given.items() if n not in self._lent})
 
     async def _visit(self, host: Host, given: dict[str, Any], here: Here) -> Any:
         """The case's answer to a direct call; the real value if its own body gave it."""
@@ -108,7 +109,7 @@ class Tool:
     def argument_names(self) -> tuple[str, ...]:
         """The arguments a model may give, in order."""
         names = inspect.signature(self.fn).parameters
-        hidden = (self._context, *self.resources)
+        hidden = (self._context, *self._lent)
         return tuple(name for name in names if name not in hidden)
 
     @property
@@ -120,6 +121,10 @@ class Tool:
     def required_resources(self) -> tuple[str, ...]:
         """Those of the resources that the body cannot do without."""
         return tuple(n for n, is_required in resource_parameters(self.fn).items() if is_required)
+
+    @property
+    def _lent(self) -> tuple[str, ...]:
+        return (*self.resources, *view_parameters(self.fn))
 
     def checked(self, args: Mapping[str, Json]) -> dict[str, Any]:
         """The arguments converted to what the annotations say; ValueError if they do not fit."""
@@ -154,7 +159,8 @@ class Tool:
         for name, is_required in resource_parameters(self.fn).items():
             if is_required or name in lent:
                 given[name] = await lent.open(name, self.name)
-        return given
+        views = {name: schema.bind(context) for name, schema in view_parameters(self.fn).items()}
+        return {**given, **views}
 
     @property
     def __name__(self) -> str:
@@ -194,7 +200,7 @@ def tool(
     """Make a function a tool; its signature and docstring are what the model sees.
 
     A parameter named `ctx` receives the call's context and stays hidden from the model, and so does
-    what the run lends: `db: Annotated[Db, resource]`. With `yields=True` the body never runs: the call
+    what the run lends: `db: Annotated[Db, resource]`, and the state by a schema: `state: Billing`. With `yields=True` the body never runs: the call
     waits, and the user's answer is its result. `reads` and `writes` are the places of the state that
     the body looks at and changes.
     """

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from math import inf
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
 from greenroom.ledger.messages import ToolCall
+from greenroom.ledger.places import by_scope
 from greenroom.ledger.query import check_query
 
 MAX_TURNS = 20
@@ -53,8 +54,9 @@ class _Types:
                 raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
 
 
-def _check_scopes(query: Mapping[str, Any], where: str, nothing: str) -> None:
-    """Refuse what is no query by scope, and one that every state matches."""
+def _scopes_checked(given: Mapping[Any, Any], where: str, nothing: str) -> Mapping[str, Any]:
+    """The query by scope; refused if it is none, or if every state matches it."""
+    query = by_scope(given)
     for scope, part in query.items():
         if not isinstance(part, Mapping):
             raise BadCase(
@@ -63,6 +65,7 @@ def _check_scopes(query: Mapping[str, Any], where: str, nothing: str) -> None:
     check_query(query, where)
     if not query or not all(query.values()):
         raise BadCase(nothing)
+    return query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +75,16 @@ class Expect:
     `tools` holds calls in order: `call("refund", order=7)`, or a bare name when any arguments will
     do; an argument may be a query such as `{"$gt": 5}`. `response` is the whole text, word for
     word; `reference` one that a good response resembles; `contains` one text or several that it
-    holds; `intermediate` what the agent says on the way to it. `state` is a query by scope. `extra`
-    keeps what a file said beyond that.
+    holds; `intermediate` what the agent says on the way to it. `state` is a query by scope, in which
+    the fields of a schema may stand for their places; `state_after` holds such queries for the state
+    as it was when a node, by its name, had ended. `extra` keeps what a file said beyond that.
     """
 
     tools: Sequence[ToolCall | str] | None = None
     response: str | None = None
     contains: str | Sequence[str] | None = None
-    state: Mapping[str, Mapping[str, Any]] | None = None
+    state: Mapping[Any, Any] | None = None
+    state_after: Mapping[str, Mapping[Any, Any]] | None = None
     reference: str | None = None
     intermediate: Sequence[str] | None = None
     extra: Mapping[str, Any] | None = None
@@ -110,7 +115,26 @@ class Expect:
         if self.state is not None:
             where = "Expect(state=...)"
             nothing = f"{where} is {dict(self.state)!r}, which asks for nothing; say what a key "
-            _check_scopes(self.state, where, f"{nothing}should hold, or leave it out.")
+            found = _scopes_checked(self.state, where, f"{nothing}should hold, or leave it out.")
+            object.__setattr__(self, "state", found)
+        if self.state_after is not None:
+            self._check_state_after(self.state_after)
+
+    def _check_state_after(self, given: Mapping[str, Any]) -> None:
+        found: dict[str, Mapping[str, Any]] = {}
+        for node, query in given.items():
+            where = f"Expect(state_after={{{node!r}: ...}})"
+            if not isinstance(node, str) or not node.strip() or not isinstance(query, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise BadCase(
+                    f"{where} is {query!r}; give a query by scope for each node, by its name: "
+                    f'{{"clerk": {{"session": {{"key": ...}}}}}}.'
+                )
+            asked = cast("Mapping[Any, Any]", query)
+            nothing = f"{where} asks for nothing; say what a key should hold, or leave it out."
+            found[node] = _scopes_checked(asked, where, nothing)
+        if not found:
+            raise BadCase("Expect(state_after={}) asks for nothing; name a node, or leave it out.")
+        object.__setattr__(self, "state_after", found)
 
 
 _KINDS[Expect] = ((Expect,), "an Expect(...)")
@@ -119,6 +143,7 @@ _EXPECT = _Types(
     tools="a list: ['refund'] or [call('refund', order=7)]",
     contains="a text or a list of texts",
     state=_BY_SCOPE,
+    state_after='queries by scope, by node: {"clerk": {"session": {"key": ...}}}',
     intermediate="a list of texts",
 )
 
@@ -145,7 +170,7 @@ class Stop:
 
     max_turns: int = MAX_TURNS
     max_seconds: float = MAX_SECONDS
-    state_matches: Mapping[str, Mapping[str, Any]] | None = None
+    state_matches: Mapping[Any, Any] | None = None
 
     def __post_init__(self) -> None:
         _STOP.check(self, "Stop(...)")
@@ -158,7 +183,9 @@ class Stop:
             nothing = (
                 f"Stop(state_matches={dict(self.state_matches)!r}) would match at once; say what "
             )
-            _check_scopes(self.state_matches, "Stop(state_matches=...)", f"{nothing}to wait for.")
+            where = "Stop(state_matches=...)"
+            found = _scopes_checked(self.state_matches, where, f"{nothing}to wait for.")
+            object.__setattr__(self, "state_matches", found)
 
 
 _KINDS[Stop] = ((Stop,), "a Stop(...)")
@@ -183,7 +210,7 @@ class Case:
     turns: Sequence[Turn] = ()
     mocks: Mapping[str, Any] = field(default_factory=dict[str, Any])
     allow_tools: Sequence[Any] = ()
-    state: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    state: Mapping[Any, Any] = field(default_factory=dict[str, Mapping[str, Any]])
     stop: Stop = USUAL_STOP
     metrics: Sequence[MetricLike] = ()
     name: str = ""
@@ -205,6 +232,8 @@ class Case:
             raise BadCase(f"a case has the id {self.id!r}; give it a name of its own.")
         _CASE.check(self, f"case {self.id!r}")
         self._check_turns()
+        if self.state:
+            object.__setattr__(self, "state", by_scope(self.state))
         for scope, content in self.state.items():
             if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise BadCase(

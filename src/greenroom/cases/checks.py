@@ -84,7 +84,7 @@ def _expects(turn: Turn) -> bool:
     if expect is None:
         return False
     texts = (expect.response, expect.contains, expect.reference, expect.intermediate)
-    return expect.tools is not None or any((*texts, expect.state))
+    return expect.tools is not None or any((*texts, expect.state, expect.state_after))
 
 
 # Ids and tags
@@ -168,6 +168,8 @@ def _expect_problems(expect: Expect, where: str) -> Iterator[Problem]:
                 yield Problem(f"{where}.contains", message, "No answer can meet both: drop one")
     yield from _call_problems(expect.tools or (), f"{where}.tools")
     yield from _scope_problems(expect.state or {}, f"{where}.state")
+    for node, query in (expect.state_after or {}).items():
+        yield from _scope_problems(query, f"{where}.state_after.{node}")
 
 
 def _call_problems(calls: Sequence[ToolCall | str], where: str) -> Iterator[Problem]:

@@ -205,7 +205,15 @@ def _write_stop(stop: Stop, where: str) -> Json:
     return limits | _STOP.write(stop, where)
 
 
-_EXPECT = RecordWriter(Expect, {"tools": _write_calls, "state": plain_query, "extra": _write_extra})
+_EXPECT = RecordWriter(
+    Expect,
+    {
+        "tools": _write_calls,
+        "state": plain_query,
+        "state_after": plain_query,
+        "extra": _write_extra,
+    },
+)
 _STOP = RecordWriter(Stop, {"state_matches": plain_query})
 _TURN = RecordWriter(Turn, {"expect": lambda expect, _: expect_data(expect), "extra": _write_extra})
 _CASE = RecordWriter(

@@ -7,7 +7,7 @@ from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.ledger.query import holds_code
 
 LIVE_FIELDS = ("user", "bridge", "agent")
-QUERIES = ("tools", "state", "state_matches")
+QUERIES = ("tools", "state", "state_after", "state_matches")
 
 
 def asking_parts(data: Mapping[str, Any]) -> dict[str, dict[str, Json]]:

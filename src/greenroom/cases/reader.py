@@ -299,7 +299,8 @@ _TURN = RecordReader(Turn, {"says": _said, "expect": _expect_from, "extra": extr
 _EXPECT = RecordReader(
     Expect,
     {
-        **dict.fromkeys(("response", "contains", "state", "reference", "intermediate"), _as_is),
+        **dict.fromkeys(("response", "contains", "state", "state_after"), _as_is),
+        **dict.fromkeys(("reference", "intermediate"), _as_is),
         "tools": list_of(_call_from),
         "extra": extra_from,
     },

@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from msgspec import Struct
 
 from greenroom.errors import BadValue
+from greenroom.ledger.places import by_scope
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
 
 BUILT_IN_SCOPES = ("session", "user", "app", "temp")
@@ -76,8 +77,11 @@ class WithStateChange(Struct, Generic[T], frozen=True, omit_defaults=True):
     changes: tuple[Change, ...]
 
 
-def with_state_change(result: T, changes: Mapping[str, Mapping[str, Any]]) -> WithStateChange[T]:
-    """`result`, plus changes by scope that reach the agent's state when the user has answered."""
+def with_state_change(result: T, changes: Mapping[Any, Any]) -> WithStateChange[T]:
+    """`result`, plus changes by scope that reach the agent's state when the user has answered.
+
+    Fields of a schema may stand for their places: `{Billing.ticket: "T-1"}`.
+    """
     return WithStateChange(result, changes_of(changes))
 
 
@@ -89,16 +93,16 @@ def unwrapped(value: Any) -> tuple[Any, tuple[Change, ...]]:
     return value, ()
 
 
-def changes_of(wanted: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
+def changes_of(wanted: Mapping[Any, Any]) -> tuple[Change, ...]:
     """The leaves of nested changes: mappings merge deeply, everything else replaces."""
     found: list[Change] = []
-    for scope, content in wanted.items():
-        if not isinstance(content, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    for scope, content in by_scope(wanted).items():
+        if not isinstance(content, Mapping):
             raise BadValue(
                 f"state changes of scope {scope!r} are {content!r}; give a mapping, "
                 f'for example {{"session": {{"order": 7}}}}.'
             )
-        _leaves(scope, (), content, found)
+        _leaves(scope, (), cast("Mapping[str, Any]", content), found)
     return tuple(found)
 
 

@@ -16,6 +16,7 @@ from greenroom.metrics.rouge import Rouge, rouge
 if TYPE_CHECKING:
     from greenroom.metrics.calls import called, forbidden_calls
     from greenroom.metrics.comparison import MatchType
+    from greenroom.metrics.contracts import kept_contract
     from greenroom.metrics.counts import event_count, turns_within
     from greenroom.metrics.goals import goals_achieved
     from greenroom.metrics.intermediate import intermediate_responses
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _FILES = {
     "calls": ("called", "forbidden_calls"),
     "comparison": ("MatchType",),
+    "contracts": ("kept_contract",),
     "counts": ("event_count", "turns_within"),
     "goals": ("goals_achieved",),
     "intermediate": ("intermediate_responses",),
@@ -86,6 +88,7 @@ __all__ = [
     "json_schema",
     "judge",
     "jury",
+    "kept_contract",
     "keywords",
     "llm_judge",
     "matches",

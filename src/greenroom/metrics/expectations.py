@@ -18,7 +18,9 @@ from greenroom.ledger.questions import state_after
 from greenroom.metrics.builtin import shown_value
 from greenroom.metrics.calls import call_text
 from greenroom.metrics.comparison import problems_of
+from greenroom.metrics.node_state import state_after_node
 from greenroom.metrics.response import cut, equal_texts, missing_texts, quoted, texts_of
+from greenroom.metrics.state import mismatches
 from greenroom.metrics.trajectory import difference_of, share_in_place
 from greenroom.metrics.turns import ScriptedTurn, scripted_turns
 from greenroom.world.world import World
@@ -201,8 +203,42 @@ class ExpectedState(Expectation):
         return 0.0, (problem,), (), _NOTHING
 
 
+class ExpectedStateAfter(Expectation):
+    """The share of the named nodes after which the state matches the expected query."""
+
+    __slots__ = ()
+    name = "expected_state_after"
+    field = "state_after"
+
+    def needs_guard(self, case: Case) -> bool:
+        """The expected states are queries."""
+        return True
+
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
+        """The mean over the turns, unless the state after a node cannot be known."""
+        for turn in scripted_turns(case, ledger):
+            for node in (turn.expect.state_after or {}) if turn.reached else ():
+                found = state_after_node(turn.ledger, node, self.name, (turn.begin, turn.end))
+                if isinstance(found, Unmeasured):
+                    return found
+        return super().measure(case, ledger, world)
+
+    def met(self, turn: ScriptedTurn) -> Met:
+        """The share of the nodes that ended in this turn with the state as expected."""
+        wrong: list[str] = []
+        wanted = turn.expect.state_after or {}
+        for node, query in wanted.items():
+            held = state_after_node(turn.ledger, node, self.name, (turn.begin, turn.end))
+            if isinstance(held, Score):
+                wrong.append(held.reason)
+            elif not isinstance(held, Unmeasured) and not matches_state(held, query):
+                wrong.append(f"after {node!r} {'; '.join(mismatches(held, query))}")
+        return 1 - len(wrong) / len(wanted), wrong, (), _NOTHING
+
+
 _TOOLS, _RESPONSE = ExpectedTools(), ExpectedResponse()
 _CONTAINS, _STATE = ExpectedContains(), ExpectedState()
+_STATE_AFTER = ExpectedStateAfter()
 
 
 def expectations(case: Case) -> dict[str, Metric]:
@@ -220,6 +256,8 @@ def expectations(case: Case) -> dict[str, Metric]:
             found[_CONTAINS.name] = _CONTAINS
         if expect.state:
             found[_STATE.name] = _STATE
+        if expect.state_after:
+            found[_STATE_AFTER.name] = _STATE_AFTER
         if expect.reference:
             found["expected_reference"] = _likeness()[0]
         if expect.intermediate:

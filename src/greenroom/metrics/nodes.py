@@ -9,6 +9,7 @@ from greenroom.ledger.events import NodeStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, checked_texts, checked_threshold, written
 from greenroom.metrics.comparison import MatchType, Sides, checked_match
+from greenroom.metrics.node_state import NO_NODES
 from greenroom.metrics.turns import checked_turn, turn_span
 from greenroom.world.world import World
 
@@ -25,7 +26,7 @@ class NodeSequence(BuiltIn, frozen=True, kw_only=True):
         """The share of the nodes that the match type asks for."""
         started = ledger.of(NodeStarted)
         if not started:
-            return Unmeasured("the ledger names no nodes: its backend does not record them")
+            return Unmeasured(NO_NODES)
         visited = nodes_visited(started)
         if self.turn is not None:
             span = turn_span(case, ledger, self.turn)

@@ -1,14 +1,15 @@
-"""Is the state as it should be, at the end or after a turn?"""
+"""Is the state as it should be, at the end, after a turn, or after a node?"""
 
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
 from greenroom.cases.case import Case
-from greenroom.cases.scores import Score
+from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.ledger.changes import State
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.places import by_scope, is_field
 from greenroom.ledger.plain import Json, plain, same
 from greenroom.ledger.query import (
     MISSING,
@@ -21,7 +22,8 @@ from greenroom.ledger.query import (
     value_at,
 )
 from greenroom.ledger.questions import state_after
-from greenroom.metrics.builtin import BuiltIn, shown_value, written
+from greenroom.metrics.builtin import BuiltIn, checked_text, shown_value, written
+from greenroom.metrics.node_state import state_after_node
 from greenroom.metrics.response import cut
 from greenroom.metrics.turns import checked_turn, turn_span
 from greenroom.world.world import World
@@ -35,10 +37,16 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
     value: Json
     where: Predicate | None
     query: Mapping[str, Json] | None
+    after: str | None
 
-    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if it holds what it should; `measured` is what it holds."""
         state = ledger.fold()
+        if self.after is not None:
+            found = state_after_node(ledger, self.after, self.name)
+            if isinstance(found, Score | Unmeasured):
+                return found
+            state = found
         # An empty query still refuses a scope that this run does not know.
         matches_state(state, {self.scope: {}})
         held = state.get(self.scope, {})
@@ -70,20 +78,30 @@ class StateIs(BuiltIn, frozen=True, kw_only=True):
 
 
 def state_is(
-    scope: str,
-    key: str | None = None,
+    scope: Any,
+    key: Any = MISSING,
     value: Any = MISSING,
     *,
     where: Predicate | None = None,
     query: Mapping[str, Any] | None = None,
+    after: str | None = None,
     name: str | None = None,
 ) -> StateIs:
-    """The final state holds `value` at `scope` and dotted `key`, or passes `where`, or `query`.
+    """The state holds `value` at `scope` and dotted `key`, or passes `where`, or `query`.
 
-    Exactly one of the three; without `key` it is about the whole scope. A key that is not set
-    fails; only a query (`{"$exists": False}`) can ask for that. An unknown scope is unmeasured.
+    Exactly one of the three; without `key` it is about the whole scope. A field of a schema stands
+    for both: `state_is(Billing.ticket, "T-1")`. It is the final state, or with `after` the one when
+    the node of that name last ended; a node that never did fails. A key that is not set fails; only
+    a query (`{"$exists": False}`) can ask for that. An unknown scope is unmeasured.
     """
+    if is_field(scope):
+        if key is not MISSING and value is not MISSING:
+            raise BadMetric(f"state_is({scope!r}, {key!r}, {value!r}): a field needs no key.")
+        scope, key, value = scope.scope, scope.name, value if key is MISSING else key
+    key = None if key is MISSING else key
     here = f"state_is({scope!r}, {key!r}, ...)"
+    for given in (scope, key) if key is not None else (scope,):
+        checked_text(given, "state_is")
     if sum((value is not MISSING, where is not None, query is not None)) != 1:
         raise BadMetric(f"{here} needs exactly one of: a value, where=predicate, query={{...}}.")
     if query is not None:
@@ -92,15 +110,19 @@ def state_is(
                 f"{here} has query={{}}, which asks for nothing; say what it should be."
             )
         check_query(query, here)
+    if after is not None:
+        checked_text(after, "state_is")
     wanted = None if value is MISSING else plain(value, here)
     if value is MISSING:
         place = [scope] if key is None else [scope, key]
-        shown = written("state_is", *place, where=where, query=query, name=name)
+        shown = written("state_is", *place, where=where, query=query, after=after, name=name)
     elif key is None:
-        shown = written("state_is", scope, value=wanted, name=name)
+        shown = written("state_is", scope, value=wanted, after=after, name=name)
     else:
-        shown = written("state_is", scope, key, wanted, name=name)
-    return StateIs(scope=scope, key=key, value=wanted, where=where, query=query, **shown)
+        shown = written("state_is", scope, key, wanted, after=after, name=name)
+    return StateIs(
+        scope=scope, key=key, value=wanted, where=where, query=query, after=after, **shown
+    )
 
 
 class StateMatches(BuiltIn, frozen=True, kw_only=True):
@@ -108,15 +130,21 @@ class StateMatches(BuiltIn, frozen=True, kw_only=True):
 
     query: Mapping[str, Mapping[str, Json]]
     turn: int | None
+    after: str | None
 
-    def measure(self, case: Case, ledger: Ledger, world: World) -> Score:
+    def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if every scope matches; the reason names the places that do not."""
-        state = ledger.fold()
+        state, span = ledger.fold(), None
         if self.turn is not None:
             span = turn_span(case, ledger, self.turn)
             if span is None:
                 return Score(0.0, False, name=self.name, reason=f"turn {self.turn}: never reached")
             state = state_after(ledger, span[1] - 1)
+        if self.after is not None:
+            found = state_after_node(ledger, self.after, self.name, span)
+            if isinstance(found, Score | Unmeasured):
+                return found
+            state = found
         passed = matches_state(state, self.query)
         return Score(
             float(passed),
@@ -128,18 +156,24 @@ class StateMatches(BuiltIn, frozen=True, kw_only=True):
 
 
 def state_matches(
-    query: Mapping[str, Mapping[str, Any]], *, turn: int | None = None, name: str | None = None
+    query: Mapping[Any, Any],
+    *,
+    turn: int | None = None,
+    after: str | None = None,
+    name: str | None = None,
 ) -> StateMatches:
-    """The state, at the end or after one turn, matches a query by scope.
+    """The state, at the end, after one turn or `after` a node last ended, matches a query by scope.
 
-    In Python a function may be given instead of a value: `{"session": {"total": lambda v: v > 3}}`.
+    In Python a function may be given instead of a value: `{"session": {"total": lambda v: v > 3}}`,
+    and a field of a schema for its place: `{Order.total: 3}`.
     """
     if not isinstance(query, Mapping) or not query:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadMetric(
             f'state_matches({query!r}): give a query by scope: {{"session": {{"key": ...}}}}.'
         )
+    query = by_scope(query)
     for scope, part in query.items():
-        if not isinstance(part, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(part, Mapping):
             raise BadMetric(
                 f"state_matches(...) says {scope!r}: {part!r}; group by scope: "
                 f'{{"session": {{"key": ...}}}}.'
@@ -150,8 +184,10 @@ def state_matches(
             f"should hold, or leave it out."
         )
     check_query(query, "state_matches(...)")
-    shown = written("state_matches", query, turn=turn, name=name)
-    return StateMatches(query=query, turn=checked_turn(turn, "state_matches"), **shown)
+    if after is not None:
+        checked_text(after, "state_matches")
+    shown = written("state_matches", query, turn=turn, after=after, name=name)
+    return StateMatches(query=query, turn=checked_turn(turn, "state_matches"), after=after, **shown)
 
 
 def mismatches(state: State, query: Mapping[str, Mapping[str, Json]]) -> list[str]:

@@ -75,6 +75,9 @@ _CASE: dict[str, Schema] = {
 _EXPECT: dict[str, Schema] = {
     "tools": {"anyOf": [_list({"anyOf": [_TEXT, _ref("call")]}), {"type": "null"}]},
     "state": {"anyOf": [_by_scope(), {"type": "null"}]},
+    "state_after": {
+        "anyOf": [{"type": "object", "additionalProperties": _by_scope()}, {"type": "null"}]
+    },
 }
 
 
