@@ -13,7 +13,15 @@ from greenroom.backends.native import NativeBackend
 from greenroom.errors import BadAgent, BadMetric, BadQuery
 from greenroom.ledger import Ledger, Message, ModelCalled, ModelReplied, Usage, cost, ended
 from greenroom.metrics.judges import llm_judge
-from greenroom.models import ModelReply, ModelRequest, Price, Standing, candidate, choose
+from greenroom.models import (
+    ModelReply,
+    ModelRequest,
+    Price,
+    Standing,
+    candidate,
+    choose,
+    price_of,
+)
 
 CHEAP, DEAR = Price.per_million(1, 2), Price.per_million(10, 20)
 HALF_A_CENT = ModelReply("Hi", usage=Usage(1000, 0), cost=0.005, prices="test")
@@ -403,3 +411,10 @@ def test_a_provider_s_models_are_chosen_by_their_listed_prices(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     brain = choose("openai:gpt-4o", "openai:gpt-4o-mini")
     assert brain.pick(request(), Standing()).name == "openai:gpt-4o-mini"
+
+
+def test_the_price_of_a_choice_is_that_of_the_model_it_begins_with():
+    assert price_of(choose(BIG, SMALL, LONG)) == CHEAP
+    assert price_of(choose(BIG, SMALL, LONG, by="quality")) == DEAR
+    promote = {"session": {"upset": True}}
+    assert price_of(choose(BIG, SMALL, by="adaptive", promote=promote)) == CHEAP

@@ -1,125 +1,325 @@
-"""An agent's graph as a Mermaid flowchart, drawn from its snapshot."""
+"""An agent's graph as a Mermaid flowchart, drawn from its snapshot.
 
-from collections.abc import Iterator, Mapping, Sequence
+A graph in an old ledger is drawn as it was then. Beside how its parts follow each other the chart
+can show the data that goes from node to node, what each node is expected to cost, and the way that a
+recorded trial took.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
+from msgspec import Struct
+
+from greenroom.agents.costs.money import dollars
+from greenroom.agents.data_links import data_links
+from greenroom.agents.recorded_way import RecordedWay
+from greenroom.ledger.identity import code_name
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
 
 _ESCAPES = str.maketrans(
     {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "#": "&num;", "`": "&#96;", "\n": " "}
 )
 _PARTS = ("parts", "sub_agents")
+_ROUND, _BOX, _STEP, _FORK, _ASK = ("([", "])"), ("[", "]"), ("[[", "]]"), ("{{", "}}"), ("{", "}")
+_TOOL, _TRY, _CLOCK, _TAP = ("(", ")"), ("[/", "\\]"), (">", "]"), ("[\\", "\\]")
 
-Ends = tuple[list[str], list[tuple[str, str]]]
-"""Where a part is entered, and where it is left, with a word for each way out."""
+Facts = Mapping[str, Any]
+Shape = tuple[str, str]
 
 
-def mermaid(snapshot: Json) -> str:
-    """The graph that a backend's `snapshot` describes; of a foreign one, the agents and tools."""
-    drawing = _Drawing()
-    begin = drawing.node("start", "([", "])")
-    entries, exits = drawing.part(_mapping(snapshot))
-    end = drawing.node("end", "([", "])")
-    drawing.link([(begin, "")], entries)
-    drawing.link(exits, [end])
-    return "\n".join(["flowchart TD", *(f"    {line}" for line in drawing.lines)]) + "\n"
+class NodeCost(Protocol):
+    """What a node is expected to cost."""
+
+    @property
+    def cost(self) -> object:
+        """The amount, in words when it is printed."""
+        ...
+
+
+class Costs(Protocol):
+    """What an agent is expected to cost, as `estimate(...)` says."""
+
+    @property
+    def nodes(self) -> Mapping[str, NodeCost]:
+        """By the static ids of its nodes."""
+        ...
+
+
+class Exit(Struct, frozen=True):
+    """A way out of a part: from which box, the word on the arrow, and which node has ended then."""
+
+    box: str
+    word: str = ""
+    node: str = ""
+
+
+Ends = tuple[str, list[Exit]]
+"""The box at which a part is entered, and the ways out of it."""
+Taken = Callable[[Exit], bool]
+
+
+def mermaid(
+    snapshot: Json,
+    *,
+    data: bool = False,
+    costs: Costs | None = None,
+    trial: Ledger | None = None,
+) -> str:
+    """The graph that a backend's `snapshot` describes; of a foreign one, the agents and tools.
+
+    `data` adds dotted arrows from those who write to those who read a place in the state, `costs` an
+    estimate for each node. Of a recorded `trial` the way it took is thick, and each node says how
+    often it was visited, for how long, and what that cost.
+    """
+    facts, way = _mapping(snapshot), None if trial is None else RecordedWay(trial)
+    drawing = _Drawing(way, {} if costs is None else costs.nodes)
+    begin = drawing.box("start", _ROUND)
+    entry, exits = drawing.part(facts)
+    is_ours = "id" in facts
+    if not is_ours:
+        drawing.unlisted(entry)
+    end = drawing.box("end", _ROUND)
+    drawing.link([Exit(begin)], entry, lambda _: way is not None and way.began)
+    root = drawing.name_of(facts)
+    drawing.link(
+        exits,
+        end,
+        lambda out: way is not None and (way.left(out.node, root) if is_ours else way.ended),
+    )
+    if data:
+        drawing.data(facts)
+    return "\n".join(["flowchart TD", *(f"    {line}" for line in drawing.finished())]) + "\n"
 
 
 class _Drawing:
-    """A chart under way: every node gets a name of its own, and words from outside are only labels."""
+    """A chart under way: every box gets a name of its own, and words from outside are only labels."""
 
-    def __init__(self) -> None:
+    def __init__(self, way: RecordedWay | None, costs: Mapping[str, NodeCost]) -> None:
         self.lines: list[str] = []
+        self._way = way
+        self._costs = costs
         self._numbers = count()
+        self._boxes: dict[str, str] = {}
+        self._visited: list[str] = []
 
-    def node(self, label: str, opened: str = "[", closed: str = "]") -> str:
-        name = f"n{next(self._numbers)}"
-        self.lines.append(f'{name}{opened}"{_label(label)}"{closed}')
+    def box(self, label: str, shape: Shape = _BOX, more: Iterable[str] = ()) -> str:
+        name, (opened, closed) = f"n{next(self._numbers)}", shape
+        words = "<br/>".join(_label(line) for line in (label, *more) if line)
+        self.lines.append(f'{name}{opened}"{words}"{closed}')
         return name
 
-    def link(self, sources: Sequence[tuple[str, str]], targets: Sequence[str]) -> None:
-        for source, word in sources:
-            for target in targets:
-                label = f'|"{_label(word)}"|' if word else ""
-                self.lines.append(f"{source} -->{label} {target}")
+    def link(self, sources: Sequence[Exit], target: str, taken: Taken) -> None:
+        for source in sources:
+            arrow = "==>" if self._way is not None and taken(source) else "-->"
+            label = f'|"{_label(source.word)}"|' if source.word else ""
+            self.lines.append(f"{source.box} {arrow}{label} {target}")
 
-    def part(self, facts: Mapping[str, Any]) -> Ends:
+    def finished(self) -> list[str]:
+        """The lines, with the visited boxes marked."""
+        if not self._visited:
+            return self.lines
+        marked = f"class {','.join(self._visited)} visited"
+        return [*self.lines, "classDef visited stroke-width:3px", marked]
+
+    def name_of(self, facts: Facts) -> str:
+        """By what a ledger and an estimate know a node."""
+        return str(facts.get("id") or facts.get("name") or "")
+
+    def part(self, facts: Facts) -> Ends:
+        """Draw a part of the graph; what is of no known kind is a box with its parts below it."""
         parts = _parts(facts)
         match facts.get("kind"):
             case "sequence" if parts:
-                return self._sequence(list(parts.values()))
+                return self._sequence(facts, parts)
             case "parallel" if parts:
-                return self._parallel(list(parts.values()))
-            case "loop" if parts:
-                return self._loop(facts, parts["body"])
+                return self._forked(facts, parts, "fork", "join")
+            case "race" if parts:
+                return self._forked(facts, parts, "race", "the first answer")
+            case "map_over" if parts:
+                return self._forked(facts, parts, _items(facts), "the list")
+            case "fallback" if parts:
+                return self._fallback(facts, parts)
             case "route" if parts:
                 return self._route(facts, parts)
-            case "approved" if parts:
+            case "loop" if "body" in parts:
+                return self._loop(facts, parts["body"])
+            case "timeout" if "body" in parts:
+                return self._timeout(facts, parts["body"])
+            case "approved" if "body" in parts:
                 return self._approved(facts, parts)
             case _:
-                return self._leaf(facts, list(parts.values()))
+                return self._leaf(facts, parts)
 
-    def _sequence(self, parts: list[Mapping[str, Any]]) -> Ends:
-        entries, exits = self.part(parts[0])
-        for part in parts[1:]:
+    def _began(self, facts: Facts) -> Taken:
+        """Whether a part was begun; arrows from a fork into it are taken then."""
+        return lambda _: self._way is not None and bool(self._way.runs(self.name_of(facts)))
+
+    def _left(self, whole: Facts) -> Taken:
+        """Whether a part was left while the whole came to its end."""
+        name = self.name_of(whole)
+        return lambda out: self._way is not None and self._way.left(out.node, name)
+
+    def _sequence(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
+        first, *others = parts.values()
+        entry, exits = self.part(first)
+        whole = self.name_of(facts)
+        for part in others:
             inner, out = self.part(part)
-            self.link(exits, inner)
+            following = self.name_of(part)
+
+            def goes_on(before: Exit, following: str = following) -> bool:
+                return self._way is not None and self._way.went_on(before.node, following, whole)
+
+            self.link(exits, inner, goes_on)
             exits = out
-        return entries, exits
+        return entry, exits
 
-    def _parallel(self, parts: list[Mapping[str, Any]]) -> Ends:
-        fork, ends = self.node("fork", "{{", "}}"), [self.part(part) for part in parts]
-        join = self.node("join", "{{", "}}")
-        for entries, exits in ends:
-            self.link([(fork, "")], entries)
-            self.link(exits, [join])
-        return [fork], [(join, "")]
+    def _forked(self, facts: Facts, parts: Mapping[str, Facts], fork: str, join: str) -> Ends:
+        name, begin = self.name_of(facts), self._structure(facts, fork, _FORK)
+        ends = [(part, *self.part(part)) for part in parts.values()]
+        over = self.box(join, _FORK)
+        for part, entry, exits in ends:
+            self.link([Exit(begin)], entry, self._began(part))
+            counts = facts.get("kind") != "race" or self._wins(part, name)
+            left = self._left(facts)
+            self.link(exits, over, left if counts else _never)
+        return begin, [Exit(over, node=name)]
 
-    def _loop(self, facts: Mapping[str, Any], body: Mapping[str, Any]) -> Ends:
-        entries, exits = self.part(body)
+    def _wins(self, part: Facts, race: str) -> bool:
+        return self._way is not None and self._way.won(self.name_of(part), race)
+
+    def _fallback(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
+        begin, exits = self._structure(facts, "try", _TRY), list[Exit]()
+        for number, part in enumerate(parts.values()):
+            entry, out = self.part(part)
+            word = "if that fails" if number else "first"
+            self.link([Exit(begin, word)], entry, self._began(part))
+            exits += out
+        return begin, exits
+
+    def _timeout(self, facts: Facts, body: Facts) -> Ends:
+        seconds = facts.get("seconds")
+        words = f"within {seconds:g} s" if isinstance(seconds, int | float) else "within"
+        begin = self._structure(facts, words, _CLOCK)
+        entry, exits = self.part(body)
+        self.link([Exit(begin)], entry, self._began(body))
+        return begin, exits
+
+    def _approved(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
+        question = _decider(facts.get("question") or "approved?")
+        begin = self._structure(facts, str(facts.get("name") or ""), _ASK, [question])
+        exits: list[Exit] = []
+        yes = "yes, or not asked" if facts.get("when") is not None else "yes"
+        for key, part in parts.items():
+            entry, out = self.part(part)
+            self.link([Exit(begin, yes if key == "body" else "no")], entry, self._began(part))
+            exits += out
+        return begin, exits
+
+    def _loop(self, facts: Facts, body: Facts) -> Ends:
+        name, (entry, exits) = self.name_of(facts), self.part(body)
         limit, until = facts.get("max_rounds"), facts.get("until")
         label = f"until {_decider(until)}" if until is not None else "loop"
         if limit is not None:
             label = f"{label}, at most {limit} rounds"
-        again = self.node(label, "{", "}")
-        self.link(exits, [again])
+        again = self._structure(facts, label, _ASK)
+        inner, way = self.name_of(body), self._way
+        self.link(exits, again, lambda out: way is not None and bool(way.finished(out.node)))
         waits = "the user answers" if facts.get("awaits_input") else "again"
-        self.link([(again, waits)], entries)
-        return entries, [(again, "done")]
+        self.link(
+            [Exit(again, waits)], entry, lambda _: way is not None and way.went_again(inner, name)
+        )
+        return entry, [Exit(again, "done", name)]
 
-    def _route(self, facts: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> Ends:
-        fork = self.node(f"route on {_decider(facts.get('on'))}", "{", "}")
-        exits: list[tuple[str, str]] = []
+    def _route(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
+        fork = self._structure(facts, f"route on {_decider(facts.get('on'))}", _ASK)
+        exits: list[Exit] = []
         for key, part in parts.items():
-            entries, out = self.part(part)
-            self.link([(fork, key)], entries)
+            entry, out = self.part(part)
+            self.link([Exit(fork, key)], entry, self._began(part))
             exits += out
-        return [fork], exits
+        return fork, exits
 
-    def _approved(self, facts: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> Ends:
-        fork = self.node(str(facts.get("name")), "{", "}")
-        exits: list[tuple[str, str]] = []
-        for key, part in parts.items():
-            entries, out = self.part(part)
-            self.link([(fork, "yes" if key == "body" else "no")], entries)
-            exits += out
-        return [fork], exits
+    def _structure(self, facts: Facts, label: str, shape: Shape, more: Iterable[str] = ()) -> str:
+        """The box of what only leads on to others."""
+        box, name = self.box(label, shape, more), self.name_of(facts)
+        self._boxes.setdefault(name, box)
+        if self._way is not None and self._way.runs(name):
+            self._visited.append(box)
+        return box
 
-    def _leaf(self, facts: Mapping[str, Any], below: list[Mapping[str, Any]]) -> Ends:
-        brackets = ("[[", "]]") if facts.get("kind") == "step" else ("[", "]")
-        name, model = facts.get("name") or facts.get("framework") or "agent", facts.get("model")
-        title = f"{name} · {model}" if isinstance(model, str) and model else str(name)
-        here = self.node(title, *brackets)
+    def _leaf(self, facts: Facts, below: Mapping[str, Facts]) -> Ends:
+        kind, name = facts.get("kind"), self.name_of(facts)
+        shape = _TAP if facts.get("passes") else _STEP if kind == "step" else _BOX
+        called, model = facts.get("name") or facts.get("framework") or "agent", facts.get("model")
+        title = f"{called} · {model}" if isinstance(model, str) and model else str(called)
+        here = self.box(title, shape, self._figures(name))
+        self._boxes.setdefault(name, here)
+        if self._way is not None and self._way.runs(name):
+            self._visited.append(here)
         for tool in _tools(facts.get("tools")):
-            held = self.node(tool, "(", ")")
+            calls = 0 if self._way is None else self._way.calls(name, tool)
+            held = self.box(tool, _TOOL, [_counted(calls, "call")] if calls else ())
             self.lines.append(f"{here} -.- {held}")
-        for part in below:
-            self.link([(here, "")], self.part(part)[0])
-        return [here], [(here, "")]
+        exits, is_ours = [Exit(here, node=name)], kind == "agent" and "id" in facts
+        for part in below.values():
+            entry, out = self.part(part)
+            # An agent of ours hands over for good: then the other one answers.
+            self.link([Exit(here, "hands over" if is_ours else "")], entry, self._began(part))
+            exits += out if is_ours else []
+        return here, exits
+
+    def _figures(self, name: str) -> Iterator[str]:
+        """What is expected of a node, and what became of it."""
+        if name in self._costs:
+            yield f"≈ {self._costs[name].cost}"
+        if self._way is None:
+            return
+        visits = self._way.runs(name)
+        if not visits:
+            return
+        found = [_counted(len(visits), "visit"), f"{self._way.seconds(name):.3g} s"]
+        if failures := self._way.failures(name):
+            found.insert(1, f"{failures} failed")
+        spent = self._way.spending(name)
+        if spent is not None:
+            found.append("cost unknown" if spent.cost is None else dollars(spent.cost))
+        yield " · ".join(found)
+
+    def unlisted(self, entry: str) -> None:
+        """Nodes that a trial visited and the snapshot does not list, as some frameworks' do."""
+        for name in [] if self._way is None else self._way.nodes:
+            if name not in self._boxes:
+                self._boxes[name] = box = self.box(name, _BOX, self._figures(name))
+                self._visited.append(box)
+                self.link([Exit(entry)], box, lambda _: True)
+
+    def data(self, facts: Facts) -> None:
+        """Add the ways of data, dotted."""
+        for link in data_links(facts):
+            writer, reader = self._boxes.get(link.writer), self._boxes.get(link.reader)
+            if writer is not None and reader is not None:
+                place = link.place.removeprefix("session.")
+                words = f"{place}, next turn" if link.later else place
+                self.lines.append(f'{writer} -.->|"{_label(words)}"| {reader}')
 
 
-def _parts(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _never(_: Exit) -> bool:
+    return False
+
+
+def _items(facts: Facts) -> str:
+    over = facts.get("over")
+    return f"each of {over}" if over else "each item"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _parts(facts: Facts) -> dict[str, Facts]:
     for name in _PARTS:
         match facts.get(name):
             case {**parts}:
@@ -147,14 +347,11 @@ def _tools(given: Any) -> Iterator[str]:
 
 def _decider(given: Any) -> str:
     """A place in the state or a query as it is; a function by its name."""
-    if not isinstance(given, str):
-        return str(given)
-    name, _, _ = given.rpartition(":")
-    return name.rpartition(".")[2] if name else given
+    return (code_name(given) or given) if isinstance(given, str) else str(given)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {"name": str(value)}
+def _mapping(value: Any) -> Facts:
+    return cast("Facts", value) if isinstance(value, Mapping) else {"name": str(value)}
 
 
 def _label(text: str) -> str:

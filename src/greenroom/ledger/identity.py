@@ -1,9 +1,12 @@
 """Live things (functions, classes, objects) named so that a change of theirs is noticed."""
 
 import inspect
+import re
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, cast
+
+_IDENTITY = re.compile(r"(?P<name>.+):([0-9a-f]{12}|unknown)")
 
 
 def code_identity(live: Any) -> str:
@@ -18,6 +21,12 @@ def code_identity(live: Any) -> str:
         return str(named.__qualname__)
     source = _source_hash(getattr(live, "__code__", named))
     return f"{named.__module__}.{named.__qualname__}:{source}"
+
+
+def code_name(text: str) -> str:
+    """The name of the code that an identity stands for; "" if the text is no identity."""
+    named = _IDENTITY.fullmatch(text)
+    return named["name"].rpartition(".")[2] if named else ""
 
 
 @lru_cache(maxsize=4096)

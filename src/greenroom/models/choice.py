@@ -66,6 +66,12 @@ class Choice(Chooser):
         """Whether it follows corrections and failures of a node, which only agents have."""
         return self.by == "adaptive"
 
+    @property
+    def usual_price(self) -> Price | None:
+        """The price of the model it begins with, of those that are meant for any request."""
+        meant = [each for each in self.candidates if each.when is None] or [*self.candidates]
+        return self._first(meant, Standing()).price
+
     def price(self, name: str) -> Price | None:
         """The price that a candidate is compared by; None if it is not known or does not matter."""
         return self._prices.get(name)
@@ -81,6 +87,10 @@ class Choice(Chooser):
         meant = [each for each in self.candidates if each.holds(request)]
         if not meant:
             return self._other("none of its candidates is meant for this request")
+        return self._first(meant, standing)
+
+    def _first(self, meant: list[Candidate], standing: Standing) -> Candidate:
+        """The one of these that comes first as things stand."""
         if self.by == "quality":
             best = max(each.quality or 0.0 for each in meant)
         elif self.by == "adaptive":

@@ -22,6 +22,7 @@ from msgspec import Struct
 from greenroom.errors import BadAgent, BadFile
 from greenroom.models.model import Model
 from greenroom.models.scripted import SCRIPT, Scripted
+from greenroom.models.standing import Chooser
 
 _UNITS: Final = {"million": 1_000_000, "thousand": 1_000}
 _FIELDS: Final = frozenset({"input", "output", "cached_input", "per"})
@@ -133,7 +134,12 @@ def _is_amount(value: Any) -> bool:
 
 
 def price_of(model: Model) -> Price | None:
-    """What a model costs before it is asked: one's own price, else the listed one; None if unknown."""
+    """What a model costs before it is asked: one's own price, else the listed one; None if unknown.
+
+    Of a choice of models it is the price of the one that it begins with.
+    """
+    if isinstance(model, Chooser):
+        return model.usual_price
     own = own_prices()
     price = own.get(model.name) or own.get(getattr(model, "priced_as", ""))
     if price is not None:

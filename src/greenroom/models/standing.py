@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from greenroom.ledger.changes import State
 from greenroom.ledger.plain import Json
 from greenroom.models.model import Model, ModelReply, ModelRequest, OnDelta
+
+if TYPE_CHECKING:
+    from greenroom.models.prices import Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,11 @@ class Chooser:
     def adapts(self) -> bool:
         """Whether it follows corrections and failures of a node, which only agents have."""
         return False
+
+    @property
+    def usual_price(self) -> "Price | None":
+        """The price of the model that answers most of the time, to estimate by; None if unknown."""
+        return None
 
     def facts(self) -> dict[str, Json]:
         """What it chooses from, and how, for the snapshot of an agent."""

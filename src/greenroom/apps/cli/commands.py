@@ -43,21 +43,38 @@ def agent_group() -> None:
 
 @agent_group.command(
     "graph",
-    epilog=examples("greenroom agent graph weather.py", "greenroom agent graph my_agent/ > a.mmd"),
+    epilog=examples(
+        "greenroom agent graph weather.py",
+        "greenroom agent graph my_agent/ --data --cost > a.mmd",
+        "greenroom agent graph --run 20260102-09 --case refund#2",
+    ),
 )
-@click.argument("agent", type=FILE)
+@click.argument("agent", type=FILE, required=False)
+@click.option("--data", is_flag=True, help="Show who reads what whom wrote in the state.")
+@click.option(
+    "--cost",
+    is_flag=True,
+    help="Show what each node is expected to cost; with --run as learnt from all its trials.",
+)
+@click.option("--run", default="", metavar="RUN", help="Show the way a trial of this run took.")
+@click.option(
+    "--case", default="", metavar="CASE#TRIAL", help="Which trial; the first if there are several."
+)
+@options.stored
 @options.verbose
-def agent_graph(agent: str, verbose: bool) -> int:
-    """Print AGENT's graph as a Mermaid flowchart, for Markdown pages and viewers."""
-    from greenroom.agents.mermaid import mermaid
-    from greenroom.apps.cli.event_loop import loaded, to_the_end
-    from greenroom.apps.cli.exits import put_out, telling
-    from greenroom.backends.registry import backend_for
+def agent_graph(**given: Any) -> int:
+    """Print AGENT's graph as a Mermaid flowchart, for Markdown pages and viewers.
 
-    with telling(verbose):
-        found = to_the_end(lambda: loaded(agent, None, verbose))
-        put_out(mermaid(backend_for(found).snapshot))
-    return 0
+    With --run it is drawn as it was then: the way of the trial is thick, and each node says how often
+    it was visited, for how long, and what that cost.
+    """
+    if not given["agent"] and not given["run"]:
+        raise click.UsageError("say what to draw: AGENT, or --run.")
+    if given["case"] and not given["run"]:
+        raise click.UsageError("--case is a trial of a run; give --run too.")
+    from greenroom.apps.cli.agent_graph import print_graph
+
+    return print_graph(**given)
 
 
 @agent_group.command(

@@ -1,0 +1,122 @@
+"""The way that a recorded run took through its graph: visits, seconds and cost of each node."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
+
+from greenroom.ledger.events import Answered, Event, RunResumed
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import Spending, spending_by_node
+
+
+class RecordedWay:
+    """What the agent's ledger says about its nodes, each known by its static id or its name."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._index = ledger.index_of()
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that were visited, in the order of their first visits."""
+        return list(self._index.runs)
+
+    @property
+    def began(self) -> bool:
+        """Whether the agent was set going at all."""
+        return bool(self._index.invocations or self._index.started)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it came to an end once that is no failure."""
+        ends = self._index.invocations_ended.values()
+        return any(end.outcome != "failed" for end in ends)
+
+    def runs(self, node: str) -> list[str]:
+        """The paths of a node's visits."""
+        return [started.path for started in self._index.runs.get(node, ())]
+
+    def finished(self, node: str) -> list[str]:
+        """The paths of the visits that came to their end."""
+        return [path for path in self.runs(node) if path in self._index.ended]
+
+    def left(self, node: str, whole: str) -> bool:
+        """Whether a node ended inside a part of the graph that ended too."""
+        return any(
+            _is_inside(path, end) for path in self.finished(node) for end in self.finished(whole)
+        )
+
+    def went_on(self, node: str, following: str, whole: str) -> bool:
+        """Whether, in one visit of the sequence `whole`, `following` began after `node` had ended."""
+        return any(
+            _is_inside(path, visit)
+            and any(_is_inside(later, visit) for later in self.runs(following))
+            for visit in self.runs(whole)
+            for path in self.finished(node)
+        )
+
+    def went_again(self, body: str, loop: str) -> bool:
+        """Whether a loop went a second round."""
+        return any(
+            sum(_is_inside(path, visit) for path in self.runs(body)) > 1
+            for visit in self.runs(loop)
+        )
+
+    def won(self, part: str, race: str) -> bool:
+        """Whether this part won a race."""
+        winners = {
+            f"{path}.{self._index.decided[path]}/"
+            for path in self.runs(race)
+            if path in self._index.decided
+        }
+        return (
+            any(path.startswith(tuple(winners)) for path in self.runs(part)) if winners else False
+        )
+
+    def calls(self, node: str, tool: str) -> int:
+        """How often a node called a tool."""
+        paths = set(self.runs(node))
+        return sum(call.tool == tool and call.path in paths for call in self._index.issued)
+
+    def seconds(self, node: str) -> float:
+        """How long the node was at work in all; while it waited for the user, or was cut, it was not."""
+        return sum(
+            max(0.0, end.at - started.at - self._idle(started.at, end.at))
+            for started in self._index.runs.get(node, ())
+            if (end := self._index.ended.get(started.path) or self._index.failed.get(started.path))
+        )
+
+    def failures(self, node: str) -> int:
+        """How many visits failed."""
+        return sum(path in self._index.failed for path in self.runs(node))
+
+    def spending(self, node: str) -> Spending | None:
+        """What the models of a node used and cost; None if it asked none."""
+        return self._spending.get(node)
+
+    @cached_property
+    def _spending(self) -> Mapping[str, Spending]:
+        return spending_by_node(self._ledger)
+
+    def _idle(self, begun: float, over: float) -> float:
+        return sum(max(0.0, min(end, over) - max(start, begun)) for start, end in self._rests)
+
+    @cached_property
+    def _rests(self) -> list[tuple[float, float]]:
+        """When the agent stood still: until the user had answered, or until the run was resumed."""
+        return [*_rests(self._ledger)]
+
+
+def _rests(ledger: Ledger) -> Iterator[tuple[float, float]]:
+    last: Event | None = ledger.first
+    for before, event in pairwise(ledger):
+        if isinstance(event, RunResumed):
+            yield before.at, event.at
+        elif isinstance(event, Answered) and last is not None:
+            yield last.at, event.at
+        if event.voice == "agent" or isinstance(event, RunResumed):
+            last = event
+
+
+def _is_inside(path: str, whole: str) -> bool:
+    return path == whole or path.startswith((f"{whole}.", f"{whole}#", f"{whole}/", f"{whole}~"))
