@@ -211,11 +211,15 @@ class MockBroke(RunBroke):
 
 
 class FailedBefore(RunBroke):
-    """An error from before the run was cut, with the phase and type that were recorded."""
+    """An error from before the run was cut, with the phase and type that were recorded.
 
-    def __init__(self, error: str, error_type: str, phase: Phase) -> None:
+    `ours` names the error of this module that it was, or that its type descends from.
+    """
+
+    def __init__(self, error: str, error_type: str, phase: Phase, ours: str = "") -> None:
         super().__init__(error)
         self.error_type = error_type
+        self.ours = ours or error_type
         self.phase = phase  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -22,7 +22,21 @@ from greenroom import (
     tool,
     with_state_change,
 )
-from greenroom.agents import Flow, approved, default, drop, keep, merge, put, rename
+from greenroom.agents import (
+    Flow,
+    approved,
+    default,
+    drop,
+    fallback,
+    keep,
+    map_over,
+    merge,
+    put,
+    race,
+    rename,
+    tap,
+    timeout,
+)
 from greenroom.cases import by_args, in_turn
 from greenroom.errors import GarbledReply
 from greenroom.ledger import Ledger, NodeFailed, append
@@ -119,6 +133,16 @@ def build(spec: Spec, name: str = "r") -> Flow:
             for part in parts[1:]:
                 flow = flow >> part if kind == "seq" else flow | part
             return flow
+        case "race":
+            return race(*[build(part, f"{name}{i}") for i, part in enumerate(given)])
+        case "try":
+            return fallback(*[build(part, f"{name}{i}") for i, part in enumerate(given)])
+        case "map":
+            return mapped(given, name)
+        case "within":
+            return timeout(build(given, f"{name}w"), 60)
+        case "tap":
+            return tap(looker(given), name=name)
         case "loop":
             return looped(given, name)
         case "route":
@@ -171,6 +195,27 @@ CHANGES = [
     rename(log="diary"),
     keep("steps", "log", "changed"),
 ]
+
+
+def mapped(given: Spec, name: str) -> Flow:
+    """A map over items that its own step makes, as its input or in the state."""
+
+    @step(name=f"{name}_items")
+    def items(state: Any) -> Any:
+        listed = [f"{name}i{i}" for i in range(given["items"])]
+        state.session[f"{name}_list"] = listed
+        return listed
+
+    over = f"session.{name}_list" if given["over"] else ""
+    return items >> map_over(build(given["body"], f"{name}m"), over, at_once=2)
+
+
+def looker(breaks: bool) -> Any:
+    def look_on(input: Any, state: Any) -> None:
+        if breaks:
+            raise RuntimeError(f"cannot look at {len(str(input))} and {len(state.session)}")
+
+    return look_on
 
 
 def looped(given: Spec, name: str) -> Flow:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import approved
 from greenroom.agents.context import ContextRule, Scene, history, persona
-from greenroom.agents.flow import Flow, Step, loop, route, step
+from greenroom.agents.flow import Flow, Step, fallback, loop, route, step
+from greenroom.agents.forks import map_over, race
 from greenroom.agents.graph import Graph, Node, compile_flow
+from greenroom.agents.guards import tap, timeout
 from greenroom.agents.schema import (
     AppScoped,
     Field,
@@ -82,18 +84,23 @@ __all__ = [
     "default",
     "drop",
     "estimate",
+    "fallback",
     "history",
     "keep",
     "loop",
+    "map_over",
     "merge",
     "persona",
     "put",
+    "race",
     "register_check",
     "rename",
     "resource",
     "route",
     "scoped",
     "step",
+    "tap",
+    "timeout",
     "tool",
 ]
 

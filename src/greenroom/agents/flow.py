@@ -35,7 +35,7 @@ def checked_name(name: object, what: str, reserved: tuple[str, ...] = RESERVED) 
 
 
 class Flow:
-    """Anything that can be put in sequence (`a >> b`) or side by side (`a | b`).
+    """Anything that can be put in sequence (`a >> b`), side by side (`a | b`) or behind one that fails (`a // b`).
 
     A kind of flow describes itself: by what it adds to a path, by its parts and by its facts. The
     graph, its snapshot and its digest, and everything that walks over them, ask for no more.
@@ -81,8 +81,14 @@ class Flow:
     def __ror__(self, other: object) -> "Parallel":
         return as_flow(other) | self
 
+    def __floordiv__(self, other: object) -> "Fallback":
+        return Fallback((*_parts(self, Fallback), *_parts(as_flow(other), Fallback)))
 
-def _parts(flow: Flow, kind: "type[Sequence | Parallel]") -> tuple[Flow, ...]:
+    def __rfloordiv__(self, other: object) -> "Fallback":
+        return as_flow(other) // self
+
+
+def _parts(flow: Flow, kind: "type[Parts]") -> tuple[Flow, ...]:
     return flow.parts if isinstance(flow, kind) else (flow,)
 
 
@@ -105,6 +111,8 @@ class Step(Flow):
     writes: Places = ()
     wants: tuple[str, ...] = ()
     reads: Places = ()
+    passes: bool = False
+    """Whether its output is its input, whatever the function returns; see `tap`."""
 
     def __post_init__(self) -> None:
         for name in ("reads", "writes"):
@@ -131,6 +139,7 @@ class Step(Flow):
             "writes": written_facts(self.writes),
             **({"reads": list(self.reads)} if self.reads else {}),
             **schema_facts(typed),
+            **({"passes": True} if self.passes else {}),
         }
 
     def arguments(self, context: Any) -> dict[str, Any]:
@@ -227,6 +236,32 @@ class Parallel(Parts):
 
     def __repr__(self) -> str:
         return " | ".join(_inside(part, (Sequence,)) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Fallback(Parts):
+    """The first that does not fail; each gets the same input. What is no failure of theirs ends the case."""
+
+    @property
+    def segment(self) -> str:
+        """`try.0`, then `try.1`."""
+        return "try"
+
+    def __repr__(self) -> str:
+        return " // ".join(_inside(part, (Sequence, Parallel)) for part in self.parts)
+
+
+def fallback(*parts: object) -> Fallback:
+    """Try one after another until one does not fail: `fallback(a, b)` is `a // b`.
+
+    The next one begins with the same input when an agent, a step or a model fails. What a failed one
+    did to the state stays. A refused tool, a broken mock or a wrong expression fails no part: it ends
+    the case.
+    """
+    if not parts:
+        raise BadAgent("fallback() has nothing to try; give it agents, steps or flows.")
+    flows = [as_flow(part) for part in parts]
+    return Fallback(tuple(one for flow in flows for one in _parts(flow, Fallback)))
 
 
 def _inside(part: Flow, kinds: tuple[type[Flow], ...]) -> str:

@@ -1,17 +1,24 @@
 """Several things at once, of which one failure stops the rest."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Coroutine, Sequence
+from typing import Any, Final, TypeVar
+
+from greenroom.errors import AgentFailed
+from greenroom.world.abandoned import abandon
 
 T = TypeVar("T")
 
+# Seconds between two cancellations of a task, and how often it is asked.
+_KNOCK: Final = 0.1
+_TIMES: Final = 3
+
 
 async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results in order; the first failure cancels and awaits the others, then is raised."""
+    """The results in order; the first failure stops the others, then is raised."""
     if len(work) < 2:
         return [await item for item in work]
-    tasks = [asyncio.ensure_future(item) for item in work]
+    tasks = [begin(item) for item in work]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         for task in tasks:
@@ -19,6 +26,36 @@ async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
                 raise task.exception()  # pyright: ignore[reportGeneralTypeIssues]
         return [task.result() for task in tasks]
     finally:
+        await stop(tasks)
+
+
+def begin(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """The work as a task of its own."""
+    return asyncio.ensure_future(_held(work))
+
+
+async def _held(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except SystemExit as error:
+        # Out of a task it would end the event loop, and an exit code of 0 would look like a pass.
+        raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
+
+
+async def stop(tasks: Collection["asyncio.Task[Any]"]) -> None:
+    """Cancel tasks and wait until they are over; one that swallows that is left behind."""
+    try:
+        for _ in range(_TIMES):
+            left = [task for task in tasks if not task.done()]
+            if not left:
+                break
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=_KNOCK)
+    finally:
+        # Also when this was stopped itself, for want of patience.
         for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            if not task.done():
+                abandon(task)
+            elif not task.cancelled():
+                task.exception()  # looked at, so that Python does not complain of it

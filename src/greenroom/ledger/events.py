@@ -117,9 +117,11 @@ class InvocationEnded(Event, frozen=True, kw_only=True):
 class NodeStarted(Event, frozen=True, kw_only=True):
     """A node of the agent's graph began with this input."""
 
-    VALUES: ClassVar[tuple[str, ...]] = ("input",)
+    VALUES: ClassVar[tuple[str, ...]] = ("input", "items")
     node: str
     input: Json = None
+    items: Json = None
+    """The list of a map that has it from the state: it is read once."""
 
 
 class NodeEnded(Event, frozen=True, kw_only=True):
@@ -139,16 +141,26 @@ class NodeFailed(Event, frozen=True, kw_only=True):
     attempt: int
     error: str
     error_type: str = ""
+    ours: str | None = None
+    """As in `ModelFailed`; given where a part's error is raised again as it was."""
 
 
 class BranchCancelled(Event, frozen=True, kw_only=True):
-    """A parallel branch was stopped because a sibling failed."""
+    """A part was stopped because it is not needed any more; nothing is recorded below it after this.
+
+    Another branch failed, or won the race; or its time was up.
+    """
 
 
 class Decided(Event, frozen=True, kw_only=True):
-    """A route or a loop chose; the choice is never asked for again."""
+    """A route or a loop chose, a race was won, or a failed part is followed by the next.
+
+    The choice is never asked for again.
+    """
 
     choice: str
+    why: str = ""
+    """What failed, when it is followed by the next."""
 
 
 class ModelCalled(Event, frozen=True, kw_only=True):
@@ -189,6 +201,8 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     model: str = ""
     n: int = 0
     error_type: str = ""
+    ours: str | None = None
+    """Which error of Greenroom's it was or descends from, "" if none; older ledgers do not say."""
 
 
 class Corrected(Event, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.messages import Message, Voice
-from greenroom.ledger.paths import branches_of, fork_of, parent_branch, root_of
+from greenroom.ledger.paths import above_of, branches_of, parent_branch, root_of
 from greenroom.ledger.plain import same
 
 Step = ModelReplied | ModelFailed | Corrected
@@ -75,6 +75,10 @@ class VoiceIndex(Struct, eq=False):
     yields: dict[str, YieldOpened] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    """Branches, and guards whose time was up: below them nothing happens any more."""
+    given_up: dict[str, int] = field(default_factory=dict)
+    """The tries that failed and were followed by the next, each with the event that says so."""
     conflicted: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Where writers disagreed (path, scope and key), and the event that recorded it last."""
     changed_at: int = -1
@@ -111,14 +115,18 @@ class VoiceIndex(Struct, eq=False):
         if known is not None and known.tool == tool and self.end_of(known) is None:
             return known.n
         return sum(
-            self._visible(earlier.path, path) and not self._was_refused(earlier)
+            self.is_visible(earlier.path, path) and not self._was_refused(earlier)
             for earlier in self.issued
             if earlier.tool == tool
         )
 
-    def _visible(self, path: str, viewer: str) -> bool:
+    def is_visible(self, path: str, viewer: str) -> bool:
+        """Whether what happened at `path` is known at `viewer`: neighbours in a fork learn of each other when it ends.
+
+        Of a race only the branch that won is ever known: how far the others got is an accident of time.
+        """
         return all(
-            viewer == branch or viewer.startswith(f"{branch}/") or fork_of(branch) in self.ended
+            viewer.startswith(f"{branch}/") or viewer == branch or self._is_joined(branch)
             for branch in branches_of(path)
         )
 
@@ -130,7 +138,15 @@ class VoiceIndex(Struct, eq=False):
         invocation = root_of(other)
         if invocation != root_of(path) and not self.is_over_before(invocation, path):
             return False
-        return self._visible(other, path)
+        return self.is_visible(other, path)
+
+    def _is_joined(self, branch: str) -> bool:
+        fork, key = branch.rsplit(".", 1)
+        return fork in self.ended and self.decided.get(fork, key) == key
+
+    def is_closed(self, path: str) -> bool:
+        """Whether the part that `path` lies in was stopped, so that nothing happens there any more."""
+        return bool(self.closed) and any(above in self.closed for above in above_of(path))
 
     def _was_refused(self, called: ToolCalled) -> bool:
         end = self.end_of(called)
@@ -203,7 +219,9 @@ class VoiceIndex(Struct, eq=False):
         return [
             run
             for run in self.runs.get(node, ())
-            if run.path != path and self.is_over_before(run.path, path)
+            if run.path != path
+            and self.is_over_before(run.path, path)
+            and self.is_visible(run.path, path)
         ]
 
     def is_over_before(self, other: str, path: str) -> bool:
@@ -212,19 +230,32 @@ class VoiceIndex(Struct, eq=False):
         Invocations that were begun together (several waits of one round) do not see each other:
         which of them ends first is an accident of time.
         """
-        end = self.ended.get(other) or self.failed.get(other) or self.invocations_ended.get(other)
-        if end is None:
+        over_at = self._over_at(other)
+        if over_at is None:
             return False
         invocation = _invocation_of(path)
         if _invocation_of(other) == invocation:
-            return end.seq < self.started[path].seq
+            return over_at < self.started[path].seq
         begun = self.invocations.get(invocation)
-        return begun is None or end.seq < begun.seq
+        return begun is None or over_at < begun.seq
+
+    def _over_at(self, path: str) -> int | None:
+        """The event with which the node or invocation at `path` was over: its end, or that of the try it was part of."""
+        end = self.ended.get(path) or self.failed.get(path) or self.invocations_ended.get(path)
+        if end is not None:
+            return end.seq
+        if not self.given_up:
+            return None
+        return min((self.given_up[a] for a in above_of(path) if a in self.given_up), default=None)
 
     @property
     def pending(self) -> list[YieldOpened]:
-        """Yields opened and not yet answered, oldest first."""
-        return [y for y in self.yields.values() if y.yield_id not in self.answers]
+        """Yields opened and not yet answered, oldest first; what was stopped waits for nothing."""
+        return [
+            opened
+            for opened in self.yields.values()
+            if opened.yield_id not in self.answers and not self.is_closed(opened.path)
+        ]
 
 
 class VoiceIndexes(dict[Voice, VoiceIndex]):

@@ -96,10 +96,13 @@ def _add_node_failure(index: VoiceIndex, event: NodeFailed) -> None:
 
 def _add_cancellation(index: VoiceIndex, event: BranchCancelled) -> None:
     index.cancelled.add(event.path)
+    index.closed.add(event.path.rpartition("/")[0])
 
 
 def _add_decision(index: VoiceIndex, event: Decided) -> None:
     index.decided[event.path] = event.choice
+    if event.choice == "next" and event.path.rpartition("/")[2].startswith("try."):
+        index.given_up[event.path] = event.seq
 
 
 def _add_reply(index: VoiceIndex, event: ModelReplied) -> None:

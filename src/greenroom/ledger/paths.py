@@ -25,7 +25,7 @@ def parent_branch(branch: str) -> str:
 
 
 def fork_of(branch: str) -> str:
-    """The path of the parallel node that this branch belongs to."""
+    """The path of the fork that this branch belongs to."""
     return branch[: branch.rfind(".")]
 
 
@@ -37,6 +37,11 @@ def branches_of(path: str) -> list[str]:
         found.append(branch)
         branch = parent_branch(branch)
     return found
+
+
+def above_of(path: str) -> list[str]:
+    """Every place that a path lies below: `@1`, `@1/seq.0` and so on."""
+    return [path[:end] for end, sign in enumerate(path) if sign == "/"]
 
 
 def within(path: str, root: str) -> bool:

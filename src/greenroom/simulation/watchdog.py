@@ -40,6 +40,7 @@ from greenroom.simulation.deadlines import (
 from greenroom.simulation.guards import ALARM, PATROL, SignalGuard, ThreadGuard, break_thread
 from greenroom.simulation.leftovers import close, sweep
 from greenroom.simulation.stalls import OBSERVER, OnStall
+from greenroom.world.abandoned import abandoned_tasks, close_by
 
 __all__ = [
     "Deadline",
@@ -119,21 +120,23 @@ async def finish(
     finally:
         if task.done():
             retrieve_exception(task)
-    if (deadline.expired or deadline.was_cut) and not watch.keepers:
+    left_behind = deadline.expired or deadline.was_cut or abandoned_tasks(loop)
+    if left_behind and not watch.keepers:
         await sweep_cut_work()
     return task
 
 
 async def sweep_cut_work() -> None:
-    """End the tasks of this loop that belong to work which was cut; for the end of a watch.
+    """End the tasks of this loop that belong to work which was cut or left behind; for the end of a watch.
 
     Not before: what one case has begun, a client for instance, others may use.
     """
-    await sweep(
+    cut = [
         task
         for task in asyncio.all_tasks() - {asyncio.current_task()}
         if any(it.expired or it.was_cut for it in deadlines_of(task))
-    )
+    ]
+    await sweep({*cut, *abandoned_tasks(asyncio.get_running_loop())})
 
 
 def cut_all(loop: asyncio.AbstractEventLoop, owner: object) -> None:
@@ -291,6 +294,8 @@ class Watch:
             delay = max(at - time.monotonic(), 0.0)
             self._timer = self.loop.call_later(delay, self._look, context=Context())
 
+
+close_by(close)
 
 _watches: Final[dict[asyncio.AbstractEventLoop, Watch]] = {}
 

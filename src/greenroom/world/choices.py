@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from math import fsum
-from typing import Any, cast
 
 from greenroom.ledger.events import Corrected, ModelCalled, ModelReplied, RunStarted
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of, branches_of, fork_of
-from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.models.model import ModelBody, ModelRequest
 from greenroom.models.standing import Chooser, Standing
 from greenroom.world.world import World
@@ -67,13 +66,14 @@ def _siblings(ledger: Ledger, index: VoiceIndex, branch: str) -> int:
     fork = index.started.get(fork_of(branch)) if branch else None
     if fork is None:
         return 1
-    items: Any = getattr(fork, "items", None)
-    if isinstance(items, list):
-        return max(len(cast("list[Json]", items)), 1)
     first = ledger.first
-    facts = _facts_in(first.agent) if isinstance(first, RunStarted) else ()
-    parts = next((f.get("parts") for f in facts if f.get("id") == fork.node), None)
-    return max(len(parts), 1) if is_object(parts) else 1
+    known = _facts_in(first.agent) if isinstance(first, RunStarted) else ()
+    nothing: dict[str, Json] = {}
+    facts = next((f for f in known if f.get("id") == fork.node), nothing)
+    parts = facts.get("parts")
+    if facts.get("kind") == "map_over":
+        parts = fork.items if facts.get("over") else fork.input
+    return max(len(parts), 1) if is_object(parts) or is_array(parts) else 1
 
 
 def _facts_in(snapshot: Json) -> Iterator[dict[str, Json]]:

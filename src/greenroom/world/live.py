@@ -1,5 +1,6 @@
 """The live world: models are asked and tools run for real."""
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from hashlib import blake2b
 from threading import RLock
@@ -78,11 +79,13 @@ class LiveWorld:
             )
 
     def record(self, event: E) -> E:
-        """Record an event of this voice."""
+        """Record an event of this voice; work that was stopped can record nothing, and is cancelled once more."""
         if event.voice != self.voice:
             event = structs.replace(event, voice=self.voice)
         # An agent inside a function may work in threads and loops of its own.
         with _RECORDING:
+            if self.ledger.indexes[self.voice].is_closed(event.path):
+                raise CancelledError(f"{event.path} was stopped before; nothing is recorded there")
             event = self.ledger.append(event, time())
             if self._on_event is not None:
                 self._on_event(event)

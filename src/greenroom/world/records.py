@@ -46,13 +46,28 @@ class RecordedFailure(Exception):
         self.error_type = error_type
 
 
-def raised_before(error: str, error_type: str) -> Exception:
+def raised_before(error: str, error_type: str, ours: str | None = None) -> Exception:
     """A failure found in the ledger as it was raised: one of ours stays one, and is not retried."""
-    kind: object = getattr(errors, error_type, None)
+    # An author's own errors may be called like ours, or be made of them.
+    name = error_type if ours is None else ours
+    kind: object = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, GreenroomError):
         return RecordedFailure(error, error_type)
     # A refusal stays one too: it ends the case, and no agent gets to see it.
-    return kind(error) if issubclass(kind, Refusal) else FailedBefore(error, error_type, kind.phase)
+    return (
+        kind(error)
+        if issubclass(kind, Refusal)
+        else FailedBefore(error, error_type, kind.phase, name)
+    )
+
+
+def ours(error: BaseException) -> str:
+    """The name of the error of Greenroom's that this is or descends from; "" if none."""
+    if isinstance(error, FailedBefore):
+        return error.ours
+    if not isinstance(error, GreenroomError):
+        return ""
+    return next(c.__name__ for c in type(error).__mro__ if c.__module__ == errors.__name__)
 
 
 async def answer_model(
@@ -84,7 +99,8 @@ async def answer_model(
         try:
             reply, begun = await _ask(world, request, body, on_delta, source)
         except Exception as error:
-            world.record(ModelFailed(**about, model=request.model, **describe_error(error)))
+            found = describe_error(error)
+            world.record(ModelFailed(**about, model=request.model, **found, ours=ours(error)))
             raise
         reply = _with_call_ids(world, request, reply)
         world.record(

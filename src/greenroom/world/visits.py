@@ -137,8 +137,8 @@ class Visits:
         match next((end for end in ends if end.n == n), None):
             case ModelReplied() as end:
                 return ModelReply(end.text, end.calls, end.usage, end.cost, "", end.model)
-            case ModelFailed(error=error, error_type=error_type):
-                before = raised_before(error, error_type)
+            case ModelFailed(error=error, error_type=error_type, ours=ours):
+                before = raised_before(error, error_type, ours)
                 raise self.refuse(before) if isinstance(before, GreenroomError) else before
             case _:
                 return None

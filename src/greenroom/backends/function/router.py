@@ -162,7 +162,7 @@ class CallRouter:
                 self._check_question(request, number)
                 return ModelReply(known.text, known.calls, known.usage, known.cost, "", known.model)
             case ModelFailed() as failure:
-                before = raised_before(failure.error, failure.error_type)
+                before = raised_before(failure.error, failure.error_type, failure.ours)
                 # One of ours ends the turn, even if it is caught.
                 raise invocation.keep(before) if isinstance(before, GreenroomError) else before
             case _:

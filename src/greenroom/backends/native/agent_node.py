@@ -60,7 +60,7 @@ class AgentRun(Struct, eq=False):
                     elif waits := await self._settle(last.calls):
                         return waits
                 elif isinstance(last, ModelFailed):
-                    raise raised_before(last.error, last.error_type)
+                    raise raised_before(last.error, last.error_type, last.ours)
             asked = index.replies.get(path, 0)
             if asked >= agent.max_steps:
                 raise LoopLimit(

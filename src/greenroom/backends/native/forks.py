@@ -4,16 +4,21 @@ So a branch has a state of its own, which is merged when the fork ends, and sees
 neighbours while they run.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
 
+from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Node
+from greenroom.backends.native.failures import is_its_own
 from greenroom.backends.native.walk import Done, GraphWalk, Paused, Walked
-from greenroom.backends.together import together
-from greenroom.errors import Refusal
+from greenroom.backends.together import begin, stop, together
+from greenroom.errors import AgentFailed, Refusal
 from greenroom.ledger.changes import Change
 from greenroom.ledger.events import (
     Answered,
     BranchCancelled,
+    Decided,
     NodeEnded,
     NodeFailed,
     StateChanged,
@@ -21,50 +26,170 @@ from greenroom.ledger.events import (
     changes_by,
 )
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json
-from greenroom.world.records import describe_error, raised_before, record_conflicts
+from greenroom.ledger.plain import Json, is_array
+from greenroom.world.records import describe_error, ours, raised_before, record_conflicts
+
+Work = Coroutine[Any, Any, Walked]
 
 
 async def run_parallel(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
     """All parts on the same input; the first failure stops the others."""
-    starts = [f"{path}.{key}/{child.segment}" for key, child in node.children.items()]
-    if path in walk.index.failed:
-        cancel_branches(walk, starts)
-        failed = walk.index.failed[path]
-        raise raised_before(failed.error, failed.error_type)
-    work = [walk.walk(child, f"{path}.{key}", given) for key, child in node.children.items()]
+    branches = {f"{path}.{key}": child for key, child in node.children.items()}
+    _fail_again(walk, path, branches)
+    work = [walk.walk(child, branch, given) for branch, child in branches.items()]
+    walked = await _all_of(walk, node, path, branches, work)
+    if isinstance(walked, Paused):
+        return walked
+    names = [child.segment for child in node.children.values()]
+    outputs: dict[str, Json] = {}
+    for (key, child), output in zip(node.children.items(), walked, strict=True):
+        is_only = names.count(child.segment) == 1
+        outputs[child.segment if is_only else f"{child.segment}.{key}"] = output
+    return walk.end(node, path, outputs, merged(walk, path, list(branches)))
+
+
+async def run_map(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """The body for each item of the list, so many at a time; the first failure stops the others."""
+    flow, body = node.flow, node.children["body"]
+    assert isinstance(flow, MapOver)
+    items = walk.index.started[path].items if flow.over else given
+    if not is_array(items):
+        place = f"at {flow.over} in the state" if flow.over else "as its input"
+        raise AgentFailed(
+            f"the map at {path} goes over a list, but found {repr(items)[:80]} {place}. Have the "
+            f"part before it give a list, or say over=..."
+        )
+    branches = {f"{path}.{number}": body for number in range(len(items))}
+    _fail_again(walk, path, branches)
+    slots = asyncio.Semaphore(flow.at_once)
+
+    async def run_item(branch: str, item: Json) -> Walked:
+        async with slots:
+            return await walk.walk(body, branch, item)
+
+    work = [run_item(branch, item) for branch, item in zip(branches, items, strict=True)]
+    walked = await _all_of(walk, node, path, branches, work)
+    if isinstance(walked, Paused):
+        return walked
+    return walk.end(node, path, walked, merged(walk, path, list(branches)))
+
+
+def _fail_again(walk: GraphWalk, path: str, branches: Mapping[str, Node]) -> None:
+    """Raise what stopped the fork before the run was cut, if anything did."""
+    if failed := walk.index.failed.get(path):
+        _cancel_unfinished(walk, branches)
+        raise raised_before(failed.error, failed.error_type, failed.ours)
+
+
+async def _all_of(
+    walk: GraphWalk, node: Node, path: str, branches: Mapping[str, Node], work: Sequence[Work]
+) -> list[Json] | Paused:
+    """The outputs of all branches in their order, or what they wait for."""
     try:
         walked = await together(work)
     except Refusal:
         raise
     except Exception as error:
         # First why, then whom it stopped: a run cut in between knows the reason.
-        walk.world.record(NodeFailed(path=path, node=node.id, attempt=1, **describe_error(error)))
-        cancel_branches(walk, starts)
+        found = describe_error(error)
+        walk.world.record(NodeFailed(path=path, node=node.id, attempt=1, **found, ours=ours(error)))
+        _cancel_unfinished(walk, branches)
         raise
     waiting = tuple(y for item in walked if isinstance(item, Paused) for y in item.yields)
-    if waiting:
-        return Paused(waiting)
-    changes = merged(walk, path, [f"{path}.{key}" for key in node.children])
-    names = [child.segment for child in node.children.values()]
-    outputs: dict[str, Json] = {}
-    for (key, child), item in zip(node.children.items(), walked, strict=True):
-        assert isinstance(item, Done)
-        is_only = names.count(child.segment) == 1
-        outputs[child.segment if is_only else f"{child.segment}.{key}"] = item.output
-    return walk.end(node, path, outputs, changes)
+    return (
+        Paused(waiting) if waiting else [item.output for item in walked if isinstance(item, Done)]
+    )
 
 
-def cancel_branches(walk: GraphWalk, starts: Iterable[str]) -> None:
-    """Record of each branch that is still under way, by its first node's path, that it is not needed any more."""
+def _cancel_unfinished(walk: GraphWalk, branches: Mapping[str, Node]) -> None:
+    """Record which branches were stopped because another one failed."""
     index = walk.index
-    for path in starts:
+    for branch, child in branches.items():
+        path = f"{branch}/{child.segment}"
         over = path in index.ended or path in index.failed or path in index.cancelled
         # A flow's parts go on where its own path ends: `seq.1/...`, `loop#2/...`.
-        inside = (f"{path}.", f"{path}#", f"{path}~")
+        inside = (f"{path}.", f"{path}#", f"{path}~", f"{path}/")
         broke = any(failed.startswith(inside) for failed in index.failed)
         if path in index.started and not over and not broke:
             walk.world.record(BranchCancelled(path=path))
+
+
+async def run_race(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """All parts on the same input; the first to end is the outcome, and the others are stopped."""
+    tasks: dict[str, asyncio.Task[Walked]] = {}
+    winner = _winner(walk, node, path)
+    try:
+        if not winner:
+            for key, child in node.children.items():
+                tasks[key] = begin(walk.walk(child, f"{path}.{key}", given))
+            winner = await _first_end(walk, node, path, tasks)
+        if not winner:
+            return _undecided(node, path, tasks)
+        # First who won, then who is stopped; only then are they told, and may do what they like.
+        if path not in walk.index.decided:
+            walk.world.record(Decided(path=path, choice=winner))
+        for key, child in node.children.items():
+            start = f"{path}.{key}/{child.segment}"
+            is_known = start in walk.index.cancelled or start not in walk.index.started
+            if key != winner and not is_known:
+                walk.world.record(BranchCancelled(path=start))
+    finally:
+        await stop(tasks.values())
+    end = _end_of(walk, node.children[winner], f"{path}.{winner}")
+    assert end is not None
+    return walk.end(node, path, end.output, merged(walk, path, [f"{path}.{winner}"]))
+
+
+def _winner(walk: GraphWalk, node: Node, path: str) -> str:
+    """The branch that was written down as the winner, else the one that ended first, if one has."""
+    if path in walk.index.decided:
+        return walk.index.decided[path]
+    ends = {key: _end_of(walk, child, f"{path}.{key}") for key, child in node.children.items()}
+    ended = {key: end.seq for key, end in ends.items() if end is not None}
+    return min(ended, key=ended.__getitem__, default="")
+
+
+def _end_of(walk: GraphWalk, child: Node, branch: str) -> NodeEnded | None:
+    """The end of a branch, in whichever attempt it came."""
+    path, attempt = f"{branch}/{child.segment}", 1
+    here = path
+    while here in walk.index.failed:
+        attempt += 1
+        here = f"{path}~{attempt}"
+    return walk.index.ended.get(here)
+
+
+async def _first_end(
+    walk: GraphWalk, node: Node, path: str, tasks: dict[str, "asyncio.Task[Walked]"]
+) -> str:
+    """The first branch to end; none if all wait or have failed."""
+    running = set(tasks.values())
+    while running:
+        done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            error = None if task.cancelled() else task.exception()
+            if task.cancelled() or (isinstance(error, Exception) and not is_its_own(error)):
+                task.result()  # what is no failure of the branch ends more than the branch
+            elif error is not None and not isinstance(error, Exception):
+                raise error
+        if winner := _winner(walk, node, path):
+            return winner
+    return ""
+
+
+def _undecided(node: Node, path: str, tasks: dict[str, "asyncio.Task[Walked]"]) -> Paused:
+    """What the branches that have not failed wait for."""
+    reasons: list[str] = []
+    waiting: list[Any] = []
+    for key, task in tasks.items():
+        if error := task.exception():
+            found = describe_error(error)
+            reasons.append(f"{node.children[key].segment}: {found['error_type']}: {found['error']}")
+        elif isinstance(walked := task.result(), Paused):
+            waiting += walked.yields
+    if not waiting:
+        raise AgentFailed(f"every part of the race at {path} failed: {'; '.join(reasons)}")
+    return Paused(tuple(waiting))
 
 
 def merged(walk: GraphWalk, path: str, branches: list[str]) -> tuple[Change, ...]:

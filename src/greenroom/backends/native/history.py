@@ -102,7 +102,8 @@ def _heard(index: VoiceIndex, path: str) -> list[tuple[int, Exchange, str]]:
             found.append((invocation.seq, pair, invocation.path))
     for place, spoken in index.spoken.items():
         # The rounds of an invocation that has ended are part of the exchange above.
-        if "#" in place and spoken.seq < mine.seq and root_of(place) not in index.invocations_ended:
+        is_round = "#" in place and root_of(place) not in index.invocations_ended
+        if is_round and spoken.seq < mine.seq and index.is_visible(place, path):
             inside = [s for p, s in index.started.items() if p.startswith(f"{place}/")]
             first = min(inside, key=lambda started: started.seq, default=None)
             asked = _question(first.input if first else None)

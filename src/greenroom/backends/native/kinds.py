@@ -5,10 +5,13 @@ from types import MappingProxyType
 from typing import Final
 
 from greenroom.agents.approvals import Approved
-from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.forks import MapOver, Race
+from greenroom.agents.guards import Timeout
 from greenroom.agents.transforms import Transform
 from greenroom.backends.native.approvals import run_approved
-from greenroom.backends.native.forks import run_parallel
+from greenroom.backends.native.forks import run_map, run_parallel, run_race
+from greenroom.backends.native.guards import run_fallback, run_timeout
 from greenroom.backends.native.walk import (
     Run,
     run_loop,
@@ -24,6 +27,10 @@ KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
         Transform: run_transform,
         Sequence: run_sequence,
         Parallel: run_parallel,
+        Race: run_race,
+        MapOver: run_map,
+        Fallback: run_fallback,
+        Timeout: run_timeout,
         Loop: run_loop,
         Route: run_route,
         Approved: run_approved,

@@ -17,24 +17,25 @@ from msgspec import Struct
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Decider, Flow, Loop, Route, Step, named_arguments
+from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
 from greenroom.agents.transforms import Transform
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun, open_yield
+from greenroom.backends.native.failures import describe, failure
 from greenroom.backends.native.history import as_text
 from greenroom.backends.native.outputs import declared_changes
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
 from greenroom.ledger.changes import Change, check_appends, unwrapped
-from greenroom.ledger.events import AgentSaid, Decided, NodeEnded, NodeFailed, NodeStarted
+from greenroom.ledger.events import AgentSaid, Decided, NodeEnded, NodeFailed, NodeStarted, Noted
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.origin import place_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, plain
-from greenroom.ledger.query import matches_state
+from greenroom.ledger.query import MISSING, matches_state
 from greenroom.world.presence import placed
-from greenroom.world.records import ErrorFields, RecordedFailure, describe_error
+from greenroom.world.records import RecordedFailure
 from greenroom.world.world import Context, World
 
 
@@ -56,6 +57,8 @@ Run = Callable[["GraphWalk", Node, str, Json], Awaitable[Walked]]
 """How a kind of flow is run: the walk, the node, its path and its input."""
 
 MAX_ROUNDS = 100
+TAP_FAILED = "tap_failed"
+"""The note that a function which was only to look raised an error."""
 
 
 class GraphWalk(Struct, frozen=True, eq=False):
@@ -77,7 +80,9 @@ class GraphWalk(Struct, frozen=True, eq=False):
         if path in index.started:
             given = index.started[path].input
         else:
-            given = self.world.record(NodeStarted(path=path, node=node.id, input=given)).input
+            items = self._items(node.flow, path)
+            begun = NodeStarted(path=path, node=node.id, input=given, items=items)
+            given = self.world.record(begun).input
         try:
             if isinstance(node.flow, Agent):
                 asking = AgentRun(node.flow, node.id, path, self.world, index)
@@ -88,25 +93,32 @@ class GraphWalk(Struct, frozen=True, eq=False):
             raise
         except Exception as error:
             self.world.record(
-                NodeFailed(path=path, node=node.id, attempt=attempt, **_failure(error))
+                NodeFailed(path=path, node=node.id, attempt=attempt, **failure(error))
             )
             if attempt > _retries(node.flow):
                 raise AgentFailed(
-                    f"{node.segment!r} failed at {path}: {_describe(error)}"
+                    f"{node.segment!r} failed at {path}: {describe(error)}"
                 ) from error
         return await self.walk(node, base, given)
 
     def _attempt(self, node: Node, path: str) -> tuple[str, int]:
         """The path of the attempt that is due; recorded failures count."""
         failed, attempt, here = self.index.failed, 1, path
-        # A fork says itself what became of its branches.
-        while here in failed and node.segment != "par":
+        # A fork and a guard say themselves what became of their parts.
+        while here in failed and node.segment not in ("par", "within"):
             if attempt > _retries(node.flow):
                 again = RecordedFailure(failed[here].error, failed[here].error_type)
-                raise AgentFailed(f"{node.segment!r} failed at {here}: {_describe(again)}")
+                raise AgentFailed(f"{node.segment!r} failed at {here}: {describe(again)}")
             attempt += 1
             here = f"{path}~{attempt}"
         return here, attempt
+
+    def _items(self, flow: Flow, path: str) -> Json:
+        """The list that a map has from the state, as it is now."""
+        if not isinstance(flow, MapOver) or not flow.over:
+            return None
+        found = self.decide(flow.over, (), path, None)
+        return None if found is MISSING else found
 
     async def _run(self, node: Node, path: str, given: Json) -> Walked:
         run = self.kinds.get(type(node.flow))
@@ -151,11 +163,32 @@ async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
     assert isinstance(step, Step)
     # A copy: what the step does to its input must not be done to the ledger.
     context = Context(walk.world, path, input=plain(given))
+    if step.passes:
+        await _look(walk, step, path, context)
+        return walk.end(node, path, given)
+    return walk.end(node, path, await _call(step, path, context), context.changes())
+
+
+async def _call(step: Step, path: str, context: Context) -> Any:
     with placed(path):
         output = step.fn(**step.arguments(context))
-        if inspect.isawaitable(output):
-            output = await output
-    return walk.end(node, path, output, context.changes())
+        return await output if inspect.isawaitable(output) else output
+
+
+async def _look(walk: GraphWalk, step: Step, path: str, context: Context) -> None:
+    """Call a function that is to change nothing; what it raises is a note."""
+    try:
+        await _call(step, path, context)
+    except GreenroomError:
+        raise
+    except Exception as error:  # noqa: BLE001 - who looks on does not fail the run
+        noted = [one for one in walk.ledger.of(Noted, voice=walk.world.voice) if one.path == path]
+        if not noted:
+            walk.world.record(Noted(path=path, name=TAP_FAILED, data={**failure(error)}))
+    if context.changes():
+        raise BadAgent(
+            f"the tap {step.name!r} at {path} changed the state; it may only look. Use a step."
+        )
 
 
 async def run_transform(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
@@ -256,16 +289,3 @@ async def run_route(walk: GraphWalk, node: Node, path: str, given: Json) -> Walk
 
 def _retries(flow: Flow) -> int:
     return flow.retries if isinstance(flow, Agent | Step) else 0
-
-
-def _failure(error: Exception) -> ErrorFields:
-    """An error as the ledger has it, with the place in the author's code where it arose."""
-    found, place = describe_error(error), place_of(error)
-    return {**found, "error": f"{found['error']} ({place})"} if place else found
-
-
-def _describe(error: Exception) -> str:
-    found = _failure(error)
-    name, words = found["error_type"], found["error"]
-    # One that says nothing is called by its name alone.
-    return words if words.split(" (", 1)[0] == name else f"{name}: {words}"

@@ -1,0 +1,67 @@
+"""Flows that watch over a part, or over what passes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+from greenroom.agents.flow import STEP_NAMES, Flow, Step, as_flow, checked_name
+from greenroom.agents.places import Places
+from greenroom.agents.signature import function_name, wanted_names
+from greenroom.errors import BadAgent
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Timeout(Flow):
+    """A part that fails when it has worked for so many seconds."""
+
+    body: Flow
+    seconds: float
+
+    @property
+    def segment(self) -> str:
+        """`within/clerk` is the agent `clerk` against the clock."""
+        return "within"
+
+    def children(self) -> dict[str, Flow]:
+        """What is timed."""
+        return {"body": self.body}
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Timeout":
+        """The same time for another body."""
+        return replace(self, body=children["body"])
+
+    def joint(self, key: str) -> str:  # noqa: ARG002 - it has one part
+        """Nothing: there is one part, run once."""
+        return ""
+
+    def facts(self) -> dict[str, Any]:
+        """How long it may work."""
+        return {"seconds": self.seconds}
+
+    def __repr__(self) -> str:
+        return f"timeout({self.body!r}, {self.seconds:g})"
+
+
+def timeout(body: object, seconds: float) -> Timeout:
+    """Stop `body` when it has worked for so many seconds; it has failed then.
+
+    The time that the user takes to answer does not count, nor does the time between a cut and its
+    resumption. `timeout(a, 20) // b` goes on with `b`.
+    """
+    if type(seconds) not in (int, float) or not isfinite(seconds) or seconds <= 0:
+        raise BadAgent(f"timeout(..., {seconds!r}) wants a number of seconds above 0.")
+    return Timeout(as_flow(body), float(seconds))
+
+
+def tap(fn: Callable[..., Any], *, name: str = "", reads: Places = ()) -> Step:
+    """A step that looks and changes nothing: its output is its input.
+
+    It may ask for `ctx`, `input` and `state`. An exception in it is a note in the ledger and no
+    failure; changing the state is an error.
+    """
+    if isinstance(fn, Flow) or not callable(fn):
+        raise BadAgent(f"tap(...) wants a function, but got {fn!r}.")
+    called = checked_name(name or function_name(fn).strip("<>"), "a tap")
+    wants = wanted_names(fn, STEP_NAMES, "tap")
+    return Step(called, fn, wants=wants, reads=reads, passes=True)

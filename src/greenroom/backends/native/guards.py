@@ -1,0 +1,91 @@
+"""Flows that watch over their parts: what is tried when one fails, how long one may work."""
+
+import asyncio
+
+from greenroom.agents.graph import Node
+from greenroom.agents.guards import Timeout
+from greenroom.backends.native.failures import is_its_own
+from greenroom.backends.native.walk import Done, GraphWalk, Paused, Walked
+from greenroom.backends.together import begin, stop
+from greenroom.errors import AgentFailed
+from greenroom.ledger.events import Answered, BranchCancelled, Decided, NodeFailed, RunResumed
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
+from greenroom.ledger.plain import Json
+from greenroom.world.records import describe_error
+
+
+async def run_fallback(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """One part after another on the same input, until one does not fail."""
+    last = list(node.children)[-1]
+    for key, child in node.children.items():
+        here = f"{path}.{key}"
+        if here in walk.index.given_up:
+            continue
+        try:
+            walked = await walk.walk(child, here, given)
+        except Exception as error:
+            if key == last or not is_its_own(error):
+                raise
+            found = describe_error(error)
+            why = f"{found['error_type']}: {found['error']}"
+            walk.world.record(Decided(path=here, choice="next", why=why))
+        else:
+            return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+    raise AssertionError("the last part gives an output or raises")
+
+
+async def run_timeout(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
+    """The body for as long as it may work; then it has failed, whatever it does."""
+    flow, body = node.flow, node.children["body"]
+    assert isinstance(flow, Timeout)
+    if path not in walk.index.failed:
+        left = flow.seconds - _worked(walk.ledger, walk.world.voice, path)
+        task = begin(walk.walk(body, path, given))
+        try:
+            await asyncio.wait({task}, timeout=max(left, 0.0))
+            if task.done() and (walked := _in_time(walk, task, path, flow.seconds)) is not None:
+                return walked if isinstance(walked, Paused) else walk.end(node, path, walked.output)
+            why = f"it had worked for {flow.seconds:g} s"
+            walk.world.record(
+                NodeFailed(path=path, node=node.id, attempt=1, error=why, error_type="TimeoutError")
+            )
+            _cancel_body(walk, body, path)
+        finally:
+            await stop([task])
+    else:
+        _cancel_body(walk, body, path)
+    failed = walk.index.failed[path]
+    raise AgentFailed(f"{body.segment!r} failed at {path}: {failed.error_type}: {failed.error}")
+
+
+def _in_time(
+    walk: GraphWalk, task: "asyncio.Task[Walked]", path: str, seconds: float
+) -> Walked | None:
+    """What the body came to; None if it ended after its time, because it held up the event loop."""
+    walked = task.result()
+    if isinstance(walked, Done) and _worked(walk.ledger, walk.world.voice, path) > seconds:
+        return None
+    return walked
+
+
+def _cancel_body(walk: GraphWalk, body: Node, path: str) -> None:
+    start = f"{path}/{body.segment}"
+    if start in walk.index.started and start not in walk.index.cancelled:
+        walk.world.record(BranchCancelled(path=start))
+
+
+def _worked(ledger: Ledger, voice: Voice, path: str) -> float:
+    """The seconds from one event of a node to the next, as the ledger has them.
+
+    By the clock of the machine, which a case cannot set. The time before an answer of the user does
+    not count, nor does the time before a resumption.
+    """
+    inside, worked, mark = f"{path}/", 0.0, -1.0
+    for event in ledger:
+        is_own = event.voice == voice and (event.path == path or event.path.startswith(inside))
+        if is_own and mark >= 0:
+            worked += max(event.at - mark, 0.0)
+        if is_own or (mark >= 0 and isinstance(event, RunResumed | Answered)):
+            mark = event.at
+    return worked

@@ -1,0 +1,27 @@
+"""Work that was told to stop and goes on all the same. What it was part of does not wait for it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+from weakref import WeakSet
+
+_ABANDONED: Final[WeakSet["asyncio.Task[Any]"]] = WeakSet()
+_closers: Final[list[Callable[["asyncio.Task[Any]"], None]]] = []
+
+
+def abandon(task: "asyncio.Task[Any]") -> None:
+    """Leave a task behind that swallows its cancellation; who knows how to end it by force does."""
+    _ABANDONED.add(task)
+    for close in _closers:
+        close(task)
+
+
+def abandoned_tasks(loop: asyncio.AbstractEventLoop) -> list["asyncio.Task[Any]"]:
+    """The tasks of this loop that were left behind and are not over yet."""
+    return [task for task in _ABANDONED if not task.done() and task.get_loop() is loop]
+
+
+def close_by(close: Callable[["asyncio.Task[Any]"], None]) -> None:
+    """Say how abandoned work is ended by force."""
+    if close not in _closers:
+        _closers.append(close)
