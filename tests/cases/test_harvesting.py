@@ -289,12 +289,10 @@ async def test_answers_to_waiting_tools_become_lines_of_user_agents() -> None:
     agent = Agent("a", model=Scripted(*calls, "Done."), tools=[ask])
     user = UserAgents(tools={"ask": Lines("M", "red")})
     ledger = await simulate(Case("c", says="Hi", user=user), agent)
-    case = harvest(ledger, "again", user_agents=UserAgents)
+    case = harvest(ledger, "again")
     assert case.user == UserAgents(tools={"ask": Lines("M", "red")})
     assert case.mocks == {}
-    assert is_replayed(agent, ledger, user_agents=UserAgents)
-    with pytest.raises(BadCase, match=r"\['ask'\] waited for the user.*user_agents=UserAgents"):
-        harvest(ledger, "again")
+    assert is_replayed(agent, ledger)
 
 
 async def test_a_user_who_changes_the_state_is_refused() -> None:
@@ -303,7 +301,7 @@ async def test_a_user_who_changes_the_state_is_refused() -> None:
     ledger = await simulate(Case("c", says="Hi", user=UserAgents(tools={"ask": answer})), agent)
     assert state(ledger) == {"session": {"size": "M"}}
     with pytest.raises(BadCase, match="answers changed the agent's state"):
-        harvest(ledger, "again", user_agents=UserAgents)
+        harvest(ledger, "again")
 
 
 async def test_a_user_who_leaves_a_waiting_agent_is_refused() -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from greenroom import Agent, Case, Lines, Scripted, SimulatedUser, UserAgents
+from greenroom import Agent, Case, EvalSet, Lines, Scripted, SimulatedUser, UserAgents
 from greenroom.cases import case_data, case_from
+from greenroom.cases.files import read_evalset, write_evalset
 from greenroom.cases.users import person_of, user_data, user_from
 from greenroom.errors import BadCase, BadFile
 
@@ -99,3 +100,25 @@ def test_one_line_follows_the_other_and_then_somebody_else_goes_on() -> None:
     user = Lines("a", "b", then=Lines("c", then=ADA))
     assert [user.line(n) for n in range(5)] == ["a", "b", "c", ADA, ADA]
     assert (user.last, person_of(user), person_of(Lines("a"))) == (ADA, ADA, None)
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        UserAgents(tools={"approve": Lines(True, {"approved": False})}),
+        UserAgents(tools={"approve": {"name": "Ann"}}, loop=Lines("Yes", then="Go on")),
+        UserAgents(tools={"approve": SimulatedUser("in a hurry")}, validate="coerce"),
+        UserAgents(tools={"approve": None, "ask": [1]}, conflicts="error"),
+    ],
+)
+def test_a_user_who_answers_tools_is_written_to_a_file_and_read_again(tmp_path, user):
+    path = tmp_path / "set.yaml"
+    write_evalset(EvalSet("s", [Case("a", says="Hi", user=user)]), path)
+    [case] = read_evalset(path)
+    assert case.user == user
+
+
+def test_a_user_who_answers_tools_by_code_is_refused_in_a_file(tmp_path):
+    user = UserAgents(tools={"approve": len})
+    with pytest.raises(BadFile, match=r"what is code: a\.user"):
+        write_evalset(EvalSet("s", [Case("a", says="Hi", user=user)]), tmp_path / "set.yaml")

@@ -1,6 +1,6 @@
 """A recorded session made into a case: what the user said, what tools answered, what came of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.data import case_from
 from greenroom.cases.literals import literal
 from greenroom.cases.mocks import by_args, fault, in_turn
-from greenroom.cases.users import Lines
+from greenroom.cases.users import Lines, UserAgents
 from greenroom.errors import BadCase
 from greenroom.ledger.changes import WithStateChange, state_in
 from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturned, UserSaid
@@ -28,14 +28,12 @@ def harvest(
     name: str = "",
     tags: Sequence[str] = ("harvested",),
     expect: bool = True,
-    user_agents: Callable[..., Any] | None = None,
 ) -> Case:
     """The case that runs a recorded session again.
 
     The user's messages become turns, the recorded answers of tools their mocks. Each turn expects
     the calls that were made in it, with the agent's last words as its reference; `expect=False`
-    leaves that to the author, and takes broken sessions too. Answers to tools that waited for the
-    user need `user_agents=UserAgents`. What no case can say is refused.
+    leaves that to the author, and takes broken sessions too. What no case can say is refused.
     """
     _check(ledger, id, expect)
     first = started(ledger)
@@ -45,7 +43,7 @@ def harvest(
     return Case(
         id,
         turns=list(_turns(ledger, expect)),
-        user=_user(ledger, id, user_agents),
+        user=_user(ledger, id),
         mocks=_mocks(ledger, id),
         state={} if first is None else state_in(first.state),
         stop=replace(recorded.stop, max_turns=max(recorded.stop.max_turns, _rounds(ledger))),
@@ -122,7 +120,7 @@ def _happened(ledger: Ledger, begin: int, end: int) -> Expect:
     )
 
 
-def _user(ledger: Ledger, id: str, user_agents: Callable[..., Any] | None) -> Any:
+def _user(ledger: Ledger, id: str) -> UserAgents | None:
     """Who answers the tools that waited for the user, or None."""
     answers: dict[str, list[Json]] = {}
     for event in ledger.of(Answered):
@@ -131,12 +129,7 @@ def _user(ledger: Ledger, id: str, user_agents: Callable[..., Any] | None) -> An
                 answers.setdefault(answer.tool, []).append(plain(answer.value))
     if not answers:
         return None
-    if user_agents is None:
-        raise BadCase(
-            f"case {id!r} cannot be harvested: the tools {sorted(answers)} waited for the user. Say "
-            f"who answers them: harvest(..., user_agents=UserAgents)."
-        )
-    return user_agents(tools={tool: _role(tool, given, id) for tool, given in answers.items()})
+    return UserAgents(tools={tool: _role(tool, given, id) for tool, given in answers.items()})
 
 
 def _role(tool: str, given: list[Json], id: str) -> Any:

@@ -1,11 +1,12 @@
-"""Simulated users that are data: scripted lines, and a person for whom a model speaks."""
+"""Simulated users: scripted lines, a person for whom a model speaks, or one who answers for each wait."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, cast
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any, Literal, cast, get_args
 
 from greenroom.errors import BadCase, BadValue
 from greenroom.ledger.changes import WithStateChange
+from greenroom.ledger.choices import choice_problem
 from greenroom.ledger.plain import Json, plain
 
 STOP_SIGNAL = "</finished>"
@@ -101,6 +102,57 @@ def _texts(value: object) -> bool:
     return all(isinstance(part, str) and part.strip() for part in parts)
 
 
+Validation = Literal["strict", "coerce", "off"]
+Conflicts = Literal["last", "error"]
+Role = Lines | SimulatedUser | Any
+"""Who answers a wait: lines, a person, an agent, a step, a function, or a constant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAgents:
+    """One user with an agent for each kind of wait; all share one memory of the conversation.
+
+    `loop` gives the next message, `tools` answers yielding tools by name: an `Agent`, a `step`, a
+    function, `Lines`, or a constant. `validate` says how strictly a tool's answer must fit what the
+    tool declares; `conflicts="error"` refuses answers that set one piece of state differently.
+    """
+
+    loop: Role | None = None
+    tools: Mapping[str, Role] = field(default_factory=dict[str, Role])
+    validate: Validation = "strict"
+    conflicts: Conflicts = "last"
+
+    def __post_init__(self) -> None:
+        for option, choices in (
+            ("validate", get_args(Validation)),
+            ("conflicts", get_args(Conflicts)),
+        ):
+            if problem := choice_problem(getattr(self, option), choices):
+                raise BadCase(f"UserAgents(...): {option}={problem}")
+        if not isinstance(self.tools, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadCase(f"UserAgents(tools={self.tools!r}) wants a mapping of tools by name.")
+        known: dict[str, Any] = {}
+        for given in self.roles:
+            role = given.last if isinstance(given, Lines) else given
+            # What has a model speaks under its name.
+            if hasattr(role, "model") and known.setdefault(role.name, role) != role:
+                raise BadCase(
+                    f"two user agents are named {role.name!r} and would take each other's place in "
+                    f"the ledger; rename one."
+                )
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Every role that may be asked something."""
+        return (self.loop, *self.tools.values())
+
+    @property
+    def max_turns(self) -> int | None:
+        """The limit that the person who speaks sets, if they set one."""
+        person = person_of(self.loop)
+        return None if person is None else person.max_turns
+
+
 def never_speaks(case: Any) -> bool:
     """Whether nothing makes the user of a case say anything; a blank first turn is meant as one."""
     user = case.user
@@ -122,8 +174,36 @@ def user_data(user: object) -> Json:
             return _lines_data(user)
         case SimulatedUser() if user.model is None or isinstance(user.model, str):
             return person_data(user)
+        case UserAgents():
+            return _agents_data(user)
         case _:
             return None
+
+
+def _agents_data(user: UserAgents) -> Json:
+    """A user who is asked at several places, if all who answer there are data."""
+    tools = {tool: _role_data(role) for tool, role in user.tools.items()}
+    loop = None if user.loop is None else user_data(user.loop)
+    if None in tools.values() or (user.loop is not None and loop is None):
+        return None
+    data: dict[str, Json] = {"tools": tools}
+    if loop is not None:
+        data["loop"] = loop
+    for name in ("validate", "conflicts"):
+        if getattr(user, name) != getattr(_USUAL, name):
+            data[name] = getattr(user, name)
+    return data
+
+
+def _role_data(role: object) -> Json:
+    if isinstance(role, Lines | SimulatedUser):
+        return user_data(role)
+    # Under a key of its own: a constant may look like a person.
+    return {_ALWAYS: plain(role)} if not callable(role) and _is_data(role) else None
+
+
+_ALWAYS = "always"
+_USUAL = UserAgents()
 
 
 def _lines_data(user: Lines) -> Json:
@@ -158,20 +238,39 @@ def _is_data(value: object) -> bool:
 
 
 _PERSON = frozenset(part.name for part in fields(SimulatedUser))
+_AGENTS = frozenset(part.name for part in fields(UserAgents))
 
 
-def user_from(data: Any, where: str) -> Lines | SimulatedUser:
+def user_from(data: Any, where: str) -> Lines | SimulatedUser | UserAgents:
     """The user written down in `data`; BadCase if it is none."""
     match data:
+        case {"tools": {**tools}, **rest} if rest.keys() <= _AGENTS:
+            roles = {
+                name: _role_from(role, f"{where}.tools.{name}") for name, role in tools.items()
+            }
+            loop = rest.pop("loop", None)
+            speaker = None if loop is None else user_from(loop, f"{where}.loop")
+            return UserAgents(loop=speaker, tools=roles, **cast("dict[str, Any]", rest))
         case {"lines": [*lines], **rest} if rest.keys() <= {"then"}:
             return Lines(*lines, then=_then_from(rest.get("then"), f"{where}.then"))
         case {**person} if person and person.keys() <= _PERSON:
             return SimulatedUser(**cast("Mapping[str, Any]", person))
         case _:
             raise BadCase(
-                f"{where} is {data!r}; give {{lines: [...]}}, or a person: any of "
-                f"{sorted(_PERSON)}."
+                f"{where} is {data!r}; give {{lines: [...]}}, {{tools: {{...}}}} with who answers each, "
+                f"or a person: any of {sorted(_PERSON)}."
             )
+
+
+def _role_from(data: Any, where: str) -> Any:
+    """Who answers a tool: lines, a person, or what is always answered."""
+    match data:
+        case {"always": value, **rest} if not rest:
+            return value
+        case {**role}:
+            return user_from(role, where)
+        case constant:
+            return constant
 
 
 def _then_from(data: Any, where: str) -> Any:

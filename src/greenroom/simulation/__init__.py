@@ -1,12 +1,11 @@
 """One trial of a case: gate, fence, users, bridge, and when it ends."""
 
-from greenroom.cases.users import Lines, SimulatedUser
+from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
-from greenroom.simulation.users import UserAgents
 
 __all__ = [
     "Bridge",

@@ -16,11 +16,11 @@ from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Fault, Live
+from greenroom.cases.users import UserAgents
 from greenroom.errors import BadCase
 from greenroom.ledger.events import ModelCalled, ToolBlocked, ToolCalled, YieldOpened
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import JSON_TYPES
-from greenroom.simulation.users import UserAgents
 
 _ALIKE = 0.75
 

@@ -34,6 +34,7 @@ from greenroom.ledger.questions import ended, started
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import answerable
 from greenroom.world.live import LiveWorld
+from greenroom.world.resources import Factories, Resources
 
 if TYPE_CHECKING:
     from greenroom.store.conversations import OpenConversation
@@ -55,6 +56,7 @@ def perform(
     store: "Store | str | Path | bool | None" = None,
     max_model_calls: int = MAX_MODEL_CALLS,
     seconds: float | None = None,
+    resources: Factories | None = None,
     on_delta: OnDelta | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> "Performance":
@@ -63,7 +65,8 @@ def perform(
     Await it for the ledger of the conversation, or go through `.deltas()` for the pieces of the reply.
     With `ledger`, or the id of a `conversation` in the store, the next turn is taken, in this process or
     another. `answers` are for what the agent waits for, by tool: {"approve_payment": True}. State in the
-    scopes `user` and `app` outlives the conversation; `user` and `app` say whose it is.
+    scopes `user` and `app` outlives the conversation; `user` and `app` say whose it is. `resources` are
+    functions by name that open what tools work with.
     """
     from greenroom.store.store import (
         as_store,  # SQLite is loaded when something is to be remembered
@@ -80,6 +83,7 @@ def perform(
         store=as_store(store),
         max_model_calls=max_model_calls,
         seconds=seconds,
+        resources=resources,
         on_event=on_event,
     )
     turn.check()
@@ -135,6 +139,7 @@ class Turn(Struct, eq=False):
     store: "Store | None"
     max_model_calls: int
     seconds: float | None
+    resources: Factories | None
     on_event: Callable[[Event], None] | None
 
     def check(self) -> None:
@@ -197,7 +202,8 @@ class Turn(Struct, eq=False):
 
         first = started(self.ledger)
         run_id = first.run_id if first else held.id if held else "conversation"
-        world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event)
+        lent = Resources(self.resources)
+        world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event, resources=lent)
         world.on_delta, world.calls_left = on_delta, self.max_model_calls
         self._begin(backend, world, {} if held is None else held.kept)
         try:
@@ -208,6 +214,8 @@ class Turn(Struct, eq=False):
                 f"the agent did not answer within {self.seconds:g} s. What happened is kept: "
                 f"perform(agent, ledger=…) goes on from there, and a tool that was cut is not repeated."
             ) from error
+        finally:
+            await lent.close()
         if isinstance(outcome, Failed):
             raise outcome.error
 

@@ -13,6 +13,7 @@ from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
+from greenroom.cases.users import UserAgents
 from greenroom.errors import BadAgent, BadCase, BadLedger, FenceNotHeld, NotFound
 from greenroom.ledger.events import Calls, Event, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
@@ -22,7 +23,7 @@ from greenroom.simulation.fence import FencedScope, answerable, not_held
 from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.user_side import UserSide
-from greenroom.simulation.users import UserAgents, user_of
+from greenroom.simulation.users import user_of
 from greenroom.world.resources import Resources
 from greenroom.world.visits import Visits
 from greenroom.world.world import FixedClock

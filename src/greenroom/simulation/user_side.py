@@ -14,7 +14,7 @@ from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
 from greenroom.cases.case import Case
 from greenroom.cases.goals import claims, read_reply, shown_goals
-from greenroom.cases.users import Lines, SimulatedUser
+from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.errors import BadValue, Refusal, UserAgentFailed
 from greenroom.ledger.changes import Change, conflicts, unwrapped
 from greenroom.ledger.events import (
@@ -32,7 +32,7 @@ from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.view import LedgerView
 from greenroom.simulation.bridge import Bridge, default_prompt
-from greenroom.simulation.users import UserAgents, played_by
+from greenroom.simulation.users import played_by
 from greenroom.world.world import World
 
 

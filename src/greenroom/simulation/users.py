@@ -1,20 +1,15 @@
 """Simulated users: scripted lines, a persona played by a model, or an agent for each wait."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import history, persona
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.cases.case import MAX_TURNS, Case
-from greenroom.cases.users import Lines, SimulatedUser, person_of
+from greenroom.cases.users import Lines, SimulatedUser, UserAgents, person_of
 from greenroom.errors import BadCase
-from greenroom.ledger.choices import choice_problem
-
-Validation = Literal["strict", "coerce", "off"]
-Conflicts = Literal["last", "error"]
-
 
 _PART = """\
 You are the user in a conversation with an assistant; you are never the assistant. Answer with the \
@@ -52,56 +47,6 @@ def played_by(user: SimulatedUser) -> Agent:
 
 def _numbered(texts: Sequence[str]) -> str:
     return "\n".join(f"{n}. {text.strip()}" for n, text in enumerate(texts, 1))
-
-
-Role = Lines | SimulatedUser | Flow | Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserAgents:
-    """One user with an agent for each kind of wait; all share one memory of the conversation.
-
-    `loop` gives the next message, `tools` answers yielding tools by name: an `Agent`, a `step`, a
-    function, `Lines`, or a constant. `validate` says how strictly a tool's answer must fit what the
-    tool declares; `conflicts="error"` refuses answers that set one piece of state differently.
-    """
-
-    loop: Role | None = None
-    tools: Mapping[str, Role] = field(default_factory=dict[str, Role])
-    validate: Validation = "strict"
-    conflicts: Conflicts = "last"
-
-    def __post_init__(self) -> None:
-        for option, choices in (
-            ("validate", get_args(Validation)),
-            ("conflicts", get_args(Conflicts)),
-        ):
-            if problem := choice_problem(getattr(self, option), choices):
-                raise BadCase(f"UserAgents(...): {option}={problem}")
-        if not isinstance(self.tools, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadCase(f"UserAgents(tools={self.tools!r}) wants a mapping of tools by name.")
-        known: dict[str, Any] = {}
-        for given in self.roles:
-            role = given.last if isinstance(given, Lines) else given
-            if (
-                isinstance(role, Agent | SimulatedUser)
-                and known.setdefault(role.name, role) != role
-            ):
-                raise BadCase(
-                    f"two user agents are named {role.name!r} and would take each other's place in "
-                    f"the ledger; rename one."
-                )
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """Every role that may be asked something."""
-        return (self.loop, *self.tools.values())
-
-    @property
-    def max_turns(self) -> int | None:
-        """The limit that the person who speaks sets, if they set one."""
-        person = person_of(self.loop)
-        return None if person is None else person.max_turns
 
 
 _NO_USER = UserAgents()

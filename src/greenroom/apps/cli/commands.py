@@ -10,6 +10,7 @@ from greenroom.apps.cli.eval_commands import eval_group
 from greenroom.apps.cli.evalset_commands import evalset_group
 from greenroom.apps.cli.exits import CommandGroup
 from greenroom.apps.cli.options import FILE, examples
+from greenroom.apps.cli.perform_commands import perform_command
 from greenroom.apps.cli.runs_commands import runs_group
 from greenroom.apps.cli.simulate_commands import simulate_group
 
@@ -34,6 +35,7 @@ main.add_command(eval_group)
 main.add_command(evalset_group)
 main.add_command(simulate_group)
 main.add_command(runs_group)
+main.add_command(perform_command)
 
 
 @main.group("agent")

@@ -37,7 +37,6 @@ from greenroom.ledger.questions import started
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import printable, shortened
 from greenroom.results.text import number_of
-from greenroom.simulation import UserAgents
 from greenroom.suite.sources import gather
 
 _WIDEST = 48
@@ -95,7 +94,7 @@ def _recorded(path: str, case_id: str, evalset: EvalSet, *, expect: bool) -> Cas
     known = str(recorded.get("id", "")) if is_object(recorded) else ""
     wanted = case_id or free_id(known or Path(path).stem, evalset)
     try:
-        return harvest(ledger, wanted, expect=expect, user_agents=UserAgents)
+        return harvest(ledger, wanted, expect=expect)
     except BadCase as error:
         message = str(error).replace("harvest(..., expect=False) takes", "--no-expect takes")
         raise BadFile(f"{path}: {message}") from error

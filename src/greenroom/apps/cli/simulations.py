@@ -32,7 +32,7 @@ from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import transcript
 from greenroom.reports.words import shortened
 from greenroom.results.text import number_of
-from greenroom.simulation import Simulation, UserAgents, simulation_data
+from greenroom.simulation import Simulation, simulation_data
 from greenroom.suite import Batch, simulate_all
 from greenroom.suite.criteria import equipped
 from greenroom.suite.sources import gather, load_mocks, load_model
@@ -258,4 +258,4 @@ def _save_successful(batch: Batch, evalset: EvalSet, path: Path) -> None:
 
 def _harvested(one: Simulation, case_id: str) -> Case:
     assert one.ledger is not None
-    return replace(harvest(one.ledger, case_id, user_agents=UserAgents), tags=("simulated",))
+    return replace(harvest(one.ledger, case_id), tags=("simulated",))

@@ -9,7 +9,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.cases.files.own import VERSION
 from greenroom.cases.names import MAX_ID
 from greenroom.cases.reader import FAULT_FIELDS
-from greenroom.cases.users import SimulatedUser
+from greenroom.cases.users import SimulatedUser, UserAgents
 from greenroom.ledger.plain import Json
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -36,7 +36,11 @@ def evalset_schema() -> Schema:
             "call": _call(),
             "mock": _mock(),
             "criterion": _criterion(),
-            "user": {"anyOf": [_lines(), _ref("person")]},
+            "user": {"anyOf": [_lines(), _ref("person"), _ref("agents")]},
+            "agents": {
+                **_record(UserAgents, {"tools": {"type": "object"}, "loop": _ref("user")}),
+                "required": ["tools"],
+            },
             "person": _record(SimulatedUser, {"model": _TEXT}),
         },
     }

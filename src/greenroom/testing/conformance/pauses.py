@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 
 from greenroom.cases.case import Case
-from greenroom.cases.users import Lines
+from greenroom.cases.users import Lines, UserAgents
 from greenroom.ledger import questions as q
 from greenroom.ledger.events import Answered, YieldOpened
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics import called, contains
 from greenroom.simulation.conversation import simulate
-from greenroom.simulation.users import UserAgents
 from greenroom.testing.blueprints import Desk, ToolPlan
 from greenroom.testing.conformance.base import (
     PAY,

@@ -4,10 +4,9 @@ import asyncio
 from typing import Any
 
 from greenroom.backends.backend import TurnOver
-from greenroom.cases.users import Lines
+from greenroom.cases.users import Lines, UserAgents
 from greenroom.ledger import questions as q
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.users import UserAgents
 from greenroom.testing.blueprints import Desk, ToolPlan
 from greenroom.testing.conformance.base import (
     PAY,

@@ -1,0 +1,182 @@
+"""`greenroom perform`: a chat in a real terminal, in a pipe, and what is left of it."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from apps.terminals import hears_interrupts
+
+SHOP = '''
+import asyncio
+from pathlib import Path
+
+from greenroom import Agent, Scripted, call, tool
+
+
+class Slowly(Scripted):
+    """A model that streams."""
+
+    async def respond(self, request, on_delta=None):
+        reply = await super().respond(request, None)
+        for word in (reply.text or "").split():
+            if on_delta is not None:
+                on_delta(word + " ")
+            await asyncio.sleep(0.01)
+        return reply
+
+
+@tool
+def book(day: str) -> str:
+    """Book a day."""
+    with Path("acted").open("a") as file:
+        file.write(day + "\\n")
+    return f"booked {day}"
+
+
+@tool(yields=True)
+def approve(price: int) -> bool:
+    """Ask whether the price is all right."""
+
+
+model = Slowly(call("approve", price=90), call("book", day="Monday"), "See you on Monday.", "Bye.")
+agent = Agent("desk", model=model, tools=[book, approve])
+'''
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("GREENROOM_STORE", raising=False)
+    (tmp_path / "shop.py").write_text(SHOP)
+    return tmp_path
+
+
+def greenroom(folder: Path, *args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "greenroom.apps.cli", *args]
+    return subprocess.run(
+        command, cwd=folder, input=given, capture_output=True, text=True, check=False
+    )
+
+
+def conversation_in(text: str) -> str:
+    found = re.search(r"--conversation (\S+)", text)
+    assert found is not None, text
+    return found[1]
+
+
+@pytest.mark.e2e
+def test_lines_of_a_pipe_are_a_conversation_that_becomes_a_case_which_passes(shop):
+    lines = "Monday, please\ny\n/state\nThanks\n/save shop.yaml visit\n"
+    ended = greenroom(shop, "perform", "shop.py", given=lines)
+    assert ended.returncode == 0, ended.stderr
+    assert "See you on Monday." in ended.stdout
+    assert ended.stdout.rstrip().endswith("Bye.")
+    assert "book → booked Monday" in ended.stderr
+    assert (shop / "acted").read_text() == "Monday\n"
+    rehearsed = greenroom(shop, "eval", "run", "shop.py", "shop.yaml")
+    assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr
+    assert (shop / "acted").read_text() == "Monday\n"
+
+
+@pytest.mark.e2e
+def test_one_message_is_answered_and_the_rest_is_said_later(shop):
+    begun = greenroom(shop, "perform", "shop.py", "-m", "Monday, please", "--user", "u7")
+    assert begun.returncode == 0, begun.stderr
+    assert "waits for approve(price=90)" in begun.stderr
+    key = conversation_in(begun.stderr)
+    listed = json.loads(greenroom(shop, "perform", "--list", "--json").stdout)
+    assert [(one["id"], one["user"], one["is_open"]) for one in listed] == [(key, "u7", False)]
+    ended = greenroom(shop, "perform", "shop.py", "--conversation", key, given="yes\n")
+    assert "See you on Monday." in ended.stdout
+    data = json.loads(
+        greenroom(
+            shop, "perform", "shop.py", "--conversation", key, "-m", "Thanks", "--json"
+        ).stdout
+    )
+    assert data["responses"] == ["See you on Monday.", "Bye."]
+    assert (shop / "acted").read_text() == "Monday\n"
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["perform"], "name the agent"),
+        (["perform", "shop.py", "--conversation", "x", "-m", "Hi"], "no conversation 'x'"),
+        (["perform", "none.py", "-m", "Hi"], "none.py"),
+        (["perform", "shop.py", "--conversation", "x", "--store", "off"], "store is off"),
+    ],
+)
+def test_what_cannot_be_meant_is_bad_input(shop, args, says):
+    ended = greenroom(shop, *args)
+    assert (ended.returncode, says in ended.stderr) == (3, True), ended.stderr
+
+
+class Screen:
+    """A terminal in which the command runs."""
+
+    def __init__(self, folder: Path, *args: str) -> None:
+        self.child, self.fd = pty.fork()
+        if self.child == 0:
+            os.chdir(folder)
+            hears_interrupts()
+            os.execv(sys.executable, [sys.executable, "-m", "greenroom.apps.cli", *args])
+        self.text = ""
+
+    def wait_for(self, words: str) -> None:
+        until = monotonic() + 60
+        while words not in self.text and monotonic() < until:
+            if select.select([self.fd], [], [], 0.5)[0]:
+                try:
+                    self.text += os.read(self.fd, 4096).decode(errors="replace")
+                except OSError:
+                    break
+        assert words in self.text, self.text
+
+    def type(self, line: str) -> None:
+        os.write(self.fd, line.encode())
+
+    def ended(self) -> int:
+        self.wait_for("kept: greenroom perform")
+        code = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        os.close(self.fd)
+        return code
+
+
+@pytest.mark.e2e
+def test_in_a_terminal_replies_stream_and_approvals_are_asked(shop):
+    screen = Screen(shop, "perform", "shop.py")
+    screen.wait_for("you> ")
+    screen.type("Monday, please\n")
+    screen.wait_for("approve(price=90): ")
+    screen.type("perhaps\n")
+    screen.wait_for("does not fit")
+    screen.text = ""
+    screen.wait_for("approve(price=90): ")
+    screen.type("y\n")
+    screen.wait_for("See you on Monday.")
+    screen.text = ""
+    screen.type("/what\n")
+    screen.wait_for("/quit leaves")
+    screen.type("/quit\n")
+    assert screen.ended() == 0
+    assert (shop / "acted").read_text() == "Monday\n"
+
+
+@pytest.mark.e2e
+def test_ctrl_c_leaves_a_conversation_that_goes_on(shop):
+    screen = Screen(shop, "perform", "shop.py")
+    screen.wait_for("you> ")
+    screen.type("Monday, please\n")
+    screen.wait_for("approve(price=90): ")
+    screen.type("\x03")
+    assert screen.ended() == 130
+    key = conversation_in(screen.text)
+    ended = greenroom(shop, "perform", "shop.py", "--conversation", key, given="y\n")
+    assert "See you on Monday." in ended.stdout
