@@ -119,7 +119,7 @@ def test_an_unknown_price_is_named_and_never_zero() -> None:
     assert found.nodes["seq.1/b"].usd is None
     assert "one run" in str(found)
     assert "unknown, at least $0.0009" in str(found)
-    assert "per day (1,000 runs): unknown, at least $0.9" in str(found)
+    assert "per day (1,000 runs): unknown, at least $0.90" in str(found)
     assert "not known: the price of house-model" in str(found)
 
 

@@ -174,7 +174,7 @@ def test_estimate_and_actual_stand_side_by_side() -> None:
     assert str(beside) == (
         "node     calls  actual   cost  actual  difference\n"
         "a            1       1  $1.50   $2.00      -25.0%\n"
-        "z            0       1  $0.00    $0.5     -100.0%\n"
+        "z            0       1  $0.00   $0.50     -100.0%\n"
         "one run      1       2  $1.50   $2.50      -40.0%\n"
         "each for one of 1 runs"
     )

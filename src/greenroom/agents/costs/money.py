@@ -40,7 +40,8 @@ def dollars(usd: float) -> str:
     if usd >= 1 or usd == 0:
         return f"${usd:,.2f}"
     places = 3 - floor(log10(usd))
-    return "$" + f"{usd:.{places}f}".rstrip("0")
+    whole, _, digits = f"{usd:.{places}f}".partition(".")
+    return f"${whole}.{digits.rstrip('0').ljust(2, '0')}"
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

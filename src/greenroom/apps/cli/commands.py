@@ -106,6 +106,52 @@ def agent_check(agent: str, **given: Any) -> int:
     return check_agent(agent, **given)
 
 
+def _amount(name: str, help: str) -> Any:
+    return click.option(name, type=click.FloatRange(min=0), metavar="N", help=help)
+
+
+@agent_group.command(
+    "cost",
+    epilog=examples(
+        "greenroom agent cost desk.py --tokens-in 500 --tokens-out 200 --runs-per-day 10000",
+        "greenroom agent cost desk.py --from 20260102-09 --from 20260103",
+        "greenroom agent cost desk.py --from 20260102-09 --beside 20260103 --json",
+    ),
+)
+@click.argument("agent", type=FILE)
+@click.option(
+    "--from",
+    "learnt",
+    multiple=True,
+    metavar="RUN",
+    help="Learn from this recorded run: visits, calls, tokens and prices; may be repeated.",
+)
+@click.option(
+    "--beside",
+    multiple=True,
+    metavar="RUN",
+    help="Show the estimate beside what this recorded run took; may be repeated.",
+)
+@_amount("--runs-per-day", "How many conversations a day there are.")
+@_amount("--turns", "How often the agent is set going in a conversation.")
+@_amount("--calls", "How often an agent asks its model in a visit, where no run shows it.")
+@_amount("--tokens-in", "Tokens of a first question, where no run shows them.")
+@_amount("--tokens-out", "Tokens of a reply, where no run shows them.")
+@click.option("--model", default="", metavar="NAME", help="Use this model in place of its own.")
+@options.stored
+@options.as_json
+@options.verbose
+def agent_cost(**given: Any) -> int:
+    """Estimate what AGENT costs, by node and in all, without asking a model.
+
+    What is not known, such as a price, is named; it is never 0. Routes, loops and forks that no run
+    shows are assumed, and the estimate says how.
+    """
+    from greenroom.apps.cli.agent_cost import show_cost
+
+    return show_cost(**given)
+
+
 @main.command(epilog=examples("greenroom demo", "greenroom demo --source > clinic.py"))
 @click.option(
     "--source", is_flag=True, help="Print the source of the demo instead, to read or to copy."

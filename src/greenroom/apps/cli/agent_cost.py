@@ -1,0 +1,81 @@
+"""`greenroom agent cost`: what an agent will cost, without asking a model."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from greenroom.agents.costs import Estimate, Traffic, estimate
+from greenroom.agents.flow import Flow
+from greenroom.apps.cli import report_output
+from greenroom.apps.cli.event_loop import loaded, to_the_end
+from greenroom.apps.cli.exits import PASSED, aside, loading, put_out, put_out_json, telling
+from greenroom.backends.registry import backend_for
+from greenroom.errors import BadInput
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.questions import started
+from greenroom.suite.sources import load_model
+
+
+def show_cost(
+    agent: str,
+    learnt: Sequence[str],
+    beside: Sequence[str],
+    model: str,
+    store: str,
+    as_json: bool,
+    verbose: bool,
+    **given: Any,
+) -> int:
+    """Print the estimate, and beside it what other runs took if they are named."""
+    with telling(verbose):
+        with loading(model, verbose):
+            other = load_model(model) if model else None
+        found = to_the_end(lambda: loaded(agent, other, verbose))
+        traffic = Traffic(**given)
+        if learnt:
+            ledgers = list(ledgers_of(learnt, store))
+            _note_others(found, ledgers)
+            traffic = Traffic.seen(ledgers, **given)
+        elif not isinstance(found, Flow):
+            raise BadInput(
+                f"{agent} is no flow of Agent and step: what it asks models is known only from its "
+                f"runs. Rehearse it, then give --from RUN."
+            )
+        known = estimate(found, traffic)
+        _show(known, ledgers_of(beside, store) if beside else None, as_json)
+    return PASSED
+
+
+def _show(known: Estimate, others: Iterator[Ledger] | None, as_json: bool) -> None:
+    compared = None if others is None else known.beside(others)
+    if as_json:
+        data = known.data()
+        if compared is not None:
+            data["beside"] = compared.data()
+        put_out_json(json.dumps(data, indent=2))
+        return
+    put_out(str(known))
+    if compared is not None:
+        put_out(f"\n{compared}")
+
+
+def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
+    """The conversations of all trials of these runs."""
+    place = report_output.open_store(store)
+    for name in runs:
+        found = [result.ledger for result in place.report(name) if result.kept is not None]
+        if not found:
+            raise BadInput(f"run {name!r} has recorded no conversation to learn from.")
+        yield from (ledger for ledger in found if ledger is not None)
+
+
+def _note_others(agent: Any, ledgers: Sequence[Ledger]) -> None:
+    """Say so if the runs are of another agent, or of an earlier version of it."""
+    digest = backend_for(agent).digest
+    first = [begun for ledger in ledgers if (begun := started(ledger)) is not None]
+    others = sum(begun.digest != digest for begun in first)
+    if others:
+        aside(
+            f"{others} of {len(ledgers)} runs are of another agent, or of this one before it was "
+            f"changed; nodes with the same ids are taken for the same"
+        )
