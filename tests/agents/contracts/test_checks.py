@@ -188,12 +188,43 @@ def test_what_is_temporary_is_gone_in_the_next_turn() -> None:
     assert not check(alone, given=kept)
 
 
-def test_a_default_of_the_schema_is_found_where_nothing_was_written() -> None:
-    reader = agent(reads="ticket")
-    assert check(reader).errors
-    assert not check(reader, schema=Desk).errors
+def test_a_default_counts_where_a_node_reads_by_the_field_that_has_it() -> None:
     assert not check(agent(reads=Desk.ticket)).errors
+    assert not check(agent(reads="ticket", schema=Desk)).errors
+    assert not check(route(Desk.ticket, a=agent("a"))).errors
     assert check(agent(reads=Desk.confidence)).errors
+    # The schema of the whole gives no default to one who reads by a text.
+    assert check(agent(reads="ticket"), schema=Desk).errors
+
+    @step(reads="ticket")
+    def typed(state: Desk) -> None:
+        _ = state.ticket
+
+    assert not check(typed).errors
+
+
+def test_a_step_that_sees_the_state_by_a_schema_writes_no_more_than_the_schema_has() -> None:
+    @step
+    def typed(state: Desk) -> None:
+        state.confidence = 0.5
+
+    assert [i.kind for i in check(typed >> agent(reads="confidence"))] == ["MaybeUnwritten"]
+    assert [i.kind for i in check(typed >> agent(reads="other"))] == ["ReadBeforeWrite"]
+
+
+def test_a_query_about_a_scope_of_ones_own_needs_something_there() -> None:
+    own = loop(agent(), until={"patient": {"told": True}}, max_rounds=3)
+    assert check(own).errors
+    assert not check(own, given={"patient": {"told": False}})
+    maybe = route(lambda: "a", a=agent("a", writes="patient.told"), b=agent("b"))
+    flow = loop(maybe, until={"patient": {"told": True}}, max_rounds=3)
+    assert [i.kind for i in check(flow)] == ["MaybeUnwritten"]
+    flow = loop(
+        route(lambda: "a", a=agent("a", writes="told"), b=agent("b")),
+        until={"session": {"told": 1}},
+        max_rounds=3,
+    )
+    assert not check(flow)
 
 
 # Dead state, budgets, races, names

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from string import Formatter
 from types import CodeType
 from typing import Any, cast
@@ -13,8 +13,11 @@ from msgspec import Struct
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.flow import Decider, Step
+from greenroom.agents.places import typed_fields
+from greenroom.agents.schema import Field, fields_of, state_schema
 from greenroom.agents.tool import Tool
 from greenroom.agents.transforms import Transform
+from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.query import has_operators, place_text
 
 _STATEFUL = {"state", "ctx", "context"}
@@ -29,6 +32,8 @@ class Read(Struct, frozen=True):
     """Who of the node looks, if it is not the node itself: "tool 'refund'"."""
     may_miss: bool = False
     """Whether the node has an answer to a place where nothing is, such as a route's `otherwise`."""
+    has_default: bool = False
+    """Whether the field by which it is read has a default."""
 
 
 class Access(Struct, frozen=True):
@@ -36,6 +41,7 @@ class Access(Struct, frozen=True):
 
     reads: tuple[Read, ...] = ()
     writes: tuple[str, ...] = ()
+    may_write: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
     clears: tuple[str, ...] = ()
     """Scopes of which nothing is left but what it reads."""
@@ -45,15 +51,35 @@ class Access(Struct, frozen=True):
     """Whether it may look at the state and does not declare where."""
 
 
+def read_of(place: str, by: str = "", *, may_miss: bool = False, fn: Any = None) -> Read:
+    """A read of a place; `fn` is the function that reads, whose annotation may be a schema."""
+    fields = [*typed_fields(place), *_seen_by(fn)]
+    has_default = any(field.has_default for field in fields if field.place == place)
+    return Read(place, by, may_miss, has_default)
+
+
+def _seen_by(fn: Any) -> Iterable[Field]:
+    schema = None if fn is None else state_schema(fn)
+    return fields_of(schema).values() if schema is not None else ()
+
+
 def step_access(step: Step) -> Access:
-    """What a step declares; one that is given the state and declares nothing may do anything."""
+    """What a step declares; one that is given the state and declares nothing may do anything.
+
+    One that is given the state by a schema may write what is in the schema.
+    """
     is_declared = bool(step.reads or step.writes)
-    is_given = not _STATEFUL.isdisjoint(step.wants)
+    asked = _STATEFUL.intersection(step.wants)
+    may_write: tuple[str, ...] = ()
+    if asked == {"state"} and not is_declared:
+        may_write = tuple(field.place for field in _seen_by(step.fn))
+    changes = changes_by_result(step.fn) or (bool(asked) and not may_write)
     return Access(
-        tuple(Read(place) for place in step.reads),
+        tuple(read_of(place, fn=step.fn) for place in step.reads),
         step.writes,
-        writes_anything=not is_declared and (is_given or changes_by_result(step.fn)),
-        reads_anything=not step.reads and is_given,
+        may_write,
+        writes_anything=not is_declared and changes,
+        reads_anything=not step.reads and bool(asked),
     )
 
 
@@ -64,7 +90,7 @@ def tool_access(tool: Tool) -> Access:
     is_declared = bool(tool.reads or tool.writes)
     is_given = tool._context is not None  # pyright: ignore[reportPrivateUsage]
     return Access(
-        tuple(Read(place, f"tool {tool.name!r}") for place in tool.reads),
+        tuple(read_of(place, f"tool {tool.name!r}", fn=tool.fn) for place in tool.reads),
         tool.writes,
         writes_anything=not is_declared and (is_given or changes_by_result(tool.fn)),
         reads_anything=not tool.reads and is_given,
@@ -74,7 +100,7 @@ def tool_access(tool: Tool) -> Access:
 def agent_access(agent: Agent) -> Access:
     """What an agent itself does with the state; its tools are looked at one by one."""
     foreign = [r for r in agent.context if not type(r).__module__.startswith("greenroom.")]
-    reads = tuple(Read(place) for place in agent.reads)
+    reads = tuple(map(read_of, agent.reads))
     return Access(reads, agent.writes, reads_anything=bool(foreign))
 
 
@@ -82,10 +108,10 @@ def transform_access(transform: Transform) -> Access:
     """What a transform does, all of which it declares."""
     clears = tuple(place[:-2] for place in transform.removes if place.endswith(".*"))
     # What is to be kept need not be there.
-    reads = tuple(Read(place, may_miss=bool(clears)) for place in transform.reads)
+    reads = tuple(read_of(place, may_miss=bool(clears)) for place in transform.reads)
     drops = tuple(place for place in transform.removes if not place.endswith(".*"))
     computes = "$live" in str(transform.details)
-    return Access(reads, transform.writes, drops, clears, reads_anything=computes)
+    return Access(reads, transform.writes, drops=drops, clears=clears, reads_anything=computes)
 
 
 def decider_places(given: Decider | None) -> tuple[str, ...]:
@@ -96,6 +122,14 @@ def decider_places(given: Decider | None) -> tuple[str, ...]:
         query = cast("Mapping[str, Any]", given)
         return tuple(dict.fromkeys(p for scope, part in query.items() for p in _asked(scope, part)))
     return ()
+
+
+def decider_reads(given: Decider | None, by: str = "", *, may_miss: bool = True) -> Iterator[Read]:
+    """What a decision that is data looks at."""
+    for place in decider_places(given):
+        # A query about a scope of one's own in which nothing is cannot be answered.
+        is_known = isinstance(given, str) or place.partition(".")[0] in BUILT_IN_SCOPES
+        yield read_of(place, by, may_miss=may_miss and is_known)
 
 
 def question_places(approved: Approved) -> tuple[str, ...]:

@@ -40,10 +40,9 @@ def check_data_flow(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:
     """Reads of places where nothing is, or where nothing may be; and what two branches both write."""
     flow = data_flow(graph, given)
     fields = fields_in(graph, schema)
-    defaults = {field.place for field in fields if field.has_default}
     known = frozenset((*flow.begins.possibly, *flow.end.may_set, *(f.place for f in fields)))
     for visit in flow.visits:
-        if visit.read.place not in defaults:
+        if not visit.read.has_default:
             yield from _read(visit, known)
     for node in graph.nodes():
         if rule_for(node.flow) is OPEN:
@@ -101,7 +100,7 @@ def _maybe(visit: Visit, reads: str) -> Issue:
         visit.node.id,
         place,
         f"{reads}, which is there only if the run goes a certain way{by}.",
-        "Write it on every way, give it a default in the schema, or begin with it.",
+        "Write it on every way, read a field that has a default, or begin with it.",
     )
 
 

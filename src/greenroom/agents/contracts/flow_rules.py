@@ -3,7 +3,7 @@
 from typing import cast
 
 from greenroom.agents.approvals import Approved
-from greenroom.agents.contracts.access import Read, decider_places, question_places
+from greenroom.agents.contracts.access import Read, decider_reads, question_places
 from greenroom.agents.contracts.effects import Known, Outcome, either, in_turn
 from greenroom.agents.contracts.places import Places
 from greenroom.agents.contracts.rule import Outcomes, Reads, Rule
@@ -38,8 +38,8 @@ class LoopRule(Rule):
     def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
         """What its `until` asks about, after each round."""
         body = parts["body"].done
-        for place in decider_places(cast("Loop", node.flow).until):
-            yield Read(place, "`until`", may_miss=True), known.repeated(body).after(body)
+        for read in decider_reads(cast("Loop", node.flow).until, "`until`"):
+            yield read, known.repeated(body).after(body)
 
 
 class RouteRule(Rule):
@@ -59,8 +59,8 @@ class RouteRule(Rule):
     def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
         """The place that decides; without it the run fails, unless there is an `otherwise`."""
         route = cast("Route", node.flow)
-        for place in decider_places(route.on):
-            yield Read(place, may_miss=bool(route.otherwise)), known
+        for read in decider_reads(route.on, may_miss=bool(route.otherwise)):
+            yield read, known
 
 
 class ApprovedRule(RouteRule):
@@ -69,7 +69,7 @@ class ApprovedRule(RouteRule):
     def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
         """What decides whether it is asked, which need not be there, and what the question mentions."""
         flow = cast("Approved", node.flow)
-        for place in decider_places(flow.when):
-            yield Read(place, "`when`", may_miss=True), known
+        for read in decider_reads(flow.when, "`when`"):
+            yield read, known
         for place in question_places(flow):
             yield Read(place, "the question"), known if flow.when is None else known.unsure()

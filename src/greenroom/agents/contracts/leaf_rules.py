@@ -5,6 +5,7 @@ from typing import cast
 from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.access import (
     agent_access,
+    decider_reads,
     step_access,
     tool_access,
     transform_access,
@@ -57,6 +58,8 @@ class AgentRule(Rule):
         agent, tools = cast("Agent", node.flow), self._tools(node, places)
         for read in agent_access(agent).reads:
             yield read, known.repeated(tools)
+        for read in decider_reads(getattr(agent.model, "promote", None), "`promote`"):
+            yield read, known.after(tools)
         for tool in agent.tools:
             for read in tool_access(tool).reads:
                 yield read, known.after(tools).unsure()
