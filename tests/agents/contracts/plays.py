@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from greenroom import Agent, Case, Lines, Scripted, Stop, call, loop, route, simulate, step, tool
-from greenroom.agents import Flow, Graph, compile_flow
+from greenroom.agents import Flow, Graph, compile_flow, fallback, map_over, race, tap, timeout
 from greenroom.agents.approvals import Approved, approved
 from greenroom.agents.tool import Tool
 from greenroom.agents.transforms import default, drop, keep, merge, put, rename
@@ -57,6 +57,13 @@ def spec_of(random: Random, depth: int = 3) -> Spec:
     return {"kind": kind, **SPECS[kind](random, depth - 1)}
 
 
+def _hanging(spec: Spec) -> Spec:
+    """The same with steps that hang now and then, for somebody else to stop."""
+    parts = {"parts": [_hanging(part) for part in spec.get("parts", ())]}
+    bodies = {key: _hanging(spec[key]) for key in ("body", "instead") if spec.get(key)}
+    return {**spec, **(parts if parts["parts"] else {}), **bodies, "hangs": 0.3}
+
+
 def _some(random: Random, most: int) -> list[str]:
     return random.sample(PLACES, random.randint(0, most))
 
@@ -91,6 +98,19 @@ def _routed(random: Random, depth: int) -> Spec:
     return {**_parts(random, depth), "on": on, "otherwise": random.random() < 0.5}
 
 
+def _timed(random: Random, depth: int) -> Spec:
+    return {"body": _hanging(spec_of(random, depth))}
+
+
+def _mapped(random: Random, depth: int) -> Spec:
+    over = random.choice([None, random.choice(PLACES)])
+    return {"body": spec_of(random, depth), "over": over}
+
+
+def _tapped(random: Random, _: int) -> Spec:
+    return {"reads": _some(random, 2)}
+
+
 def _transformed(random: Random, _: int) -> Spec:
     return {"what": random.choice(sorted(TRANSFORMS)), "places": random.sample(PLACES, 2)}
 
@@ -119,10 +139,15 @@ SPECS: dict[str, Callable[[Random, int], Spec]] = {
     "par": _parts,
     "loop": _body,
     "route": _routed,
+    "race": _parts,
+    "try": _parts,
+    "map": _mapped,
+    "within": _timed,
     "approval": _guarded,
+    "tap": _tapped,
     "transform": _transformed,
 }
-LEAVES = ["step", "step", "step", "agent", "transform"]
+LEAVES = ["step", "step", "step", "agent", "tap", "transform"]
 NESTED = [kind for kind in SPECS if kind not in LEAVES]
 
 
@@ -224,10 +249,40 @@ def _route(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
     return route(spec["on"] or choose, **flows)
 
 
+def _race(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    return race(*_built(spec, luck, name))
+
+
+def _fallback(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    return fallback(*_built(spec, luck, name))
+
+
+def _map(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    def items() -> list[int]:
+        return list(range(luck().random.randrange(3)))
+
+    body = build(spec["body"], luck, f"{name}0")
+    if spec["over"]:
+        return map_over(body, spec["over"])
+    return step(items, name=f"{name}_items") >> map_over(body)
+
+
+def _timeout(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    return timeout(build(spec["body"], luck, f"{name}0"), 0.02)
+
+
 def _approved(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
     body = build(spec["body"], luck, f"{name}0")
     instead = build(spec["instead"], luck, f"{name}1") if spec["instead"] else None
     return approved(body, "Well?", when=spec["when"], otherwise=instead, name=name)
+
+
+def _tap(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    def look(ctx: Any) -> None:
+        for place in spec["reads"]:
+            luck().look(name, place, ctx.state, ctx._path)
+
+    return tap(look, name=name, reads=spec["reads"])
 
 
 def _transform(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
@@ -241,7 +296,12 @@ FLOWS: dict[str, Callable[[Spec, Callable[[], Luck], str], Flow]] = {
     "par": _parallel,
     "loop": _loop,
     "route": _route,
+    "race": _race,
+    "try": _fallback,
+    "map": _map,
+    "within": _timeout,
     "approval": _approved,
+    "tap": _tap,
     "transform": _transform,
 }
 
@@ -319,6 +379,16 @@ FAIL, HANG = one("step", writes=[B], fails=0.7), one("step", writes=[B], hangs=0
 DROP = one("transform", what="drop", places=[A, B])
 BUSY = one("agent", tools=[{"reads": [], "writes": [A]}], fails=0.5)
 POINTED = [
+    several("try", several("seq", WRITE, FAIL), READ),
+    several("seq", WRITE, several("try", several("seq", DROP, FAIL, WRITE), FAIL), READ),
+    several("try", one("within", body=several("seq", WRITE, HANG)), READ),
+    several(
+        "seq",
+        WRITE,
+        several("try", one("within", body=several("seq", DROP, HANG, WRITE)), FAIL),
+        READ,
+    ),
+    several("try", BUSY, READ),
     several("seq", WRITE, one("loop", body=several("seq", READ, DROP), rounds=2)),
     several("seq", several("par", WRITE, DROP), READ),
 ]

@@ -17,6 +17,7 @@ from greenroom.agents import (
     check,
     compile_flow,
     data_edges,
+    race,
     register_check,
 )
 from greenroom.agents.contracts import Edge, forget_check
@@ -256,6 +257,20 @@ def test_a_loop_without_a_limit_of_its_own_is_named() -> None:
     ]
     assert not of_kind("NoLimit", loop(agent(), until=lambda: True, max_rounds=3))
     assert not of_kind("NoLimit", loop(agent(), max_rounds=3))
+
+
+def test_racing_tools_that_act_are_named() -> None:
+    @tool
+    def pay() -> None: ...
+
+    @tool(read_only=True)
+    def look() -> None: ...
+
+    flow = race(agent("a", tools=[pay, look]), agent("b", tools=[look]))
+    (issue,) = of_kind("RacingTools", flow)
+    assert issue.node == "par.0/a"
+    assert "with pay:" in issue.says
+    assert not of_kind("RacingTools", agent("a", tools=[pay]) | agent("b", tools=[look]))
 
 
 def test_placeholders_that_are_not_declared_are_named() -> None:

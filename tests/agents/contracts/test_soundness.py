@@ -19,14 +19,16 @@ from greenroom.agents import Agent, Flow, check
 from greenroom.agents.approvals import Approved
 from greenroom.agents.contracts.access import tool_access
 from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
-from greenroom.agents.contracts.flow_rules import LoopRule
+from greenroom.agents.contracts.flow_rules import FallbackRule, LoopRule
 from greenroom.agents.contracts.leaf_rules import AgentRule, TransformRule
 from greenroom.agents.contracts.places import Places
 from greenroom.agents.contracts.rule import Rule
 from greenroom.agents.contracts.rules import RULES
 from greenroom.agents.contracts.walk import DataFlow, Given, walk
-from greenroom.agents.flow import Loop, Parallel, Route, Sequence
+from greenroom.agents.flow import Fallback, Loop, Parallel, Route, Sequence
+from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Node
+from greenroom.agents.guards import Timeout
 from greenroom.agents.transforms import Transform
 
 
@@ -84,6 +86,38 @@ class BusyTools(AgentRule):
         return in_turn(places.effect(tool_access(one), node.id) for one in agent.tools)
 
 
+class CleanAgent(AgentRule):
+    """As if nothing were left of an agent that failed."""
+
+    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
+        return Outcome(super().outcome(node, parts, places).done)
+
+
+class CleanTries(FallbackRule):
+    """As if nothing were left of a try that failed."""
+
+    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
+        clean = {key: Outcome(part.done) for key, part in parts.items()}
+        return super().outcome(node, clean, places)
+
+    def entries(self, node: Node, known: Known, parts: Any) -> dict[str, Known]:
+        return super().entries(node, known, dict.fromkeys(parts, Outcome()))
+
+
+class FirstOnly(Rule):
+    """As if the first part of a fallback never failed."""
+
+    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
+        return next(iter(parts.values()))
+
+
+class Whole(Rule):
+    """As if a part that is cut had done nothing."""
+
+    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
+        return Outcome(parts["body"].done)
+
+
 class Hoarding(TransformRule):
     """As if transforms removed nothing."""
 
@@ -105,7 +139,15 @@ MUTANTS: dict[str, dict[str, Any]] = {
     "branches see each other": {"rules": {Parallel: Rule()}},
     "every branch of a route runs": {"rules": {Route: Rule()}},
     "a loop has one round": {"rules": {Loop: Rule()}},
+    "a race merges all": {"rules": {Race: RULES[Parallel]}},
+    "every part of a race runs in turn": {"rules": {Race: Rule()}},
+    "only the first try counts": {"rules": {Fallback: FirstOnly()}},
+    "all tries run": {"rules": {Fallback: Rule()}},
+    "a failed try has done nothing": {"rules": {Fallback: CleanTries()}},
     "all is approved": {"rules": {Approved: Rule()}},
+    "no list is empty": {"rules": {MapOver: Rule()}},
+    "nothing is cut": {"rules": {Timeout: Whole()}},
+    "an agent that fails takes back what its tools did": {"rules": {Agent: CleanAgent()}},
     "nothing is removed": {"rules": {Transform: Hoarding()}},
     "a loop has one round of removals": {"rules": {Loop: FirstRound()}},
     "every tool is called": {"rules": {Agent: BusyTools()}},

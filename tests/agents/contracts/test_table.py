@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Scripted, loop, route, step, tool, with_state_change
-from greenroom.agents import Flow, check
+from greenroom.agents import Flow, check, map_over, race, tap, timeout
 from greenroom.agents.approvals import approved
 from greenroom.agents.transforms import default, drop, keep, put, rename
 
@@ -80,9 +80,11 @@ choose = lambda: "x"  # noqa: E731 - a route decides by it
     [
         (w | nothing) >> r,
         route(choose, x=w, otherwise=writes("a", name="other")) >> r,
+        race(w, writes("a", name="other")) >> r,
+        (w // writes("a", name="other")) >> r,
         loop(w, max_rounds=3) >> r,
     ],
-    ids=["parallel", "route", "loop"],
+    ids=["parallel", "route", "race", "fallback", "loop"],
 )
 def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
     assert found(flow) == []
@@ -104,7 +106,15 @@ def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
         (route(choose, x=w, otherwise=nothing) >> r, MAYBE),
         (w >> route(choose, x=r, y=r), []),
         (route(choose, first=w, again=r), NOT_YET),
+        (race(w, nothing) >> r, MAYBE),
+        (race(w, r), NOT_YET),
+        (w >> race(r, nothing), []),
         # What a failed try has done stays; a step that failed has done nothing.
+        ((w // nothing) >> r, MAYBE),
+        (((w >> nothing) // r), MAYBE),
+        ((w // r), NOT_YET),
+        ((agent(tools=[may_write]) // r), MAYBE),
+        (((w | nothing) // r), NOT_YET),
         # Rounds.
         (loop(r >> w, max_rounds=2), NEVER),
         (loop(w >> r, max_rounds=2), []),
@@ -113,7 +123,16 @@ def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
         (loop(w, until={"session": {"a": 1}}, max_rounds=2), []),
         (loop(route(choose, x=w, y=nothing), until={"session": {"a": 1}}, max_rounds=2), []),
         # A list may be empty, and its items do not see each other.
+        (map_over(w) >> r, MAYBE),
+        (map_over(w >> r), []),
+        (map_over(r), NEVER),
+        (map_over(r >> w), NOT_YET),
+        (map_over(nothing, "a"), NEVER),
+        (w >> map_over(nothing, "a"), []),
         # Cut half-way.
+        (timeout(w, 1) >> r, []),
+        (timeout(w >> nothing, 1) // r, MAYBE),
+        (timeout(w, 1) // r, MAYBE),
         # Approved or not.
         (approved(w, "Well?") >> r, []),
         (approved(w, "Well?", otherwise=nothing) >> r, MAYBE),
@@ -124,6 +143,8 @@ def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
         (approved(nothing, "Well?", when="a"), NEVER),
         (route(choose, x=w, y=nothing) >> approved(nothing, "Well?", when="a"), []),
         # Who only looks.
+        (w >> tap(lambda state: None, name="t") >> r, []),
+        (tap(lambda state: None, name="t") >> r, NEVER),
         # Routes by a place.
         (route("a", x=nothing), NEVER),
         (route("a", x=nothing, otherwise=nothing), NEVER),

@@ -68,7 +68,7 @@ def step_access(step: Step) -> Access:
 
     One that is given the state by a schema may write what is in the schema.
     """
-    is_declared = bool(step.reads or step.writes)
+    is_declared = bool(step.reads or step.writes or step.passes)
     asked = _STATEFUL.intersection(step.wants)
     may_write: tuple[str, ...] = ()
     if asked == {"state"} and not is_declared:
@@ -88,12 +88,14 @@ def tool_access(tool: Tool) -> Access:
     if tool.yields:  # its body never runs
         return Access()
     is_declared = bool(tool.reads or tool.writes)
-    is_given = tool._context is not None  # pyright: ignore[reportPrivateUsage]
+    takes_context = tool._context is not None  # pyright: ignore[reportPrivateUsage]
+    seen = tuple(field.place for field in _seen_by(tool.fn))
     return Access(
         tuple(read_of(place, f"tool {tool.name!r}", fn=tool.fn) for place in tool.reads),
         tool.writes,
-        writes_anything=not is_declared and (is_given or changes_by_result(tool.fn)),
-        reads_anything=not tool.reads and is_given,
+        () if is_declared else seen,
+        writes_anything=not is_declared and (takes_context or changes_by_result(tool.fn)),
+        reads_anything=not tool.reads and (takes_context or bool(seen)),
     )
 
 

@@ -8,15 +8,21 @@ from greenroom.agents.approvals import Approved
 from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
 from greenroom.agents.contracts.flow_rules import (
     ApprovedRule,
+    FallbackRule,
     LoopRule,
+    MapRule,
     ParallelRule,
+    RaceRule,
     RouteRule,
+    TimeoutRule,
 )
 from greenroom.agents.contracts.leaf_rules import AgentRule, StepRule, TransformRule
 from greenroom.agents.contracts.places import Places
 from greenroom.agents.contracts.rule import Outcomes, Rule
-from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Node
+from greenroom.agents.guards import Timeout
 from greenroom.agents.transforms import Transform
 
 
@@ -45,6 +51,10 @@ RULES: Rules = {
     Parallel: ParallelRule(),
     Loop: LoopRule(),
     Route: RouteRule(),
+    Race: RaceRule(),
+    MapOver: MapRule(),
+    Fallback: FallbackRule(),
+    Timeout: TimeoutRule(),
     Approved: ApprovedRule(),
 }
 OPEN = OpenRule()
