@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from greenroom import Agent, Scripted, loop, route, step
-from greenroom.agents import Estimate, Traffic, estimate, history, persona
+from greenroom.agents import (
+    Estimate,
+    Traffic,
+    approved,
+    estimate,
+    history,
+    map_over,
+    persona,
+    race,
+    timeout,
+)
 from greenroom.agents.flow import Flow
 from greenroom.errors import BadAgent, BadInput
 from greenroom.models import Price, candidate, choose
@@ -184,6 +194,38 @@ def test_traffic_of_another_agent_is_refused(given: dict[str, object], words: st
     flow = route("session.k", a=an("twin"), b=an("twin"))
     with pytest.raises(BadInput, match=words):
         guess(flow, **given)
+
+
+def test_every_part_of_a_race_is_paid_for() -> None:
+    assert guess(race(an("a"), an("b"))).usd == usd(1000, 400)
+    assert guess(timeout(an("a"), 5)).usd == usd(500, 200)
+
+
+def test_a_fallback_pays_for_the_tries_that_failed() -> None:
+    flow = an("a") // an("b") // an("c")
+    found = guess(flow, fallbacks=0.5)
+    assert [node.visits for node in found.nodes.values()] == [1, 0.5, 0.25]
+    assert [node.visits for node in guess(flow, fallbacks={"try": 0.1}).nodes.values()] == (
+        pytest.approx([1, 0.1, 0.01])
+    )
+    assert guess(flow, calls=1).guesses == ("'try' never falls back (fallbacks=)",)
+
+
+def test_a_map_visits_its_body_for_each_item_and_no_item_sees_another() -> None:
+    flow = map_over(an("a"))
+    assert (guess(flow, items=4).calls, guess(flow, items=4).tokens_in) == (4, 2000)
+    assert guess(flow, calls=1).guesses == ("'par' goes over one item (items=)",)
+    # In the second round an item's agent remembers the four of the first.
+    again = guess(loop(flow, max_rounds=2), items=4)
+    assert again.tokens_in == 4 * 500 + 4 * (500 + 4 * 200)
+
+
+def test_what_is_approved_or_not_costs_what_follows() -> None:
+    flow = approved(an("pay"), "Pay?", otherwise=an("excuse", "dear"))
+    found = guess(flow, approvals=0.75)
+    assert [node.visits for node in found.nodes.values()] == [0.75, 0.25]
+    assert found.usd == pytest.approx(0.75 * 0.0009 + 0.25 * 0.009)
+    assert guess(flow, calls=1).guesses == ("'approval' is always approved (approvals=)",)
 
 
 def chosen(**options: Any) -> Agent:

@@ -6,9 +6,13 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.approvals import Approved
 from greenroom.agents.costs.traffic import Assumed
-from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.guards import Timeout
+from greenroom.agents.transforms import Transform
 
 Visits = Mapping[str, float]
 """How often each part is visited for each visit of the whole, by the part's key."""
@@ -102,22 +106,50 @@ def _each(node: Node, _: Assumed) -> Visits:
     return dict.fromkeys(node.children, 1.0)
 
 
-# Loops and maps: a number of visits of the one part
+Spread = Callable[[Node, float], Visits]
+"""How often each part is visited, by the one number that a kind of flow has in the traffic."""
 
 
-def _given_number(field: str) -> Callable[[Node, Assumed], Visits | None]:
+def _by_number(
+    field: str,
+    spread: Spread,
+    otherwise: float,
+    guess: str,
+    *,
+    counts: Counts = "share",
+    fixed: Callable[[Flow], float | None] = lambda _: None,
+) -> Rule:
+    """The rule of a kind whose visits follow from one number of the traffic, or from the flow itself."""
+
     def given(node: Node, assumed: Assumed) -> Visits | None:
         number = assumed.named(field, node)
-        return None if number is None else dict.fromkeys(node.children, number)
+        return None if number is None else spread(node, number)
 
-    return given
+    def known(node: Node, assumed: Assumed) -> float | None:
+        number = fixed(node.flow)
+        return assumed.usual(field) if number is None else number
+
+    def usual(node: Node, assumed: Assumed) -> Visits:
+        number = known(node, assumed)
+        return spread(node, otherwise if number is None else number)
+
+    def guessed(node: Node, assumed: Assumed) -> str:
+        return "" if known(node, assumed) is not None else f"{node.id!r} {guess} ({field}=)"
+
+    return Rule(given, usual, guessed, counts)
 
 
-def _usual_rounds(node: Node, assumed: Assumed) -> Visits:
-    rounds = _fixed_rounds(node.flow)
-    if rounds is None:
-        rounds = assumed.usual("rounds")
-    return dict.fromkeys(node.children, 1.0 if rounds is None else rounds)
+def _so_often(node: Node, number: float) -> Visits:
+    return dict.fromkeys(node.children, number)
+
+
+def _one_after_another(node: Node, failing: float) -> Visits:
+    """Each part is tried as often as the one before it fails, which is paid for too."""
+    return {key: failing**tries for tries, key in enumerate(node.children)}
+
+
+def _approved(node: Node, share: float) -> Visits:
+    return {key: share if key == "body" else 1 - share for key in node.children}
 
 
 def _fixed_rounds(flow: Flow) -> float | None:
@@ -125,11 +157,6 @@ def _fixed_rounds(flow: Flow) -> float | None:
     if isinstance(flow, Loop) and flow.until is None and not flow.awaits_input:
         return flow.max_rounds
     return None
-
-
-def _guessed_rounds(node: Node, assumed: Assumed) -> str:
-    is_known = _fixed_rounds(node.flow) is not None or assumed.usual("rounds") is not None
-    return "" if is_known else f"{node.id!r} goes one round (rounds=)"
 
 
 # Routes and handoffs: one of several
@@ -162,9 +189,18 @@ _EVERY_PART: Final = Rule(_nothing, _each, _certain)
 
 VISITS: Final[Mapping[type[Flow], Rule]] = {
     Step: _EVERY_PART,
+    Transform: _EVERY_PART,
     Agent: Rule(_given_ways("handoffs", all_gone=False), _no_handoff, _guessed_handoffs),
     Sequence: _EVERY_PART,
     Parallel: _EVERY_PART,
-    Loop: Rule(_given_number("rounds"), _usual_rounds, _guessed_rounds, "rounds"),
+    Race: _EVERY_PART,  # the losers are paid for too
+    Timeout: _EVERY_PART,
+    Loop: _by_number(
+        "rounds", _so_often, 1.0, "goes one round", counts="rounds", fixed=_fixed_rounds
+    ),
+    MapOver: _by_number("items", _so_often, 1.0, "goes over one item"),
+    Fallback: _by_number("fallbacks", _one_after_another, 0.0, "never falls back"),
+    Approved: _by_number("approvals", _approved, 1.0, "is always approved"),
     Route: Rule(_given_ways("routes", all_gone=True), _evenly, _guessed_ways),
 }
+"""Every kind of flow, and how often its parts are visited."""
