@@ -4,12 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from greenroom import Agent, Case, Lines, Scripted, Turn, call, loop, route, simulate, step, tool
 from greenroom.agents import Flow, Scene, history, persona
+from greenroom.agents.graph import recast
 from greenroom.backends.native.history import as_text
-from greenroom.ledger import Ledger, Message, ModelCalled
+from greenroom.errors import BadAgent
+from greenroom.ledger import Ledger, Message, ModelCalled, ModelReplied
 from greenroom.models import ModelRequest
 from ledger.values import JSON
 
@@ -217,3 +220,61 @@ def test_a_model_reads_json_as_json_writes_it(value: Any) -> None:
     assert as_text(value) == (
         value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     )
+
+
+async def test_older_exchanges_are_summarised_once_and_shown_before_the_rest() -> None:
+    memory = Memory(*[f"Answer {n}." for n in range(6)])
+    maker = Memory("first", "second")
+    rule = history(last=2, summarise=Scripted(then=maker))
+    agent = remembering("a", memory, context=[rule])
+    await talked(agent, *[f"Question {n}?" for n in range(6)])
+    assert len(maker.shown) == 1
+    assert maker.shown[0] == [
+        (
+            "user",
+            "user: Question 0?\nassistant: Answer 0.\nuser: Question 1?\nassistant: Answer 1.",
+        )
+    ]
+    assert [len(shown) for shown in memory.shown] == [1, 3, 5, 7, 6, 8]
+    summary = ("user", "[A summary of the conversation before this point]\nfirst")
+    assert memory.shown[4][:2] == [summary, ("user", "Question 2?")]
+    assert "summarise='scripted'" in repr(rule)
+
+
+async def test_a_summary_is_made_of_the_summary_before_it() -> None:
+    maker = Memory("first", "second")
+    memory = Memory(*[f"Answer {n}." for n in range(4)])
+    agent = remembering(
+        "a", memory, context=[history(last=1, summarise=Scripted(then=maker))], retries=1
+    )
+    await talked(agent, "Zero?", "One?", "Two?", "Three?")
+    [_, [(_, again)]] = maker.shown
+    assert again.startswith("summary of what came before: first\nuser: One?")
+    assert memory.shown[-1][0][1].endswith("second")
+
+
+async def test_a_conversation_that_was_cut_anywhere_asks_for_no_summary_twice() -> None:
+    agent = Agent(
+        "a",
+        model=Scripted(*[f"Answer {n}." for n in range(5)]),
+        context=[history(last=1, summarise=Scripted("first", "second", "third"))],
+    )
+    case = Case("talk", turns=[Turn(f"{n}?") for n in range(5)])
+    whole = await simulate(case, agent)
+    for cut in range(1, len(whole)):
+        again = await simulate(case, agent, ledger=Ledger(whole[:cut]))
+        texts = [event.text for event in again.of(ModelReplied)]
+        assert texts == [event.text for event in whole.of(ModelReplied)], cut
+
+
+def test_a_summary_wants_a_number_and_goes_with_the_model_of_the_agent() -> None:
+    with pytest.raises(BadAgent, match="wants last="):
+        history(summarise=Scripted("a"))
+    with pytest.raises(BadAgent, match="last=0"):
+        history(last=0, summarise=Scripted("a"))
+    agent = Agent("a", model=Scripted("a"), context=[history(last=1, summarise=Scripted("b"))])
+    other = Scripted("c")
+    recasted = recast(agent, other)
+    assert isinstance(recasted, Agent)
+    [rule] = recasted.context
+    assert rule == history(last=1, summarise=other)

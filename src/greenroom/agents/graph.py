@@ -9,11 +9,13 @@ from typing import Any
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
+from greenroom.agents.context import History
 from greenroom.agents.flow import Flow, Loop
 from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import Model
+from greenroom.models.named import as_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,15 @@ def recast(flow: Flow, model: Model | str) -> Flow:
     """The expression with `model` for every agent in it; the original stays as it is."""
     parts = {key: recast(part, model) for key, part in flow.children().items()}
     recasted = flow.with_children(parts) if parts else flow
-    return replace(recasted, model=model) if isinstance(recasted, Agent) else recasted
+    if not isinstance(recasted, Agent):
+        return recasted
+    context = [
+        replace(rule, summarise=as_model(model, "the model"))
+        if isinstance(rule, History) and rule.summarise is not None
+        else rule
+        for rule in recasted.context
+    ]
+    return replace(recasted, model=model, context=context)
 
 
 def _node(flow: Flow, base: str) -> Node:

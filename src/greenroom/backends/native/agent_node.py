@@ -7,6 +7,7 @@ from greenroom.agents.instructions import filled
 from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.history import conversation
+from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
 from greenroom.ledger.events import (
@@ -70,20 +71,23 @@ class AgentRun(Struct, eq=False):
             # An agent that was given a model's name has found the model when it was made.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
             try:
-                await world.call_model(self._request(asked), model.respond)
+                await world.call_model(await self._request(asked), model.respond)
             except GreenroomError:
                 raise
             except Exception as error:
                 # The same as when the run is resumed after it.
                 raise RecordedFailure(**describe_error(error)) from error
 
-    def _request(self, asked: int) -> ModelRequest:
+    async def _request(self, asked: int) -> ModelRequest:
         agent, index, node, path = self.agent, self.index, self.node, self.path
+        summary = ("", 0)
+        if (rule := rule_that_summarises(agent)) is not None:
+            summary = await summary_of_the_past(agent, rule, self.world, index, node, path)
         is_only_run = len(index.runs.get(node, ())) < 2
         adapter = output_adapter(agent.output) if agent.output is not None else None
         return ModelRequest(
             agent=agent.name,
-            messages=conversation(agent, self.world, index, node, path),
+            messages=conversation(agent, self.world, index, node, path, summary),
             instructions=self._instructions(),
             tools=agent.tools,
             output_schema=adapter.json_schema() if adapter else None,

@@ -15,17 +15,26 @@ _REMEMBER_ALL = (history(),)
 
 
 def conversation(
-    agent: Agent, world: World, index: VoiceIndex, node: str, path: str
+    agent: Agent,
+    world: World,
+    index: VoiceIndex,
+    node: str,
+    path: str,
+    summary: tuple[str, int] = ("", 0),
 ) -> tuple[Message, ...]:
-    """All messages the agent's model is to see now: context rules first, the present last."""
+    """All messages the agent's model is to see now: context rules first, the present last.
+
+    `summary` stands for the first exchanges, as many as it says.
+    """
     present = _exchange(index, path)
     # Most agents are asked once: then there is nothing to look for, and nothing to look through.
     is_first = len(index.invocations) == 1 and len(index.runs[node]) == 1 and not index.answers
-    earlier = [] if is_first else _earlier(index, node, path)
+    earlier = [] if is_first else earlier_exchanges(index, node, path)
     if not earlier and agent.context == _REMEMBER_ALL:
         return present
     state = world.ledger.fold(world.voice, branch_of(path))
-    scene = Scene(earlier, state)
+    text, count = summary
+    scene = Scene(earlier[count:], state, text)
     return (*(message for rule in agent.context for message in rule(scene)), *present)
 
 
@@ -75,7 +84,7 @@ def _add_step(heard: list[Message], index: VoiceIndex, step: Step) -> bool:
     return is_over
 
 
-def _earlier(index: VoiceIndex, node: str, path: str) -> list[Exchange]:
+def earlier_exchanges(index: VoiceIndex, node: str, path: str) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 
     A node remembers its own in full. Of exchanges it took no part in (another branch of a route
