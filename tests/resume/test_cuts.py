@@ -139,6 +139,26 @@ GUARDED: Spec = {
 }
 
 
+EVERY_KIND: Spec = {
+    "seq": [
+        {"try": [failing({"agent": ["note", "ask"]}), {"within": {"agent": ["look"]}}]},
+        {"map": {"body": {"agent": ["ask"]}, "items": 3, "over": True}},
+        {"tap": True},
+        {"race": [failing({"agent": ["note"]}), {"seq": [{"agent": ["two"]}, {"step": 1}]}]},
+        {"approval": {"body": {"change": 0}, "when": 0, "otherwise": True}},
+        {
+            "loop": {
+                "body": {
+                    "try": [failing({"race": [{"step": 1}, {"agent": ["ask"]}]}), {"step": 0}]
+                },
+                "rounds": 2,
+                "awaits": True,
+            }
+        },
+    ]
+}
+
+
 def played(spec: Spec, ledger: Ledger | None = None) -> Ledger:
     return asyncio.run(simulate(graphs.case(spec), graphs.build(spec), ledger=ledger))
 
@@ -345,17 +365,27 @@ def test_ids_tell_apart_what_python_holds_to_be_equal() -> None:
     assert LiveWorld(Ledger(), voice="user").new_id("run/1", 0) != ids[0][0]
 
 
-def test_sampled_cuts_continue_in_a_fresh_interpreter() -> None:
-    whole = played(DEEP)
-    for k in random.Random(11).sample(range(len(whole)), 30):
-        assert_same_end(continued_elsewhere(DEEP, whole, k), whole)
+def test_a_run_through_every_kind_of_node_cut_at_any_event_comes_to_the_same_end() -> None:
+    whole = played(EVERY_KIND)
+    assert ended(whole) is not None
+    assert len(winners(whole)) == 3
+    for k in range(len(whole)):
+        assert_same_end(played(EVERY_KIND, cut_at(whole, k)), whole, k)
+
+
+@pytest.mark.parametrize("spec", [DEEP, EVERY_KIND])
+def test_sampled_cuts_continue_in_a_fresh_interpreter(spec: Spec) -> None:
+    whole = played(spec)
+    for k in random.Random(11).sample(range(len(whole)), 15):
+        assert_same_end(continued_elsewhere(spec, whole, k), whole, k)
 
 
 @pytest.mark.torture
-def test_every_cut_continues_in_a_fresh_interpreter() -> None:
-    whole = played(DEEP)
+@pytest.mark.parametrize("spec", [DEEP, EVERY_KIND])
+def test_every_cut_continues_in_a_fresh_interpreter(spec: Spec) -> None:
+    whole = played(spec)
     for k in range(len(whole)):
-        assert_same_end(continued_elsewhere(DEEP, whole, k), whole)
+        assert_same_end(continued_elsewhere(spec, whole, k), whole, k)
 
 
 @pytest.mark.torture

@@ -64,8 +64,10 @@ async def run_map(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked
     slots = asyncio.Semaphore(flow.at_once)
 
     async def run_item(branch: str, item: Json) -> Walked:
-        async with slots:
-            return await walk.walk(body, branch, item)
+        await slots.acquire()
+        walked = await walk.walk(body, branch, item)
+        slots.release()  # not after a failure: then none is to begin
+        return walked
 
     work = [run_item(branch, item) for branch, item in zip(branches, items, strict=True)]
     walked = await _all_of(walk, node, path, branches, work)

@@ -40,7 +40,7 @@ async def run_timeout(walk: GraphWalk, node: Node, path: str, given: Json) -> Wa
     flow, body = node.flow, node.children["body"]
     assert isinstance(flow, Timeout)
     if path not in walk.index.failed:
-        left = flow.seconds - _worked(walk.ledger, walk.world.voice, path)
+        left = flow.seconds - worked(walk.ledger, walk.world.voice, path)
         task = begin(walk.walk(body, path, given))
         try:
             await asyncio.wait({task}, timeout=max(left, 0.0))
@@ -64,7 +64,7 @@ def _in_time(
 ) -> Walked | None:
     """What the body came to; None if it ended after its time, because it held up the event loop."""
     walked = task.result()
-    if isinstance(walked, Done) and _worked(walk.ledger, walk.world.voice, path) > seconds:
+    if isinstance(walked, Done) and worked(walk.ledger, walk.world.voice, path) > seconds:
         return None
     return walked
 
@@ -75,7 +75,7 @@ def _cancel_body(walk: GraphWalk, body: Node, path: str) -> None:
         walk.world.record(BranchCancelled(path=start))
 
 
-def _worked(ledger: Ledger, voice: Voice, path: str) -> float:
+def worked(ledger: Ledger, voice: Voice, path: str) -> float:
     """The seconds from one event of a node to the next, as the ledger has them.
 
     By the clock of the machine, which a case cannot set. The time before an answer of the user does
