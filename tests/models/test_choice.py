@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from greenroom import Agent, Case, Lines, Scripted, SimulatedUser, loop, rehearse, simulate, step
-from greenroom.agents import compile_flow
+from greenroom.agents import compile_flow, map_over, race
 from greenroom.backends.native import NativeBackend
 from greenroom.errors import BadAgent, BadMetric, BadQuery
 from greenroom.ledger import Ledger, Message, ModelCalled, ModelReplied, Usage, cost, ended
@@ -163,6 +163,27 @@ async def test_branches_share_what_is_left_of_a_budget():
     assert asked(ledger).count("paid") == 9
     ledger = await simulate(Case("one", says="Hi"), flow)
     assert asked(ledger).count("paid") == 9
+
+
+async def test_items_of_a_map_share_a_budget_and_losers_of_a_race_have_spent_theirs():
+    def half_cents(name: str, latency: float = 0.0) -> Any:
+        paid = Scripted(then=HALF_A_CENT, name="paid", latency=latency)
+        brain = choose(candidate(paid), by="budget", budget=0.045, otherwise=LOCAL)
+        return loop(Agent(name, model=brain), max_rounds=20)
+
+    @step
+    def three(input: Any) -> list[int]:
+        return [1, 2, 3]
+
+    ledger = await simulate(Case("one", says="Hi"), three >> map_over(half_cents("each")))
+    assert asked(ledger).count("paid") == 9
+    ledger = await simulate(Case("one", says="Hi"), three >> map_over(half_cents("each"), "x"))
+    assert not asked(ledger)
+
+    quick = Agent("quick", model=Scripted(then="Hi", latency=0.02))
+    lost = race(quick, half_cents("slow", 0.003)) >> half_cents("after")
+    ledger = await simulate(Case("one", says="Hi"), lost)
+    assert 8 <= asked(ledger).count("paid") <= 10
 
 
 async def test_without_another_model_a_spent_budget_is_an_error_that_a_fallback_may_catch():

@@ -27,7 +27,7 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.messages import Message, Voice
-from greenroom.ledger.paths import above_of, branches_of, parent_branch, root_of
+from greenroom.ledger.paths import above_of, branches_of, fork_of, parent_branch, root_of
 from greenroom.ledger.plain import same
 
 Step = ModelReplied | ModelFailed | Corrected
@@ -133,12 +133,17 @@ class VoiceIndex(Struct, eq=False):
     def is_known(self, other: str, path: str) -> bool:
         """Whether what happened at `other` is sure to be known at `path`, whichever was faster.
 
-        Branches that still run beside it are not, nor are invocations that were begun together.
+        Branches that still run beside it are not, nor are invocations that were begun together. What
+        was stopped is: nothing happens there any more.
         """
         invocation = root_of(other)
         if invocation != root_of(path) and not self.is_over_before(invocation, path):
             return False
-        return self.is_visible(other, path)
+        for branch in branches_of(other):
+            is_over = fork_of(branch) in self.ended or fork_of(branch) in self.failed
+            if not is_over and not path.startswith(f"{branch}/"):
+                return self.is_closed(other)
+        return True
 
     def _is_joined(self, branch: str) -> bool:
         fork, key = branch.rsplit(".", 1)

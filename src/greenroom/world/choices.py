@@ -67,13 +67,14 @@ def _siblings(ledger: Ledger, index: VoiceIndex, branch: str) -> int:
     if fork is None:
         return 1
     first = ledger.first
-    known = _facts_in(first.agent) if isinstance(first, RunStarted) else ()
-    nothing: dict[str, Json] = {}
-    facts = next((f for f in known if f.get("id") == fork.node), nothing)
-    parts = facts.get("parts")
+    snapshot = first.agent if isinstance(first, RunStarted) else None
+    facts = next(
+        (facts for facts in _facts_in(snapshot) if facts.get("id") == fork.node), dict[str, Json]()
+    )
+    found = facts.get("parts")
     if facts.get("kind") == "map_over":
-        parts = fork.items if facts.get("over") else fork.input
-    return max(len(parts), 1) if is_object(parts) or is_array(parts) else 1
+        found = fork.input if fork.items is None else fork.items
+    return max(len(found), 1) if is_object(found) or is_array(found) else 1
 
 
 def _facts_in(snapshot: Json) -> Iterator[dict[str, Json]]:
