@@ -7,13 +7,22 @@ recorded trial took.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from greenroom.agents.costs.money import dollars
 from greenroom.agents.data_links import data_links
 from greenroom.agents.recorded_way import RecordedWay
+from greenroom.agents.snapshots import (
+    Facts,
+    as_facts,
+    is_team,
+    parts_of,
+    teams_in,
+    texts_in,
+    tools_of,
+)
 from greenroom.ledger.identity import code_name
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json
@@ -21,11 +30,9 @@ from greenroom.ledger.plain import Json
 _ESCAPES = str.maketrans(
     {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "#": "&num;", "`": "&#96;", "\n": " "}
 )
-_PARTS = ("parts", "sub_agents")
 _ROUND, _BOX, _STEP, _FORK, _ASK = ("([", "])"), ("[", "]"), ("[[", "]]"), ("{{", "}}"), ("{", "}")
 _TOOL, _TRY, _CLOCK, _TAP = ("(", ")"), ("[/", "\\]"), (">", "]"), ("[\\", "\\]")
 
-Facts = Mapping[str, Any]
 Shape = tuple[str, str]
 
 
@@ -73,7 +80,9 @@ def mermaid(
     estimate for each node. Of a recorded `trial` the way it took is thick, and each node says how
     often it was visited, for how long, and what that cost.
     """
-    facts, way = _mapping(snapshot), None if trial is None else RecordedWay(trial)
+    facts = as_facts(snapshot)
+    teams = set(teams_in(facts))
+    way = None if trial is None else RecordedWay(trial, teams)
     drawing = _Drawing(way, {} if costs is None else costs.nodes)
     begin = drawing.box("start", _ROUND)
     entry, exits = drawing.part(facts)
@@ -81,13 +90,15 @@ def mermaid(
     if not is_ours:
         drawing.unlisted(entry)
     end = drawing.box("end", _ROUND)
-    drawing.link([Exit(begin)], entry, lambda _: way is not None and way.began)
     root = drawing.name_of(facts)
-    drawing.link(
-        exits,
-        end,
-        lambda out: way is not None and (way.left(out.node, root) if is_ours else way.ended),
-    )
+
+    def comes_to_an_end(out: Exit) -> bool:
+        if way is None or not is_ours:
+            return way is not None and way.ended
+        return bool(way.finished(out.node)) if root in teams else way.left(out.node, root)
+
+    drawing.link([Exit(begin)], entry, lambda _: way is not None and way.began)
+    drawing.link(exits, end, comes_to_an_end)
     if data:
         drawing.data(facts)
     return "\n".join(["flowchart TD", *(f"    {line}" for line in drawing.finished())]) + "\n"
@@ -129,7 +140,7 @@ class _Drawing:
 
     def part(self, facts: Facts) -> Ends:
         """Draw a part of the graph; what is of no known kind is a box with its parts below it."""
-        parts = _parts(facts)
+        parts = parts_of(facts)
         match facts.get("kind"):
             case "sequence" if parts:
                 return self._sequence(facts, parts)
@@ -251,25 +262,43 @@ class _Drawing:
         return box
 
     def _leaf(self, facts: Facts, below: Mapping[str, Facts]) -> Ends:
-        kind, name = facts.get("kind"), self.name_of(facts)
-        shape = _TAP if facts.get("passes") else _STEP if kind == "step" else _BOX
+        here = self._box_of(facts)
+        exits = [Exit(here, node=self.name_of(facts))]
+        if is_team(facts):
+            return here, [*exits, *self._team(facts, here, below)]
+        for part in below.values():
+            entry, _ = self.part(part)
+            self.link([Exit(here)], entry, self._began(part))
+        return here, exits
+
+    def _box_of(self, facts: Facts) -> str:
+        """An agent or a step, with its tools beside it."""
+        name, kind = self.name_of(facts), facts.get("kind")
+        shape = _TAP if facts.get("passes") else _STEP if kind in ("step", "transform") else _BOX
         called, model = facts.get("name") or facts.get("framework") or "agent", facts.get("model")
         title = f"{called} · {model}" if isinstance(model, str) and model else str(called)
         here = self.box(title, shape, self._figures(name))
         self._boxes.setdefault(name, here)
         if self._way is not None and self._way.runs(name):
             self._visited.append(here)
-        for tool in _tools(facts.get("tools")):
+        for tool in tools_of(facts.get("tools")):
             calls = 0 if self._way is None else self._way.calls(name, tool)
             held = self.box(tool, _TOOL, [_counted(calls, "call")] if calls else ())
             self.lines.append(f"{here} -.- {held}")
-        exits, is_ours = [Exit(here, node=name)], kind == "agent" and "id" in facts
-        for part in below.values():
-            entry, out = self.part(part)
-            # An agent of ours hands over for good: then the other one answers.
-            self.link([Exit(here, "hands over" if is_ours else "")], entry, self._began(part))
-            exits += out if is_ours else []
-        return here, exits
+        return here
+
+    def _team(self, leader: Facts, here: str, others: Mapping[str, Facts]) -> list[Exit]:
+        """Those who may get the conversation from one another, and answer then."""
+        boxes = {key: self._box_of(part) for key, part in others.items()}
+        team = {str(leader.get("name")): (leader, here)}
+        team |= {key: (part, boxes[key]) for key, part in others.items()}
+        for facts, box in team.values():
+            name = self.name_of(facts)
+            for to in texts_in(facts.get("handoffs")):
+                if to in team:
+                    hands = self._way is not None and self._way.handed_over(name, to)
+                    self.link([Exit(box, "hands over")], team[to][1], lambda _, hands=hands: hands)
+        return [Exit(boxes[key], node=self.name_of(part)) for key, part in others.items()]
 
     def _figures(self, name: str) -> Iterator[str]:
         """What is expected of a node, and what became of it."""
@@ -280,9 +309,13 @@ class _Drawing:
         visits = self._way.runs(name)
         if not visits:
             return
-        found = [_counted(len(visits), "visit"), f"{self._way.seconds(name):.3g} s"]
-        if failures := self._way.failures(name):
-            found.insert(1, f"{failures} failed")
+        found = [_counted(len(visits), "visit")]
+        for number, word in (
+            (self._way.failures(name), "failed"),
+            (self._way.unfinished(name), "not finished"),
+        ):
+            found += [f"{number} {word}"] if number else []
+        found.append(_seconds(self._way.seconds(name)))
         spent = self._way.spending(name)
         if spent is not None:
             found.append("cost unknown" if spent.cost is None else dollars(spent.cost))
@@ -310,6 +343,12 @@ def _never(_: Exit) -> bool:
     return False
 
 
+def _seconds(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
+    return f"{seconds * 1000:.2f}".rstrip("0").rstrip(".") + " ms"
+
+
 def _items(facts: Facts) -> str:
     over = facts.get("over")
     return f"each of {over}" if over else "each item"
@@ -319,39 +358,9 @@ def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _parts(facts: Facts) -> dict[str, Facts]:
-    for name in _PARTS:
-        match facts.get(name):
-            case {**parts}:
-                return {str(key): _mapping(part) for key, part in parts.items()}
-            case [*parts]:
-                return {str(key): _mapping(part) for key, part in enumerate(parts)}
-            case _:
-                continue
-    return {}
-
-
-def _tools(given: Any) -> Iterator[str]:
-    """The names of tools, which some snapshots group by toolset."""
-    match given:
-        case str():
-            yield given
-        case {"name": name} | {"kind": name}:
-            yield str(name)
-        case [*tools]:
-            for tool in tools:
-                yield from _tools(tool)
-        case _:
-            return
-
-
 def _decider(given: Any) -> str:
     """A place in the state or a query as it is; a function by its name."""
     return (code_name(given) or given) if isinstance(given, str) else str(given)
-
-
-def _mapping(value: Any) -> Facts:
-    return cast("Facts", value) if isinstance(value, Mapping) else {"name": str(value)}
 
 
 def _label(text: str) -> str:

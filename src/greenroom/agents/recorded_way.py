@@ -1,6 +1,6 @@
 """The way that a recorded run took through its graph: visits, seconds and cost of each node."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 
@@ -10,10 +10,14 @@ from greenroom.ledger.questions import Spending, spending_by_node
 
 
 class RecordedWay:
-    """What the agent's ledger says about its nodes, each known by its static id or its name."""
+    """What the agent's ledger says about its nodes, each known by its static id or its name.
 
-    def __init__(self, ledger: Ledger) -> None:
+    `teams` are the agents that may hand the conversation over.
+    """
+
+    def __init__(self, ledger: Ledger, teams: Collection[str] = ()) -> None:
         self._ledger = ledger
+        self._teams = teams
         self._index = ledger.index_of()
 
     @property
@@ -37,8 +41,17 @@ class RecordedWay:
         return [started.path for started in self._index.runs.get(node, ())]
 
     def finished(self, node: str) -> list[str]:
-        """The paths of the visits that came to their end."""
-        return [path for path in self.runs(node) if path in self._index.ended]
+        """The paths of the visits that came to their end, and did not hand over to another."""
+        return [
+            path
+            for path in self.runs(node)
+            if path in self._index.ended
+            and not (node in self._teams and path in self._index.decided)
+        ]
+
+    def handed_over(self, node: str, to: str) -> bool:
+        """Whether an agent handed the conversation over to the one called `to`."""
+        return any(self._index.decided.get(path) == to for path in self.runs(node))
 
     def left(self, node: str, whole: str) -> bool:
         """Whether a node ended inside a part of the graph that ended too."""
@@ -85,6 +98,11 @@ class RecordedWay:
             for started in self._index.runs.get(node, ())
             if (end := self._index.ended.get(started.path) or self._index.failed.get(started.path))
         )
+
+    def unfinished(self, node: str) -> int:
+        """How many visits came to no end: they were stopped, or still go on."""
+        over = self._index.ended.keys() | self._index.failed.keys()
+        return sum(path not in over for path in self.runs(node))
 
     def failures(self, node: str) -> int:
         """How many visits failed."""
