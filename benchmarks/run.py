@@ -30,6 +30,8 @@ from peers import HEAVY, environment, requirements
 from scenario import CONCURRENCY
 from turns import Figures, best, cpu_of, in_turns, output, played, turns
 
+import costs
+
 RESULTS = Path(__file__).parent / "results.json"
 PEER = "pydantic-evals"
 
@@ -117,6 +119,7 @@ def main() -> int:
         "storm": storm.weathered(),
         "stored": stored.measured(),
         "contracts": contracts.measured(),
+        "costs": costs.measured(),
         "frameworks": gated(plan),
     }
     goals = judged(found, plan)
@@ -208,6 +211,7 @@ def judged(found: Figures, plan: Plan) -> list[Goal]:
         *storm.goals(found["storm"]),
         *stored.goals(found["stored"]),
         *contracts.goals(found["contracts"]),
+        *costs.goals(found["costs"]),
         *frameworks.goals(found["frameworks"]),
     ]
     if largest > usual:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.costs.asking import Asking
-from greenroom.agents.costs.money import Amount, Rate, rates_of, total
+from greenroom.agents.costs.money import Amount, PriceList, Rate, rates_of, total
 from greenroom.agents.costs.seen import Seen
 from greenroom.agents.costs.tables import Beside, beside, estimate_table
 from greenroom.agents.costs.traffic import Assumed, Traffic
@@ -187,14 +187,14 @@ def _walked(
 ) -> tuple[list[NodeEstimate], list[str]]:
     """Every agent of a graph with what it will ask, and what had to be guessed for it."""
     reached, guesses = reaches(graph, assumed)
-    seen = assumed.traffic.learnt
+    seen, listed = assumed.traffic.learnt, PriceList(prices)
     as_seen = {} if seen is None else reaches(graph, Assumed(Traffic(learnt=seen), graph))[0]
     found: list[NodeEstimate] = []
     for node in graph.nodes():
         if isinstance(node.flow, Agent):
             asking = Asking(node, node.flow, assumed, reached[node.id], as_seen.get(node.id))
             visits, calls = reached[node.id].visits, asking.calls
-            rates, guess = rates_of(node.flow, prices, asking)
+            rates, guess = rates_of(node.flow, listed, asking)
             tokens, name = asking.tokens, node.flow.name
             found.append(_priced(node.id, name, visits, visits * calls, tokens, rates))
             if asking.is_guess and visits:

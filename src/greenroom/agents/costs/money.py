@@ -1,6 +1,6 @@
 """Amounts of money of which a part may be unknown, and what a call of a model costs."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import floor, inf, log10
 from typing import Any
 
@@ -10,7 +10,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.costs.asking import Asking
 from greenroom.models.candidates import Candidate
 from greenroom.models.choice import Choice
-from greenroom.models.model import model_name
+from greenroom.models.model import Model, model_name
 from greenroom.models.prices import Price, price_of
 
 
@@ -77,7 +77,22 @@ class Rate(Struct, frozen=True):
         return Amount(calls * (tokens[0] * self.price.input + tokens[1] * self.price.output))
 
 
-def rates_of(agent: Agent, prices: Mapping[str, Price], asking: Asking) -> tuple[list[Rate], str]:
+class PriceList:
+    """The prices of one estimate: those given by name, else those that are configured or listed."""
+
+    def __init__(self, given: Mapping[str, Price]) -> None:
+        self.given = given
+        self._known: dict[int, Price | None] = {}
+
+    def known(self, asked: Model | Candidate) -> Price | None:
+        """What a model costs; each is looked up once, because many nodes ask the same one."""
+        if id(asked) not in self._known:
+            is_candidate = isinstance(asked, Candidate)
+            self._known[id(asked)] = asked.price if is_candidate else price_of(asked)
+        return self._known[id(asked)]
+
+
+def rates_of(agent: Agent, prices: PriceList, asking: Asking) -> tuple[list[Rate], str]:
     """What an agent's model costs, and what had to be guessed for it, if anything.
 
     Prices count as given, as seen, as configured or listed, in this order. A choice of models has a
@@ -85,14 +100,12 @@ def rates_of(agent: Agent, prices: Mapping[str, Price], asking: Asking) -> tuple
     """
     model: Any = agent.model
     if not isinstance(model, Choice):
-        return [_rate(model_name(model), 1.0, lambda: price_of(model), prices, asking)], ""
+        return [_rate(model_name(model), 1.0, model, prices, asking)], ""
     known = {each.name: each for each in (*model.candidates, *filter(None, [model.otherwise]))}
     shares, guess = _shares(model, known, asking)
-    rates = [
-        _rate(name, share, lambda each=known[name]: each.price, prices, asking)
-        for name, share in shares.items()
-    ]
-    return rates, guess
+    return [
+        _rate(name, share, known[name], prices, asking) for name, share in shares.items()
+    ], guess
 
 
 def _shares(
@@ -125,20 +138,16 @@ def _usual(choice: Choice) -> Candidate:
 
 
 def _rate(
-    name: str,
-    share: float,
-    listed: Callable[[], Price | None],
-    prices: Mapping[str, Price],
-    asking: Asking,
+    name: str, share: float, asked: Model | Candidate, prices: PriceList, asking: Asking
 ) -> Rate:
     used = None if asking.seen is None else asking.seen.models.get(name)
     paid, likeness = None if used is None else used.usd_per_call, asking.likeness
-    if name in prices:
-        return Rate(name, share, prices[name])
+    if name in prices.given:
+        return Rate(name, share, prices.given[name])
     if paid is not None and likeness == 1.0:
         # What was really paid, with whatever a cache has saved.
         return Rate(name, share, usd_per_call=paid)
-    price = listed()
+    price = prices.known(asked)
     if price is None and paid is not None and likeness is not None:
         return Rate(name, share, usd_per_call=paid * likeness)
     return Rate(name, share, price)
