@@ -151,7 +151,7 @@ STEP_NAMES = ("ctx", "context", "input", "state")
 DECIDER_NAMES = ("ctx", "context", "input", "output", "state")
 
 
-def named_arguments(names: tuple[str, ...], context: Any, fn: Any = None) -> dict[str, Any]:
+def named_arguments(names: tuple[str, ...], context: Any, fn: Any) -> dict[str, Any]:
     """Values for the parameters `fn` asked for; the state by the schema it is annotated with."""
     found = {n: context if n in ("ctx", "context") else getattr(context, n) for n in names}
     schema = state_schema(fn) if "state" in found else None

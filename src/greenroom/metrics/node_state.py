@@ -61,19 +61,23 @@ def why_not_ended(events: Sequence[Event], node: str) -> str:
 def _last_change(events: Sequence[Event], end: NodeEnded) -> int | None:
     """The last event that still belongs to what a node changed; None if that came too late to tell.
 
-    A framework may report what a node did to the state when the node has ended. What it reports of
-    the whole agent is the node's if nothing else has begun since.
+    A framework may report what nodes did to the state when they have ended, several at once. What it
+    reports of the whole agent belongs to a node only if nothing else has begun since.
     """
-    last, root, is_alone = end.seq, root_of(end.path), True
+    last, root, is_last = end.seq, root_of(end.path), True
+    over = {end.path, root}
     for event in events:
         if event.seq <= end.seq:
             continue
         if isinstance(event, InvocationEnded):
             break
         if isinstance(event, NodeStarted):
-            is_alone = False
-        elif isinstance(event, StateChanged) and event.path in (end.path, root):
-            if not is_alone and event.path == root:
+            is_last = False
+        elif isinstance(event, NodeEnded) and is_last:
+            over.add(event.path)
+        elif isinstance(event, StateChanged) and event.path in over:
+            if is_last or event.path == end.path:
+                last = event.seq
+            elif event.path == root:
                 return None
-            last = event.seq
     return last

@@ -10,6 +10,7 @@ their classes do the work, so that middleware, callbacks and error policies run 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from copy import copy
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -111,7 +112,8 @@ class LangGraphBackend(ForeignBackend):
         try:
             with held(RUN, run), untraced:
                 while True:
-                    state, found = await _at_rest(graph, given, config, context)
+                    note = partial(self._note_step, run)
+                    state, found = await _at_rest(graph, given, config, context, note)
                     progress = await self._progress(run, memory, state, found)
                     if isinstance(progress, Progress):
                         return progress
@@ -146,15 +148,25 @@ class LangGraphBackend(ForeignBackend):
             return {**state, **own} if isinstance(own, dict) else own
         return {**state, "messages": [HumanMessage(said)] if said else []}
 
+    def _note_step(self, run: FrameworkRun, state: Any) -> None:
+        """Write down what the nodes that have just ended changed; of several, with the last one."""
+        if isinstance(state, dict):
+            ended = run.ended_nodes()
+            self._record_state(run, cast("dict[str, Any]", state), ended[-1] if ended else "")
+
+    def _record_state(self, run: FrameworkRun, values: dict[str, Any], path: str = "") -> None:
+        invocation, world = run.invocation, run.invocation.world
+        changes = changed_state(self.graph, values, invocation.ledger.fold(world.voice), run.known)
+        if changes:
+            world.record(StateChanged(path=path or invocation.root, changes=changes))
+            run.known |= {change.path[0]: change.value for change in changes}
+
     async def _progress(
         self, run: FrameworkRun, memory: Memory, state: Any, found: list[Interrupt[Any]]
     ) -> Progress | dict[str, Any]:
         """How far the graph came; or the answers to its questions, if the World had them all."""
-        invocation, world = run.invocation, run.invocation.world
-        fold = invocation.ledger.fold(world.voice)
-        changes = changed_state(self.graph, memory.values, fold, run.known)
-        if changes:
-            world.record(StateChanged(path=invocation.root, changes=changes))
+        invocation = run.invocation
+        self._record_state(run, memory.values)
         run.known = known_state(self.graph, memory.values, {})
         if found:
             pauses, yields = await waits_for(invocation, found, _asking_nodes(memory, run))
@@ -170,9 +182,9 @@ class LangGraphBackend(ForeignBackend):
 
 
 async def _at_rest(
-    graph: Graph, given: Any, config: Any, context: Any
+    graph: Graph, given: Any, config: Any, context: Any, note: Callable[[Any], None]
 ) -> tuple[Any, list[Interrupt[Any]]]:
-    """The state a graph came to rest with, and what it waits for there."""
+    """The state a graph came to rest with, and what it waits for there; each on the way is noted."""
     state: Any = None
     found: list[Interrupt[Any]] = []
     async for state in graph.astream(
@@ -185,6 +197,8 @@ async def _at_rest(
     ):
         if isinstance(state, dict) and "__interrupt__" in state:
             found += state["__interrupt__"]
+        else:
+            note(state)
     return state, found
 
 

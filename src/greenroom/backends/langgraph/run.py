@@ -11,7 +11,7 @@ from langgraph.errors import GraphBubbleUp, ParentCommand
 from greenroom.backends.callers import HostCaller, RunCaller
 from greenroom.backends.invocation import Invocation
 from greenroom.backends.langgraph.threads import Bridge
-from greenroom.ledger.events import ModelReplied, NodeFailed
+from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed
 from greenroom.ledger.index import End
 from greenroom.ledger.plain import Json
 from greenroom.world.presence import Host
@@ -37,6 +37,7 @@ class FrameworkRun(RunCaller):
         "_asked",
         "_direct",
         "_done",
+        "_looked_at",
         "_repeated",
         "bridge",
         "known",
@@ -55,6 +56,7 @@ class FrameworkRun(RunCaller):
         """Each model met so far with its gated copy, by the model's identity."""
         self.known: dict[str, Json] = {}
         """The graph's own state as it was when it last went on."""
+        self._looked_at = len(invocation.ledger)
         self._asked: dict[str, int] = {}
         self._direct: dict[tuple[str, str], int] = {}
         self._done = invocation.index.issued.copy() if invocation.resumed else []
@@ -113,6 +115,13 @@ class FrameworkRun(RunCaller):
             self.bridge.do(leave)
         elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             self.bridge.do(fail)
+
+    def ended_nodes(self) -> list[str]:
+        """The paths of the outermost nodes that have ended since this was last asked."""
+        ledger, root = self.invocation.ledger, self.invocation.root
+        events, self._looked_at = ledger[self._looked_at :], len(ledger)
+        ended = [event.path for event in events if isinstance(event, NodeEnded)]
+        return [path for path in ended if path.rpartition("/")[0] == root]
 
     def answered(self) -> ModelReplied | None:
         """The reply that this model call got before its node was paused, if it did."""
