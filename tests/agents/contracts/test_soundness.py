@@ -21,13 +21,11 @@ from greenroom.agents.contracts.access import tool_access
 from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
 from greenroom.agents.contracts.flow_rules import FallbackRule, LoopRule
 from greenroom.agents.contracts.leaf_rules import AgentRule, TransformRule
-from greenroom.agents.contracts.places import Places
-from greenroom.agents.contracts.rule import Rule
+from greenroom.agents.contracts.rule import Rule, Site
 from greenroom.agents.contracts.rules import RULES
 from greenroom.agents.contracts.walk import DataFlow, Given, walk
 from greenroom.agents.flow import Fallback, Loop, Parallel, Route, Sequence
 from greenroom.agents.forks import MapOver, Race
-from greenroom.agents.graph import Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.transforms import Transform
 
@@ -80,57 +78,55 @@ def test_what_is_surely_written_is_found_and_every_missing_key_was_announced(see
 class BusyTools(AgentRule):
     """As if an agent called all its tools, each time."""
 
-    def _tools(self, node: Node, places: Places) -> Effect:
-        agent = node.flow
-        assert isinstance(agent, Agent)
-        return in_turn(places.effect(tool_access(one), node.id) for one in agent.tools)
+    def tools(self, at: Site) -> Effect:
+        return in_turn(at.places.effect(tool_access(one), at.node.id) for one in at.flow.tools)
 
 
 class CleanAgent(AgentRule):
     """As if nothing were left of an agent that failed."""
 
-    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
-        return Outcome(super().outcome(node, parts, places).done)
+    def outcome(self, at: Site) -> Outcome:
+        return Outcome(super().outcome(at).done)
 
 
 class CleanTries(FallbackRule):
     """As if nothing were left of a try that failed."""
 
-    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
-        clean = {key: Outcome(part.done) for key, part in parts.items()}
-        return super().outcome(node, clean, places)
+    def outcome(self, at: Site) -> Outcome:
+        clean = {key: Outcome(part.done) for key, part in at.parts.items()}
+        return super().outcome(replace(at, parts=clean))
 
-    def entries(self, node: Node, known: Known, parts: Any) -> dict[str, Known]:
-        return super().entries(node, known, dict.fromkeys(parts, Outcome()))
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        return super().entries(replace(at, parts=dict.fromkeys(at.parts, Outcome())), known)
 
 
 class FirstOnly(Rule):
     """As if the first part of a fallback never failed."""
 
-    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
-        return next(iter(parts.values()))
+    def outcome(self, at: Site) -> Outcome:
+        return next(iter(at.parts.values()))
 
 
 class Whole(Rule):
     """As if a part that is cut had done nothing."""
 
-    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
-        return Outcome(parts["body"].done)
+    def outcome(self, at: Site) -> Outcome:
+        return Outcome(at.parts["body"].done)
 
 
 class Hoarding(TransformRule):
     """As if transforms removed nothing."""
 
-    def outcome(self, node: Node, parts: Any, places: Places) -> Outcome:
-        done = super().outcome(node, parts, places).done
+    def outcome(self, at: Site) -> Outcome:
+        done = super().outcome(at).done
         return Outcome(Effect(done.sets, done.may_set))
 
 
 class FirstRound(LoopRule):
     """As if what one round removes were there again in the next."""
 
-    def entries(self, node: Node, known: Known, parts: Any) -> dict[str, Known]:
-        body = super().entries(node, known, parts)["body"]
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        body = super().entries(at, known)["body"]
         return {"body": replace(body, surely=known.surely)}
 
 

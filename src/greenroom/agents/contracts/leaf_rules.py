@@ -1,61 +1,61 @@
 """The rules of nodes that do something: steps, transforms and agents."""
 
-from typing import cast
-
-from greenroom.agents.agent import Agent
 from greenroom.agents.contracts.access import (
+    Access,
     agent_access,
     decider_reads,
     step_access,
     tool_access,
     transform_access,
 )
-from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
-from greenroom.agents.contracts.places import Places
-from greenroom.agents.contracts.rule import Outcomes, Reads, Rule
-from greenroom.agents.flow import Step
-from greenroom.agents.graph import Node
-from greenroom.agents.transforms import Transform
+from greenroom.agents.contracts.effects import Effect, Known, Outcome, either, in_turn
+from greenroom.agents.contracts.rule import Reads, Rule, Site
 
 
 class StepRule(Rule):
-    """A step changes the state when it ends well, all at once."""
+    """A step changes the state when it ends well, all at once; one that failed has changed nothing."""
 
-    def outcome(self, node: Node, parts: Outcomes, places: Places) -> Outcome:  # noqa: ARG002
-        """What it declares to write is there; one that failed has changed nothing."""
-        return Outcome(places.effect(step_access(cast("Step", node.flow)), node.id))
+    def outcome(self, at: Site) -> Outcome:
+        """What it declares to write is there."""
+        return Outcome(at.places.effect(self.access(at), at.node.id))
 
-    def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
+    def reads(self, at: Site, known: Known) -> Reads:
         """What it declares to read."""
-        for read in step_access(cast("Step", node.flow)).reads:
+        for read in self.access(at).reads:
             yield read, known
 
+    def access(self, at: Site) -> Access:
+        """What it does with the state."""
+        return step_access(at.flow)
 
-class TransformRule(Rule):
-    """A transform changes the state as it declares."""
 
-    def outcome(self, node: Node, parts: Outcomes, places: Places) -> Outcome:  # noqa: ARG002
-        """What it writes is there, and what it removes is gone; one that failed has done nothing."""
-        return Outcome(places.effect(transform_access(cast("Transform", node.flow)), node.id))
+class TransformRule(StepRule):
+    """A transform changes the state as it declares, and removes from it too."""
 
-    def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
-        """What it takes from the state."""
-        for read in transform_access(cast("Transform", node.flow)).reads:
-            yield read, known
+    def access(self, at: Site) -> Access:
+        """All that it does."""
+        return transform_access(at.flow)
 
 
 class AgentRule(Rule):
-    """An agent calls tools as its model likes, again and again, and then answers."""
+    """An agent calls tools as its model likes, again and again, and then answers.
 
-    def outcome(self, node: Node, parts: Outcomes, places: Places) -> Outcome:  # noqa: ARG002
-        """Its answer is surely written; what its tools did stays even if it fails."""
-        tools = self._tools(node, places)
-        own = places.effect(agent_access(cast("Agent", node.flow)), node.id)
-        return Outcome(tools.then(own), tools)
+    Its parts are the agents that it may hand over to, and they to each other: one of them answers.
+    """
 
-    def reads(self, node: Node, known: Known, parts: Outcomes, places: Places) -> Reads:  # noqa: ARG002
+    def outcome(self, at: Site) -> Outcome:
+        """The answer is surely written; what tools did stays even if it fails."""
+        tools = self.tools(at)
+        own = at.places.effect(agent_access(at.flow), at.node.id)
+        return Outcome(tools.then(either([own, *(part.done for part in at.parts.values())])), tools)
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """Whoever is handed over to begins behind any tools of the others."""
+        return dict.fromkeys(at.parts, known.after(self.tools(at)).unsure())
+
+    def reads(self, at: Site, known: Known) -> Reads:
         """What it is shown whenever its model is asked, and what each tool looks at."""
-        agent, tools = cast("Agent", node.flow), self._tools(node, places)
+        agent, tools = at.flow, self.tools(at)
         for read in agent_access(agent).reads:
             yield read, known.repeated(tools)
         for read in decider_reads(getattr(agent.model, "promote", None), "`promote`"):
@@ -64,6 +64,7 @@ class AgentRule(Rule):
             for read in tool_access(tool).reads:
                 yield read, known.after(tools).unsure()
 
-    def _tools(self, node: Node, places: Places) -> Effect:
-        agent = cast("Agent", node.flow)
-        return in_turn(places.effect(tool_access(t), node.id).perhaps for t in agent.tools)
+    def tools(self, at: Site) -> Effect:
+        """What its tools and those of its team may do, any number of times."""
+        own = [at.places.effect(tool_access(tool), at.node.id).perhaps for tool in at.flow.tools]
+        return in_turn([*own, *(part.failed for part in at.parts.values())])

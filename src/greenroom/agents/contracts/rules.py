@@ -17,11 +17,9 @@ from greenroom.agents.contracts.flow_rules import (
     TimeoutRule,
 )
 from greenroom.agents.contracts.leaf_rules import AgentRule, StepRule, TransformRule
-from greenroom.agents.contracts.places import Places
-from greenroom.agents.contracts.rule import Outcomes, Rule
+from greenroom.agents.contracts.rule import Rule, Site
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
-from greenroom.agents.graph import Node
 from greenroom.agents.guards import Timeout
 from greenroom.agents.transforms import Transform
 
@@ -29,16 +27,16 @@ from greenroom.agents.transforms import Transform
 class OpenRule(Rule):
     """A kind that is not known here: it may do anything, in any order, or nothing."""
 
-    def outcome(self, node: Node, parts: Outcomes, places: Places) -> Outcome:  # noqa: ARG002
+    def outcome(self, at: Site) -> Outcome:
         """Nothing is sure behind it."""
-        inside = in_turn(e.perhaps for part in parts.values() for e in (part.done, part.failed))
-        anything = Effect(opaque=frozenset((node.id,)), forgets=True)
-        whole = inside.then(anything)
+        parts = at.parts.values()
+        inside = in_turn(effect.perhaps for part in parts for effect in (part.done, part.failed))
+        whole = inside.then(Effect(opaque=frozenset((at.node.id,)), forgets=True))
         return Outcome(whole, whole)
 
-    def entries(self, node: Node, known: Known, parts: Outcomes) -> dict[str, Known]:  # noqa: ARG002
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
         """Nothing is sure inside it."""
-        return dict.fromkeys(node.children, known.lost(node.id))
+        return dict.fromkeys(at.parts, known.lost(at.node.id))
 
 
 Rules = Mapping[type[Flow], Rule]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from greenroom.agents.contracts.access import Read
 from greenroom.agents.contracts.effects import Effect, Known, Outcome
 from greenroom.agents.contracts.places import Places
+from greenroom.agents.contracts.rule import Site
 from greenroom.agents.contracts.rules import RULES, Rules, rule_for
 from greenroom.agents.graph import Graph, Node
 from greenroom.ledger.plain import Json, is_object
@@ -68,8 +69,8 @@ def walk(
 
     `forgotten` are the scopes that are empty again when a turn begins.
     """
-    outcomes: dict[str, Outcome] = {}
     places = Places(given | _read_places(graph, rules))
+    outcomes: dict[str, Outcome] = {}
     end = _outcome(graph.root, places, rules, outcomes).done
     begins = Known(given, dict.fromkeys(given, frozenset()), frozenset(others))
     if not graph.awaits_input:
@@ -83,7 +84,7 @@ def walk(
 def _outcome(node: Node, places: Places, rules: Rules, outcomes: dict[str, Outcome]) -> Outcome:
     """What a node does to the state, and all nodes below it, each worked out once."""
     parts = {k: _outcome(child, places, rules, outcomes) for k, child in node.children.items()}
-    found = outcomes[node.id] = rule_for(node.flow, rules).outcome(node, parts, places)
+    found = outcomes[node.id] = rule_for(node.flow, rules).outcome(Site(node, parts, places))
     return found
 
 
@@ -91,22 +92,20 @@ def _visits(
     node: Node, known: Known, outcomes: Mapping[str, Outcome], places: Places, rules: Rules
 ) -> Iterator[Visit]:
     """What is read below a node, in the order of the graph."""
-    rule = rule_for(node.flow, rules)
     parts = {key: outcomes[child.id] for key, child in node.children.items()}
-    entries = rule.entries(node, known, parts)
-    for read, at in rule.reads(node, known, parts, places):
-        yield Visit(node, read, at)
-    for key, child in node.children.items():
-        yield from _visits(child, entries[key], outcomes, places, rules)
+    rule, at = rule_for(node.flow, rules), Site(node, parts, places)
+    for read, there in rule.reads(at, known):
+        yield Visit(node, read, there)
+    for key, entry in rule.entries(at, known).items():
+        yield from _visits(node.children[key], entry, outcomes, places, rules)
 
 
 def _read_places(graph: Graph, rules: Rules) -> frozenset[str]:
     """Every place that a node of the graph looks at."""
     nowhere, found = Places(frozenset()), set[str]()
     for node in graph.nodes():
-        parts = dict.fromkeys(node.children, Outcome())
-        rule = rule_for(node.flow, rules)
-        found |= {read.place for read, _ in rule.reads(node, Known(), parts, nowhere)}
+        at = Site(node, dict.fromkeys(node.children, Outcome()), nowhere)
+        found |= {read.place for read, _ in rule_for(node.flow, rules).reads(at, Known())}
     return frozenset(found)
 
 
