@@ -53,7 +53,7 @@ from greenroom.ledger.events import (
     UserSaid,
 )
 from greenroom.ledger.messages import ToolCall
-from greenroom.metrics import contains
+from greenroom.metrics import contains, state_is
 from greenroom.models import ModelReply
 from greenroom.results.result import CaseResult
 from greenroom.testing import Desk, HandOver
@@ -308,6 +308,24 @@ async def test_the_runs_context_comes_from_the_session_and_goes_back(desk: Desk)
     (charged,) = q.tool_calls(ledger)
     assert (charged.args, charged.result) == ({"amount": 5}, "order 7")
     assert q.state(ledger)["session"] == {"order": 7, "paid": 5}
+
+
+@pytest.mark.parametrize("node, value", [("clerk", 5), ("helper", 8)])
+async def test_the_state_after_each_agent_is_known(node: str, value: int):
+    @function_tool
+    def charge(ctx: RunContextWrapper[dict[str, Any]], amount: int) -> str:
+        """Charge."""
+        ctx.context["paid"] = ctx.context.get("paid", 0) + amount
+        return "charged"
+
+    first = ToolCall("charge", {"amount": 5}, "call-1")
+    second = ToolCall("charge", {"amount": 3}, "call-2")
+    helper = Agent("helper", model=Script(second, "done"), tools=[charge])
+    agent = clerk(first, HandOver("helper"), tools=[charge], handoffs=[helper])
+    backend = OpenAIAgentsBackend(agent, context=dict)
+    metric = state_is("session", "paid", value, after=node)
+    result = await result_of(backend, case(metrics=[metric], allow_tools=["charge"]))
+    assert result.status == "passed", (result.error, result.scores)
 
 
 async def test_a_server_that_was_named_lists_its_tools_and_they_are_mocked(desk: Desk):

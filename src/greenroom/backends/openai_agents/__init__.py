@@ -94,12 +94,13 @@ class OpenAIAgentsBackend(ForeignBackend):
         if self._context is not None:
             state = invocation.ledger.fold(invocation.world.voice).get("session", {})
             context = self._context(as_object(plain(state, "the session's state")))
-        before: Json = None if context is None else jsonable(context)
+        if context is not None:
+            run.outermost.note_state = _StateNotes(invocation, context)
         with held(RUN, run):
             agent, given = await self._start(invocation, context)
             result = await self._result(agent, given, context)
-        if context is not None:
-            _record_state(invocation, before, jsonable(context))
+        if run.outermost.note_state is not None:
+            run.outermost.note_state(run.outermost.path)
         if result.interruptions:
             waits = [_wait_for(invocation, item) for item in result.interruptions]
             state = json.loads(result.to_state().to_string())
@@ -155,19 +156,31 @@ class OpenAIAgentsBackend(ForeignBackend):
         return found
 
 
-def _record_state(invocation: Invocation, before: Json, after: Json) -> None:
-    """Write down what the agent changed; what it left alone may have changed by an answer."""
-    if not is_object(after):
-        return
-    known = before if is_object(before) else {}
-    state = invocation.ledger.fold(invocation.world.voice).get("session", {})
-    changes = tuple(
-        Change("session", (key,), "set", plain(value, f"state {key!r}"))
-        for key, value in after.items()
-        if key not in state or (state[key] != value and not (key in known and known[key] == value))
-    )
-    if changes:
-        invocation.world.record(StateChanged(path=invocation.root, changes=changes))
+class _StateNotes:
+    """Writes down what each agent changed in the context that they share."""
+
+    def __init__(self, invocation: Invocation, context: Any) -> None:
+        self._invocation = invocation
+        self._context = context
+        self._known = jsonable(context)
+
+    def __call__(self, path: str) -> None:
+        before, after = self._known, jsonable(self._context)
+        self._known = after
+        if not is_object(after):
+            return
+        known = before if is_object(before) else {}
+        world = self._invocation.world
+        state = self._invocation.ledger.fold(world.voice).get("session", {})
+        # What the agent left alone may have changed by an answer.
+        changes = tuple(
+            Change("session", (key,), "set", plain(value, f"state {key!r}"))
+            for key, value in after.items()
+            if key not in state
+            or (state[key] != value and not (key in known and known[key] == value))
+        )
+        if changes:
+            world.record(StateChanged(path=path, changes=changes))
 
 
 def _items_as_json(items: list[Any]) -> tuple[list[Json], bool]:

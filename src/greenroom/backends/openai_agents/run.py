@@ -1,5 +1,6 @@
 """One advance of one run: which agents are at work, and where in the ledger."""
 
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from greenroom.backends.callers import HostCaller, RunCaller, inner_model_caller, inner_tool_caller
@@ -16,13 +17,15 @@ class Level:
     One agent at a time is at work on it; a handoff lets another take over.
     """
 
-    __slots__ = ("_agent", "_invocation", "_prefix", "path")
+    __slots__ = ("_agent", "_invocation", "_prefix", "note_state", "path")
 
     def __init__(self, invocation: Invocation, prefix: str) -> None:
         self._invocation = invocation
         self._prefix = prefix
         self._agent: str = ""
         self.path: str = prefix
+        self.note_state: Callable[[str], None] | None = None
+        """Writes down what the agent at work has changed, before it ends."""
 
     def resume(self) -> None:
         """Go on with the agent that was at work when the run paused."""
@@ -44,6 +47,8 @@ class Level:
     def leave(self) -> None:
         """The agent at work has ended."""
         if self._agent:
+            if self.note_state is not None:
+                self.note_state(self.path)
             self._invocation.end_node(self._agent, self.path)
             self._agent = ""
 
