@@ -149,7 +149,6 @@ async def test_a_question_may_be_a_function_and_may_mention_the_state() -> None:
         ("session.easy", False),
         ("session.unknown", True),  # nothing says that it need not be asked
     ],
-    ids=str,
 )
 async def test_it_is_asked_only_when_it_must_be(when: Any, is_asked: bool) -> None:
     flow = order >> approved(payment, ASK, when=when, otherwise=by_hand)

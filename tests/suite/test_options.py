@@ -164,7 +164,9 @@ def look_up(order: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "named", ["look_up", look_up, look_up.fn, live(look_up), live("look_up")], ids=repr
+    "named",
+    ["look_up", look_up, look_up.fn, live(look_up), live("look_up")],
+    ids=["name", "tool", "function", "live tool", "live name"],
 )
 def test_a_tool_is_allowed_by_its_name_as_itself_and_as_live(named: Any) -> None:
     clerk = Agent("clerk", model=Scripted(call("look_up", order=7), "Hello."), tools=[look_up])
