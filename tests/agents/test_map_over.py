@@ -18,6 +18,7 @@ from greenroom import (
     simulate,
     step,
     tool,
+    with_state_change,
 )
 from greenroom.agents import Flow, compile_flow, map_over
 from greenroom.errors import BadAgent
@@ -25,6 +26,7 @@ from greenroom.ledger import (
     BranchCancelled,
     InvocationEnded,
     ModelCalled,
+    NodeFailed,
     NodeStarted,
     StateConflicted,
     state,
@@ -116,6 +118,21 @@ async def test_the_list_of_the_state_is_read_once() -> None:
         again = await played(flow, Ledger.loads(Ledger(whole[:k]).dumps()), state=given)
         assert output(again) == ["a", "b"], k
         assert [e.items for e in again.of(NodeStarted) if e.items] == [["a", "b"]]
+
+
+async def test_what_the_user_does_to_the_list_meanwhile_does_not_count() -> None:
+    @tool
+    def shorten(to: list[str]) -> Any:
+        """Change the list of the agent."""
+        return with_state_change("shortened", {"session": {"drafts": to}})
+
+    lines = (call("shorten", to=["c"]), "Done.")
+    user = UserAgents(tools={"ask": Agent("user", model=Scripted(*lines, *lines), tools=[shorten])})
+    asker = Agent("asker", model=Scripted(call("ask", question="Which?"), "Asked."), tools=[ask])
+    given = {"session": {"drafts": ["a", "b"]}}
+    ledger = await played(map_over(asker, "drafts"), user=user, state=given)
+    assert output(ledger) == ["Asked.", "Asked."]
+    assert state(ledger)["session"]["drafts"] == ["c"]
 
 
 async def test_the_place_may_be_a_field_of_a_schema() -> None:
@@ -212,9 +229,8 @@ async def test_one_item_that_fails_stops_the_others() -> None:
     for k in range(failed + 1, len(whole)):
         again = await played(flow, Ledger.loads(Ledger(whole[:k]).dumps()))
         assert end_of(again).error == end_of(whole).error
-        assert [e.path for e in again.of(BranchCancelled)] == [
-            e.path for e in whole.of(BranchCancelled)
-        ]
+        for kind in (BranchCancelled, NodeFailed):
+            assert [e.path for e in again.of(kind)] == [e.path for e in whole.of(kind)]
 
 
 async def test_a_script_is_asked_alike_for_every_item() -> None:

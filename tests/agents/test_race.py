@@ -134,6 +134,17 @@ async def test_if_all_wait_the_user_is_asked_everything_and_the_first_to_go_on_w
     assert output(ledger) == "two knows."
 
 
+async def test_the_race_waits_for_one_that_waits_when_the_others_have_failed() -> None:
+    asker = Agent("asker", model=Scripted(call("ask", question="Which?"), "Asked."), tools=[ask])
+    user = UserAgents(tools={"ask": Agent("user", model=Scripted("This."))})
+    flow = race(after(1, "broken", fails=True), asker)
+    whole = await played(flow, user=user)
+    assert output(whole) == "Asked."
+    for k in range(1, len(whole)):
+        again = await played(flow, Ledger.loads(Ledger(whole[:k]).dumps()), user=user)
+        assert output(again) == "Asked.", k
+
+
 async def test_a_refusal_in_a_race_ends_the_case() -> None:
     caller = Agent("caller", model=Scripted(call("look", key="a"), "Done."), tools=[look])
     ledger = await played(race(caller, after(50, "slow")))

@@ -165,6 +165,17 @@ async def test_time_before_a_cut_counts_after_it() -> None:
         assert ("TimeoutError" in end_of(again).error) == is_late
 
 
+async def test_what_is_left_of_the_time_is_less_after_a_cut() -> None:
+    flow = timeout(step(note) >> hang, 1000)
+    case = Case("left", "begin", stop=Stop(max_seconds=0.2))
+    cut = await simulate(case, flow)
+    assert end_of(cut).reason == "max_seconds"
+    last = cut.of(NodeEnded)[0].seq
+    slow = [replace(e, at=e.at - 999.9) if e.seq < last else e for e in cut[: last + 1]]
+    case = Case("left", "begin", stop=Stop(max_seconds=1005))
+    assert "TimeoutError" in end_of(await simulate(case, flow, ledger=Ledger(slow))).error
+
+
 async def test_a_step_that_holds_up_the_event_loop_is_late_when_it_is_done() -> None:
     def block(state: Any) -> str:
         time.sleep(0.05)
@@ -289,6 +300,15 @@ async def test_a_tap_that_changes_the_state_is_an_error_even_if_it_also_raises()
         assert end_of(ledger).error_type == "BadAgent"
         assert "may only look" in end_of(ledger).error
         assert not state(ledger).get("session")
+
+
+async def test_an_error_of_ours_in_a_tap_is_no_note() -> None:
+    def wrong() -> None:
+        raise BadAgent("this cannot work")
+
+    ledger = await played(tap(wrong))
+    assert end_of(ledger).error_type == "BadAgent"
+    assert ledger.of(Noted) == []
 
 
 async def test_a_refusal_in_a_tap_ends_the_case() -> None:
