@@ -3,6 +3,8 @@
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from greenroom import (
@@ -19,6 +21,7 @@ from greenroom import (
     step,
 )
 from greenroom.agents import Flow, Temp, UserScoped, compile_flow, tool
+from greenroom.agents.schema import fields_of
 from greenroom.errors import BadAgent, BadQuery
 from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, ToolCalled, ToolFailed
 from greenroom.ledger.messages import ToolCall
@@ -372,3 +375,54 @@ def test_a_tool_that_writes_wrongly_fails_and_its_model_hears_why() -> None:
     (failed,) = ledger.of(ToolFailed)
     assert "Billing.notes is list[str], but was given [7]" in failed.error
     assert ledger.fold().get("temp", {}) == {}
+
+
+class Mixed(StateSchema):
+    number: int
+    text: Annotated[str, UserScoped]
+    words: list[str] = []  # noqa: RUF012 - a default, copied for each reader
+    order: Annotated[Verdict, Temp]
+
+
+FIELDS = ("number", "text", "words", "order")
+DEEDS = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "write", "append", "delete", "untyped"]),
+        st.sampled_from(FIELDS),
+        st.sampled_from([1, "x", None, ["y"], Verdict(intent="a", confidence=1), float("nan")]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def typed_step(number: int, deeds: Any) -> Flow:
+    def run(state: Mixed, ctx: Any) -> str:
+        for deed, name, value in deeds:
+            match deed:
+                case "read":
+                    getattr(state, name)
+                case "write":
+                    setattr(state, name, value)
+                case "append":
+                    state.words.append(value)
+                case "delete":
+                    delattr(state, name)
+                case _:
+                    ctx.state[fields_of(Mixed)[name].scope][name] = ["anything"]
+        return "done"
+
+    return step(run, name=f"s{number}")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(DEEDS, min_size=2, max_size=3))
+def test_typed_steps_fail_by_no_other_errors_than_their_own(steps: Any) -> None:
+    flow: Any = typed_step(0, steps[0])
+    for number, deeds in enumerate(steps[1:], 1):
+        flow = flow >> typed_step(number, deeds)
+    result = run(flow)
+    assert result.ledger is not None
+    for failed in result.ledger.of(NodeFailed):
+        assert failed.error_type in ("StateKeyError", "TypeError"), failed.error
+    assert result.ended == "completed" or result.ledger.of(NodeFailed)

@@ -12,6 +12,7 @@ from greenroom import (
     Agent,
     Case,
     Scripted,
+    StateSchema,
     Stop,
     UserAgents,
     call,
@@ -152,8 +153,42 @@ def build(spec: Spec, name: str = "r") -> Flow:
             return guarded(given, name)
         case "change":
             return CHANGES[given]
+        case "typed":
+            return typed(name)
         case _:
             raise AssertionError(kind)
+
+
+class Book(StateSchema):
+    """What typed nodes keep, beside the others."""
+
+    count: int = 0
+    mark: str = ""
+    log: list[str] = []  # noqa: RUF012 - a default, copied for each reader
+
+
+def typed(name: str) -> Flow:
+    """An agent that is told the state, and a step that keeps what it said, typed."""
+
+    def reply(request: ModelRequest) -> str:
+        text = f"{request.instructions} {seen(request)}"
+        return f"{name}:{blake2b(text.encode(), digest_size=3).hexdigest()}"
+
+    speaks = Agent(
+        name,
+        model=Scripted(then=reply),
+        instructions="At {count}, after {mark}.",
+        reads=[Book.count, Book.mark],
+        writes=Book.mark,
+    )
+
+    @step(name=f"{name}_kept", reads=Book.mark, writes=[Book.count, Book.log])
+    def kept(state: Book) -> str:
+        state.count += 1
+        state.log.append(state.mark)
+        return f"kept {state.mark}"
+
+    return speaks >> kept
 
 
 def guarded(given: Spec, name: str) -> Flow:

@@ -46,6 +46,7 @@ def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
         st.builds(lambda failures: {"step": failures}, st.integers(0, 2)),
         st.builds(lambda change: {"change": change}, st.integers(0, len(graphs.CHANGES) - 1)),
         st.builds(lambda breaks: {"tap": breaks}, st.booleans()),
+        st.just({"typed": 0}),
     )
 
 
