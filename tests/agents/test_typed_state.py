@@ -13,6 +13,7 @@ from greenroom import (
     Ledger,
     Scripted,
     StateSchema,
+    Turn,
     call,
     loop,
     rehearse,
@@ -23,6 +24,7 @@ from greenroom import (
 from greenroom.agents import Flow, Temp, UserScoped, compile_flow, tool
 from greenroom.agents.schema import fields_of
 from greenroom.errors import BadAgent, BadQuery
+from greenroom.ledger import response, responses
 from greenroom.ledger.events import ModelReplied, NodeEnded, NodeFailed, ToolCalled, ToolFailed
 from greenroom.ledger.messages import ToolCall
 from greenroom.models.model import ModelReply, ModelRequest
@@ -426,3 +428,47 @@ def test_typed_steps_fail_by_no_other_errors_than_their_own(steps: Any) -> None:
     for failed in result.ledger.of(NodeFailed):
         assert failed.error_type in ("StateKeyError", "TypeError"), failed.error
     assert result.ended == "completed" or result.ledger.of(NodeFailed)
+
+
+def test_a_schema_that_is_none_is_refused() -> None:
+    wrong: Any = {"intent": str}
+    with pytest.raises(BadAgent, match="give a StateSchema"):
+        Agent("a", model=Scripted("x"), schema=wrong)
+
+
+def test_functions_and_mocks_see_the_state_by_a_schema() -> None:
+    @tool
+    def classify_text(text: str) -> str:
+        """Classify."""
+        raise AssertionError("a tool body ran in a rehearsal")
+
+    def mock(text: str, ctx: Any) -> str:
+        Billing.bind(ctx).intent = "refund"
+        return text
+
+    def desk(message: str, ctx: Any) -> str:
+        view = Billing.bind(ctx)
+        view.tier = "gold"
+        classify_text(message)
+        return f"{view.intent} for {view.tier}"
+
+    (result,) = rehearse(desk, [Case("c", says="hi", mocks={"classify_text": mock})]).results
+    assert result.ended == "completed", result.error
+    assert result.ledger is not None
+    assert response(result.ledger) == "refund for gold"
+    assert result.ledger.fold() == {"session": {"intent": "refund"}, "user": {"tier": "gold"}}
+
+
+def test_what_is_temporary_is_gone_in_the_next_turn() -> None:
+    @step
+    def look(state: Billing) -> str:
+        seen = len(state.notes)
+        state.notes.append("seen")
+        state.rounds += 1
+        return f"{seen} notes"
+
+    turns = [Turn("one"), Turn("two")]
+    (result,) = rehearse(look, [Case("c", turns=turns)]).results
+    assert result.ledger is not None
+    assert responses(result.ledger) == ["0 notes", "0 notes"]
+    assert result.ledger.fold() == {"session": {"rounds": 2}}

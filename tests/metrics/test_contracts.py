@@ -17,7 +17,7 @@ from greenroom import (
     step,
     tool,
 )
-from greenroom.agents import Flow
+from greenroom.agents import Flow, keep, put, rename
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.ledger import with_state_change
 from greenroom.metrics import kept_contract
@@ -158,3 +158,11 @@ async def test_it_measures_a_ledger_that_was_saved() -> None:
     found = again["kept_contract"]
     assert not isinstance(found, NotApplicable | Unmeasured)
     assert not found.passed
+
+
+def test_transforms_do_what_they_declare_and_are_not_judged() -> None:
+    tidy = put(asked="x") >> rename(asked="question") >> keep("intent")
+    found = measured(classify >> tidy)
+    assert isinstance(found, Score)
+    assert found.passed
+    assert isinstance(measured(tidy), Unmeasured)

@@ -9,7 +9,7 @@ from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
 from greenroom.agents.instructions import check_placeholders
 from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
-from greenroom.agents.schema import StateSchema, fields_of, schema_facts
+from greenroom.agents.schema import StateSchema, fields_of, is_schema, schema_facts
 from greenroom.agents.signature import output_adapter
 from greenroom.agents.tool import Tool, as_tool
 from greenroom.errors import BadAgent
@@ -57,6 +57,8 @@ class Agent(Flow):
                 raise BadAgent(f"agent {self.name!r} has two tools named {name!r}; rename one.")
         object.__setattr__(self, "tools", tools)
         object.__setattr__(self, "context", tuple(self.context))
+        if self.schema is not None and not is_schema(self.schema):
+            raise BadAgent(f"agent {self.name!r} has schema={self.schema!r}; give a StateSchema.")
         for name in ("reads", "writes"):
             what = f"{name}= of agent {self.name!r}"
             places = declared_places(getattr(self, name), what, self.schema)

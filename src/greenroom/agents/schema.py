@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeGuard, get_args, get_origin, get_type_hints
 
 from greenroom.agents.field_types import FieldType
 from greenroom.agents.prefixed import PrefixedScopes
@@ -194,6 +194,11 @@ class StateSchema:
         return f"{type(self).__name__}({shown})"
 
 
+def is_schema(given: object) -> TypeGuard[type[StateSchema]]:
+    """Whether this is a class with fields of the state."""
+    return isinstance(given, type) and issubclass(given, StateSchema)
+
+
 def fields_of(schema: type[StateSchema]) -> Mapping[str, Field]:
     """The fields of a schema by their names, those of its bases among them."""
     return schema.__fields__
@@ -235,7 +240,7 @@ def _annotated_schema(fn: Any) -> type[StateSchema] | None:
                 f"the annotation state: {found} of {fn.__name__!r} cannot be read: {error}. Define or "
                 f"import it at module level, or leave it out."
             ) from error
-    return found if isinstance(found, type) and issubclass(found, StateSchema) else None
+    return found if is_schema(found) else None
 
 
 def _scopes_of(view: StateSchema) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, cast, get_type_hints
 
-from greenroom.agents.schema import StateSchema
+from greenroom.agents.schema import StateSchema, is_schema
 from greenroom.errors import BadAgent
 from greenroom.ledger.plain import Json
 
@@ -74,7 +74,7 @@ def view_parameters(fn: Callable[..., Any]) -> Mapping[str, type[StateSchema]]:
     return {
         name: hint
         for name, hint in _readable_hints(fn).items()
-        if isinstance(hint, type) and issubclass(hint, StateSchema) and name != "return"
+        if is_schema(hint) and name != "return"
     }
 
 

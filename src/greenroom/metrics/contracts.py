@@ -133,6 +133,8 @@ def _declarations(ledger: Ledger) -> dict[str, Declared]:
     found: dict[str, Declared] = {}
     begun = ledger.of(RunStarted)
     for facts in _nodes(begun[0].agent if begun else None):
+        if facts.get("kind") == "transform":
+            continue  # it has no code of its own: what it declares is what it does
         tools: dict[str, Places] = {}
         for tool in as_array(facts.get("tools") or []):
             if is_object(tool) and ("reads" in tool or "writes" in tool):
