@@ -54,11 +54,53 @@ THINGS = {
     "step": "ledger.Step",
 }
 # Names of a reader's own, in examples.
-OWN = {"agent", "cases", "case", "metrics", "path", "data", "fn", "simulator", "model", "ledgers"}
-OWN |= {"result_of_it", "changes", "refund", "on", "result", "message", "name", "pattern", "text"}
-OWN |= {"tool", "args", "usd", "seconds", "scope", "key", "value", "kind", "baseline", "writer"}
-OWN |= {"id", "user_agent", "EXACT", "filter", "BillingState", "reads", "user", "app"}
-OWN |= {"reviewer", "worker", "supervisor", "Type", "state", "snapshot", "question", "open_db"}
+OWN = {
+    "BillingState",
+    "EXACT",
+    "Type",
+    "agent",
+    "app",
+    "args",
+    "baseline",
+    "case",
+    "cases",
+    "changes",
+    "data",
+    "filter",
+    "fn",
+    "id",
+    "key",
+    "kind",
+    "ledgers",
+    "message",
+    "metrics",
+    "model",
+    "name",
+    "on",
+    "open_db",
+    "path",
+    "pattern",
+    "question",
+    "reads",
+    "refund",
+    "result",
+    "result_of_it",
+    "reviewer",
+    "scope",
+    "seconds",
+    "simulator",
+    "snapshot",
+    "state",
+    "supervisor",
+    "text",
+    "tool",
+    "usd",
+    "user",
+    "user_agent",
+    "value",
+    "worker",
+    "writer",
+}
 
 
 def cells() -> Iterator[tuple[int, str]]:

@@ -7,7 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from greenroom import Agent, Case, Lines, Scripted, SimulatedUser, loop, rehearse, simulate, step
+from greenroom import (
+    Agent,
+    Case,
+    Lines,
+    Scripted,
+    SimulatedUser,
+    StateSchema,
+    loop,
+    rehearse,
+    simulate,
+    step,
+)
 from greenroom.agents import compile_flow, map_over, race
 from greenroom.backends.native import NativeBackend
 from greenroom.errors import BadAgent, BadMetric, BadQuery
@@ -391,6 +402,15 @@ def test_what_cannot_be_chosen_from_is_refused_in_words(make, says):
     with pytest.raises(BadAgent) as caught:
         make()
     assert says in str(caught.value)
+
+
+def test_a_promotion_may_name_a_field_of_a_schema():
+    class Mood(StateSchema):
+        upset: bool = False
+
+    brain = choose(SMALL, BIG, by="adaptive", promote={Mood.upset: True})
+    assert brain.pick(request(), Standing(state={"session": {"upset": True}})).name == "big"
+    assert brain.facts()["promote"] == {"session": {"upset": True}}
 
 
 def test_a_promotion_is_a_query():

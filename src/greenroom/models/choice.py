@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 from greenroom.errors import BadAgent, NoCandidate
 from greenroom.ledger.choices import choice_problem
+from greenroom.ledger.places import by_scope
 from greenroom.ledger.plain import Json
 from greenroom.ledger.query import Query, check_query, matches_state, plain_query
 from greenroom.models.candidates import Candidate, Chosen, candidate
@@ -180,7 +181,7 @@ def choose(
     by: By = "cost",
     budget: float | None = None,
     otherwise: Candidate | Model | str | None = None,
-    promote: Mapping[str, Query] | None = None,
+    promote: Mapping[Any, Any] | None = None,
     unknown_prices: UnknownPrices = "refuse",
 ) -> Choice:
     """A model that is one of several, chosen for each request among those whose `when` holds.
@@ -208,6 +209,7 @@ def choose(
     if promote is not None:
         if by != "adaptive":
             raise BadAgent(f"choose(by={by!r}) is never promoted; give promote= to by='adaptive'.")
+        promote = by_scope(promote)
         check_query(promote, "promote")
     made = Choice(
         known,
