@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Any
 
-from greenroom.agents.flow import (
+from greenroom.agents.deciders import (
     DECIDER_NAMES,
-    RESERVED,
     Decider,
-    Flow,
-    as_flow,
     checked_decider,
-    checked_name,
     decider_facts,
     named_arguments,
 )
+from greenroom.agents.flow import RESERVED, Flow, as_flow, checked_name
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity

@@ -1,26 +1,29 @@
 """Flow: how agents and steps are put together. Every expression is immutable."""
 
 import functools
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, cast, overload
+from typing import Any, overload
 
-from greenroom.agents.places import Places, as_place, declared_places, typed_fields, written_facts
+from greenroom.agents.deciders import (
+    STEP_NAMES,
+    Decider,
+    checked_decider,
+    decider_facts,
+    describe_decider,
+    named_arguments,
+)
+from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
 from greenroom.agents.schema import fields_of, schema_facts, state_schema
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.places import by_scope, is_field
-from greenroom.ledger.query import check_query, place_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 RESERVED = ("seq", "par", "race", "try", "loop", "route", "within", "approval")
 """What paths use for kinds of flow, and so no name of a part."""
-
-Decider = str | Mapping[str, Any] | Callable[..., Any]
 
 
 def checked_name(name: object, what: str, reserved: tuple[str, ...] = RESERVED) -> str:
@@ -145,17 +148,6 @@ class Step(Flow):
     def arguments(self, context: Any) -> dict[str, Any]:
         """What the function asked for by name."""
         return named_arguments(self.wants, context, self.fn)
-
-
-STEP_NAMES = ("ctx", "context", "input", "state")
-DECIDER_NAMES = ("ctx", "context", "input", "output", "state")
-
-
-def named_arguments(names: tuple[str, ...], context: Any, fn: Any) -> dict[str, Any]:
-    """Values for the parameters `fn` asked for; the state by the schema it is annotated with."""
-    found = {n: context if n in ("ctx", "context") else getattr(context, n) for n in names}
-    schema = state_schema(fn) if "state" in found else None
-    return {**found, "state": schema.bind(context)} if schema else found
 
 
 @overload
@@ -304,7 +296,7 @@ class Loop(Flow):
         }
 
     def __repr__(self) -> str:
-        options = [f"until={_describe(self.until)}"] if self.until is not None else []
+        options = [f"until={describe_decider(self.until)}"] if self.until is not None else []
         if self.awaits_input:
             options.append("awaits_input=True")
         if self.max_rounds is not None:
@@ -367,7 +359,7 @@ class Route(Flow):
 
     def __repr__(self) -> str:
         named = [f"{key}={flow!r}" for key, flow in self.branches.items()]
-        return f"route({', '.join([_describe(self.on), *named])})"
+        return f"route({', '.join([describe_decider(self.on), *named])})"
 
 
 def route(on: Any, /, **branches: object) -> Route:
@@ -386,36 +378,3 @@ def route(on: Any, /, **branches: object) -> Route:
             "route(None, ...) has nothing to decide by; name a place or give a function."
         )
     return Route(decider, MappingProxyType(flows), otherwise, wants)
-
-
-def checked_decider(given: Any, what: str) -> tuple[Decider | None, tuple[str, ...]]:
-    """What decides, with fields of schemas as the places they stand for, and what it asks for."""
-    if isinstance(given, Mapping):
-        query = by_scope(cast("Mapping[Any, Any]", given))
-        check_query(query, what)
-        return query, ()
-    if given is None:
-        return None, ()
-    if isinstance(given, str):
-        place_text(given)
-        return given, ()
-    if is_field(given):
-        return as_place(given), ()
-    if not callable(given):
-        raise BadAgent(f"{what} is {given!r}; give a place in the state, a query or a function.")
-    if inspect.iscoroutinefunction(given):
-        # Left alone it would count as true, because every object does.
-        raise BadAgent(f"{what} {function_name(given)!r} is async; decide with a plain function.")
-    state_schema(given)  # an annotation that cannot be read is refused here
-    return given, wanted_names(given, DECIDER_NAMES, what)
-
-
-def decider_facts(given: Decider | None) -> object:
-    """A decision as a snapshot shows it: data as it is, a function by its code."""
-    return code_identity(given) if callable(given) else given
-
-
-def _describe(given: Decider | None) -> str:
-    if callable(given):
-        return function_name(given)
-    return repr(dict(given) if isinstance(given, Mapping) else given)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from greenroom.agents.flow import STEP_NAMES, Flow, Step, as_flow, checked_name
+from greenroom.agents.deciders import STEP_NAMES
+from greenroom.agents.flow import Flow, Step, as_flow, checked_name
 from greenroom.agents.places import Places
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent

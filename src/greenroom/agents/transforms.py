@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from greenroom.agents.flow import STEP_NAMES, Flow, named_arguments
+from greenroom.agents.deciders import STEP_NAMES, named_arguments
+from greenroom.agents.flow import Flow
 from greenroom.agents.places import declared_places
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent, BadValue

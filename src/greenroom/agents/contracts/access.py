@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
-from greenroom.agents.flow import Decider, Step
+from greenroom.agents.deciders import Decider
+from greenroom.agents.flow import Step
 from greenroom.agents.places import typed_fields
 from greenroom.agents.schema import Field, fields_of, state_schema
 from greenroom.agents.tool import Tool

@@ -16,7 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
-from greenroom.agents.flow import Decider, Flow, Loop, Route, Step, named_arguments
+from greenroom.agents.deciders import Decider, named_arguments
+from greenroom.agents.flow import Flow, Loop, Route, Step
 from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
