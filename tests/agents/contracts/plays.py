@@ -377,6 +377,7 @@ A, B = PLACES[:2]
 READ, WRITE = one("step", reads=[A]), one("step", writes=[A])
 FAIL, HANG = one("step", writes=[B], fails=0.7), one("step", writes=[B], hangs=0.7)
 DROP = one("transform", what="drop", places=[A, B])
+ENSURE = one("transform", what="default", places=[A, B])
 BUSY = one("agent", tools=[{"reads": [], "writes": [A]}], fails=0.5)
 POINTED = [
     several("try", several("seq", WRITE, FAIL), READ),
@@ -391,6 +392,7 @@ POINTED = [
     several("try", BUSY, READ),
     several("seq", WRITE, one("loop", body=several("seq", READ, DROP), rounds=2)),
     several("seq", several("par", WRITE, DROP), READ),
+    several("seq", WRITE, several("par", DROP, ENSURE), READ),
 ]
 
 

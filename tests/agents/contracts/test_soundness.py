@@ -119,7 +119,15 @@ class Hoarding(TransformRule):
 
     def outcome(self, at: Site) -> Outcome:
         done = super().outcome(at).done
-        return Outcome(Effect(done.sets, done.may_set))
+        return Outcome(Effect(done.sets, done.ensures, done.may_set))
+
+
+class Insisting(TransformRule):
+    """As if `default` always wrote."""
+
+    def outcome(self, at: Site) -> Outcome:
+        done = super().outcome(at).done
+        return Outcome(replace(done, sets=done.ensures))
 
 
 class FirstRound(LoopRule):
@@ -146,6 +154,7 @@ MUTANTS: dict[str, dict[str, Any]] = {
     "an agent that fails takes back what its tools did": {"rules": {Agent: CleanAgent()}},
     "nothing is removed": {"rules": {Transform: Hoarding()}},
     "a loop has one round of removals": {"rules": {Loop: FirstRound()}},
+    "what is put where nothing is counts as written": {"rules": {Transform: Insisting()}},
     "every tool is called": {"rules": {Agent: BusyTools()}},
     "what is temporary stays": {"forgotten": ()},
     "nothing stays for the next turn": {"forgotten": ("session", "user", "temp")},

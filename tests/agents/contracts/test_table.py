@@ -165,6 +165,11 @@ def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
         # Transforms.
         (put(a=1) >> r, []),
         (default(a=1) >> r, []),
+        ((default(a=1) | nothing) >> r, []),
+        (w >> (default(a=1) | drop("a")) >> r, MAYBE),
+        (w >> (put(a=1) | nothing) >> r, []),
+        (w >> (drop("a") | put(a=1)) >> r, []),
+        (w >> (put(a=1) | drop("a")) >> r, MAYBE),
         (w >> drop("a") >> r, GONE),
         (w >> keep("b") >> r, [*GONE, "error ReadBeforeWrite session.b"]),
         (w >> keep("a") >> r, []),

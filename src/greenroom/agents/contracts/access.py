@@ -42,7 +42,10 @@ class Access(Struct, frozen=True):
 
     reads: tuple[Read, ...] = ()
     writes: tuple[str, ...] = ()
+    ensures: tuple[str, ...] = ()
+    """Places where it puts something if nothing is there."""
     may_write: tuple[str, ...] = ()
+    """Places where it may write, or may not."""
     drops: tuple[str, ...] = ()
     clears: tuple[str, ...] = ()
     """Scopes of which nothing is left but what it reads."""
@@ -78,7 +81,7 @@ def step_access(step: Step) -> Access:
     return Access(
         tuple(read_of(place, fn=step.fn) for place in step.reads),
         step.writes,
-        may_write,
+        may_write=may_write,
         writes_anything=not is_declared and changes,
         reads_anything=not step.reads and bool(asked),
     )
@@ -94,7 +97,7 @@ def tool_access(tool: Tool) -> Access:
     return Access(
         tuple(read_of(place, f"tool {tool.name!r}", fn=tool.fn) for place in tool.reads),
         tool.writes,
-        () if is_declared else seen,
+        may_write=() if is_declared else seen,
         writes_anything=not is_declared and (takes_context or changes_by_result(tool.fn)),
         reads_anything=not tool.reads and (takes_context or bool(seen)),
     )
@@ -113,8 +116,15 @@ def transform_access(transform: Transform) -> Access:
     # What is to be kept need not be there.
     reads = tuple(read_of(place, may_miss=bool(clears)) for place in transform.reads)
     drops = tuple(place for place in transform.removes if not place.endswith(".*"))
-    computes = "$live" in str(transform.details)
-    return Access(reads, transform.writes, drops=drops, clears=clears, reads_anything=computes)
+    is_default = transform.name == "default"
+    return Access(
+        reads,
+        () if is_default else transform.writes,
+        transform.writes if is_default else (),
+        drops=drops,
+        clears=clears,
+        reads_anything="$live" in str(transform.details),
+    )
 
 
 def decider_places(given: Decider | None) -> tuple[str, ...]:

@@ -20,7 +20,9 @@ class Effect(Struct, frozen=True):
     """What a node does to the state."""
 
     sets: Places = NOWHERE
-    """Surely there afterwards, because it was written here."""
+    """Surely written here, and there afterwards."""
+    ensures: Places = NOWHERE
+    """Surely there afterwards: what is written here, and what is put there if nothing was."""
     may_set: Writers = {}
     """Possibly written here, with those who may have been the last to do so."""
     drops: Places = NOWHERE
@@ -34,12 +36,13 @@ class Effect(Struct, frozen=True):
 
     def then(self, other: "Effect") -> "Effect":
         """This, and after it the other."""
-        kept = NOWHERE if other.forgets else self.sets - other.may_drop
+        gone = self.ensures if other.forgets else other.may_drop
         return Effect(
-            kept | other.sets,
+            (self.sets - gone) | other.sets,
+            (self.ensures - gone) | other.ensures,
             _overwritten(self.may_set, other),
             self.drops.difference(other.may_set) | other.drops,
-            (self.may_drop - other.sets) | other.may_drop,
+            (self.may_drop - other.ensures) | other.may_drop,
             self.opaque | other.opaque,
             self.forgets or other.forgets,
         )
@@ -58,10 +61,16 @@ class Effect(Struct, frozen=True):
     def merged(self) -> "Effect":
         """This, done to a state apart and merged with what others did to theirs meanwhile.
 
-        Nothing is removed where nothing was, so another branch may still put something there.
+        Only what was written or removed is merged: nothing is put where something was, nor removed
+        where nothing was, and another branch may have done otherwise.
         """
         return Effect(
-            self.sets, self.may_set, NOWHERE, self.may_drop | self.drops, self.opaque, self.forgets
+            self.sets,
+            self.sets,
+            self.may_set,
+            may_drop=self.may_drop | self.drops,
+            opaque=self.opaque,
+            forgets=self.forgets,
         )
 
 
@@ -73,6 +82,7 @@ def either(effects: Iterable[Effect]) -> Effect:
     first, *others = effects
     return Effect(
         first.sets.intersection(*(one.sets for one in others)),
+        first.ensures.intersection(*(one.ensures for one in others)),
         reduce(_merged, (one.may_set for one in others), first.may_set),
         first.drops.intersection(*(one.drops for one in others)),
         first.may_drop.union(*(one.may_drop for one in others)),
@@ -112,7 +122,7 @@ class Known(Struct, frozen=True):
         kept = NOWHERE if effect.forgets else self.surely - effect.may_drop
         over = effect.sets | effect.drops
         return Known(
-            kept | effect.sets,
+            kept | effect.ensures,
             _overwritten(self.possibly, effect),
             self.opaque | effect.opaque,
             {place: writers for place, writers in self.later.items() if place not in over},

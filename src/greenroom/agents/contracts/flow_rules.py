@@ -1,5 +1,9 @@
 """The rules of flows, which put other nodes together."""
 
+from collections import Counter
+
+from msgspec.structs import replace
+
 from greenroom.agents.contracts.access import Read, decider_reads, question_places, read_of
 from greenroom.agents.contracts.effects import NO_EFFECT, Effect, Known, Outcome, either, in_turn
 from greenroom.agents.contracts.rule import Reads, Rule, Site
@@ -10,7 +14,14 @@ class ParallelRule(Rule):
 
     def outcome(self, at: Site) -> Outcome:
         """All that the branches did; if one fails, nothing is merged."""
-        return Outcome(in_turn(part.done.merged for part in at.parts.values()))
+        done = [part.done for part in at.parts.values()]
+        whole = in_turn(one.merged for one in done)
+        if whole.forgets:
+            return Outcome(whole)
+        # What one branch puts there if nothing is stays, unless another one removes it.
+        removed = Counter(place for one in done for place in one.may_drop)
+        there = whole.ensures.union(p for one in done for p in one.ensures if not removed[p])
+        return Outcome(replace(whole, ensures=there, may_drop=whole.may_drop - there))
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
         """The same for all."""

@@ -27,15 +27,19 @@ class Places:
 
     def effect(self, access: Access, node: str) -> Effect:
         """What someone with this access does to the state when it has ended well."""
-        if not (access.writes or access.may_write or access.drops or access.clears):
-            return Effect(opaque=frozenset((node,))) if access.writes_anything else NO_EFFECT
-        gone = self._gone(access)
-        sets = frozenset(p for w in access.writes for p in (w, *above_place(w)))
-        inside = frozenset(p for w in access.writes for p in self.below(w)) - sets
-        # What lies in a place that is written as a whole may be there afterwards, or may not.
-        may_set = dict.fromkeys((*sets, *inside, *access.may_write), frozenset((node,)))
         opaque = frozenset((node,)) if access.writes_anything else frozenset[str]()
-        return Effect(sets, may_set, gone - sets - inside, (gone | inside) - sets, opaque)
+        if not (
+            access.writes or access.ensures or access.may_write or access.drops or access.clears
+        ):
+            return Effect(opaque=opaque) if opaque else NO_EFFECT
+        gone = self._gone(access)
+        sets = frozenset(p for place in access.writes for p in (place, *above_place(place)))
+        there = sets.union(p for place in access.ensures for p in (place, *above_place(place)))
+        inside = frozenset(p for place in access.writes for p in self.below(place)) - there
+        # What lies in a place that is written as a whole may be there afterwards, or may not.
+        may_set = dict.fromkeys((*there, *inside, *access.may_write), frozenset((node,)))
+        left = gone.difference(may_set)
+        return Effect(sets, there, may_set, left, (gone | inside) - there, opaque)
 
     def _gone(self, access: Access) -> frozenset[str]:
         gone = frozenset(p for drop in access.drops for p in (drop, *self.below(drop)))
