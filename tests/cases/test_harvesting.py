@@ -1,5 +1,6 @@
 """A recorded session becomes a case that plays it again."""
 
+import asyncio
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +26,11 @@ from greenroom import (
     loop,
     rehearse,
     simulate,
+    step,
     tool,
     with_state_change,
 )
+from greenroom.agents import race
 from greenroom.cases import by_args, case_data, case_from, harvest, in_turn
 from greenroom.errors import BadCase
 from greenroom.ledger import (
@@ -379,3 +382,34 @@ def test_a_harvested_case_passes_with_the_agent_it_came_from(
 def facts(ledger: Ledger) -> Any:
     calls = [(c.tool, c.args, c.result, c.error, c.turn) for c in tool_calls(ledger)]
     return calls, state(ledger), end_of(ledger).reason
+
+
+async def test_what_a_part_that_was_stopped_had_called_is_not_expected() -> None:
+    @tool
+    def look(key: str) -> str:
+        """Look something up."""
+        raise AssertionError("a tool body ran in a rehearsal")
+
+    async def slow(key: str) -> str:
+        await asyncio.sleep(30 if key == "b" else 0)
+        return "found"
+
+    def seeker(*keys: str) -> Agent:
+        lines = [call("look", key=key) for key in keys]
+        return Agent("seeker", model=Scripted(*lines, "Late."), tools=[look])
+
+    @step
+    async def fast() -> str:
+        await asyncio.sleep(0.02)
+        return "Fast."
+
+    async def hang() -> None:
+        await asyncio.sleep(30)
+
+    case = Case("race", "Go", mocks={"look": slow})
+    ended = harvest(await simulate(case, race(seeker("a") >> hang, fast)), "again")
+    assert ended.script[0].expect is not None
+    assert ended.script[0].expect.tools is None
+    assert ended.script[0].expect.reference == "Fast."
+    with pytest.raises(BadCase, match="stopped before it answered"):
+        harvest(await simulate(case, race(seeker("a", "b"), fast)), "again")

@@ -213,10 +213,11 @@ class _EventRenderer:
         yield {"kind": "error", "who": who, **self.failure(event.error, event.error_type)}
 
     def cancelled(self, event: BranchCancelled) -> Iterator[Row]:
-        yield {"kind": "error", "who": event.path, "text": "cancelled: a branch beside it failed"}
+        yield {"kind": "note", "who": event.path, "text": "stopped: it was not needed any more"}
 
     def decided(self, event: Decided) -> Iterator[Row]:
-        yield {"kind": "decision", "who": event.path, "text": self.trimmer.text(event.choice)}
+        text = f"{event.choice}, after {event.why}" if event.why else event.choice
+        yield {"kind": "decision", "who": event.path, "text": self.trimmer.text(text)}
 
     def state_changed(self, event: StateChanged) -> Iterator[Row]:
         yield {"kind": "state", **self.changed(event)}
