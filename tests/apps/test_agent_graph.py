@@ -104,6 +104,13 @@ def test_what_cannot_be_drawn_is_bad_input(run, greenroom):
         assert said in result.stderr
 
 
+def test_an_estimate_of_a_foreign_agent_needs_a_run(author, greenroom):
+    author("def agent(message): return 'Hi'")
+    result = greenroom("agent", "graph", "shop.py", "--cost")
+    assert result.exit_code == 3
+    assert "give --run too" in result.stderr
+
+
 def test_an_estimate_of_a_flow_needs_no_run(author, greenroom):
     author("agent = clerk('a')")
     assert "≈ $0.00" in greenroom("agent", "graph", "shop.py", "--cost").stdout

@@ -58,8 +58,12 @@ def _trial(store: Store, run_id: str, case: str) -> Ledger:
 def _costs(agent: Any, store: Store | None, run: str) -> Estimate:
     """What each node is expected to cost, learnt from the whole run if there is one."""
     flow = agent if isinstance(agent, Flow) else None
+    if store is None and flow is None:
+        raise BadInput(
+            "what an agent of another framework costs is known from its runs only; give --run too."
+        )
     if store is None:
-        return estimate(agent)
+        return estimate(flow)
     run_id = store.run(run).id
     kept = [store.ledger(run_id, key) for key, result in store.results(run_id) if result.ledger]
     return estimate(flow, Traffic.seen(kept))
