@@ -1,12 +1,13 @@
 """The agent: a model with instructions and tools, asked until it has an answer."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
+from greenroom.agents.handoffs import checked_handoffs, receiver_name, team_of, with_team
 from greenroom.agents.instructions import check_placeholders
 from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
 from greenroom.agents.schema import StateSchema, fields_of, is_schema, schema_facts
@@ -29,6 +30,8 @@ class Agent(Flow):
     each part at the place that ends in its name. `reads` are the places that the agent looks at: `{key}` in its
     instructions is what stands there (other braces stay as they are). Both are texts ("session.key") afterwards;
     `schema` says of what types the places are. `max_steps` bounds how often the model is asked in a row.
+    `handoffs` are agents that the model may hand the conversation over to, or names of those that lead here; their
+    `description` tells it what they are for.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Agent(Flow):
     reads: Places = ()
     schema: type[StateSchema] | None = None
     description: str = ""
+    handoffs: "Sequence[Agent | str]" = ()
 
     def __post_init__(self) -> None:
         checked_name(self.name, "an agent")
@@ -59,6 +63,8 @@ class Agent(Flow):
         object.__setattr__(self, "context", tuple(self.context))
         if self.schema is not None and not is_schema(self.schema):
             raise BadAgent(f"agent {self.name!r} has schema={self.schema!r}; give a StateSchema.")
+        if self.handoffs:
+            object.__setattr__(self, "handoffs", checked_handoffs(self))
         for name in ("reads", "writes"):
             what = f"{name}= of agent {self.name!r}"
             places = declared_places(getattr(self, name), what, self.schema)
@@ -74,6 +80,17 @@ class Agent(Flow):
     def segment(self) -> str:
         """Its name."""
         return self.name
+
+    def children(self) -> "dict[str, Agent]":
+        """All agents that the conversation may be handed over to, by it or by one of them."""
+        if not self.handoffs:
+            return {}
+        return {name: one for name, one in team_of(self).items() if one is not self}
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Agent":
+        """The same agent with others to hand over to."""
+        team = {name: one for name, one in children.items() if isinstance(one, Agent)}
+        return with_team(self, team)
 
     def facts(self) -> dict[str, Any]:
         """All that decides what it does, as data."""
@@ -106,6 +123,7 @@ class Agent(Flow):
             "limits": [self.max_steps, self.retries],
             "writes": written_facts(self.writes),
             **({"reads": list(self.reads)} if self.reads else {}),
+            **({"handoffs": [*map(receiver_name, self.handoffs)]} if self.handoffs else {}),
             **schema_facts(fields_of(self.schema).values() if self.schema else typed),
         }
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -11,6 +11,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.context import History
 from greenroom.agents.flow import Flow, Loop
+from greenroom.agents.handoffs import alone, check_team, team_of
 from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.plain import Json, plain
@@ -26,6 +27,8 @@ class Node:
     segment: str
     flow: Flow
     children: Mapping[str, "Node"]
+    team: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
+    """Of an agent with hand-offs: all that may have the conversation here, by their static ids."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,8 @@ class Graph:
         """The agent, step or flow called `name`, or the one at that static id."""
         found = [node for node in self.nodes() if name in (node.id, node.segment)]
         if len({id(node.flow) for node in found}) == 1:
-            return found[0].flow
+            flow = found[0].flow
+            return alone(flow) if isinstance(flow, Agent) else flow
         if found:
             places = ", ".join(node.id for node in found)
             raise NotFound(f"there are several nodes {name!r}: {places}. Name one by its place.")
@@ -115,9 +119,25 @@ def recast(flow: Flow, model: Model | str) -> Flow:
 def _node(flow: Flow, base: str) -> Node:
     segment = flow.segment
     here = f"{base}/{segment}" if base else segment
+    if isinstance(flow, Agent) and flow.handoffs:
+        return _team(flow, base)
     parts = flow.children().items()
     children = {key: _node(part, f"{here}{flow.joint(key)}") for key, part in parts}
     return Node(here, segment, flow, children)
+
+
+def _team(leader: Agent, base: str) -> Node:
+    """The node of an agent with hand-offs; those that it may hand over to stand beside it."""
+    agents = team_of(leader)
+    check_team(agents)
+    ids = {name: f"{base}/{name}" if base else name for name in agents}
+    team = {ids[name]: agent for name, agent in agents.items()}
+    others = {
+        name: Node(ids[name], name, agent, {}, team)
+        for name, agent in agents.items()
+        if agent is not leader
+    }
+    return Node(ids[leader.name], leader.name, leader, others, team)
 
 
 def _facts(node: Node) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from greenroom import Agent, Scripted, loop, step, tool
+from greenroom import Agent, Scripted, call, loop, step, tool
 from greenroom.agents import Tool
 from greenroom.backends.native import NativeBackend
 from greenroom.ledger import Ledger, UserSaid
@@ -16,6 +16,7 @@ from greenroom.testing import (
     Blueprint,
     Bypass,
     Desk,
+    HandOver,
     Hang,
     Line,
     Structured,
@@ -47,6 +48,8 @@ def answer(line: Line) -> Any:
             return forever
         case Structured(value):
             return dict(value)
+        case HandOver(to):
+            return call(f"transfer_to_{to}")
         case _:
             return line
 
@@ -66,6 +69,7 @@ class NativeHarness:
             instructions=plan.instructions,
             output=plan.output,
             writes=plan.writes,
+            handoffs=[self.build(helper) for helper in plan.helpers],
         )
         return loop(agent, awaits_input=True, max_rounds=2) if plan.awaits_input else agent
 

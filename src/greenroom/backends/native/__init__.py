@@ -40,6 +40,7 @@ class NativeBackend:
     supports: ClassVar[frozenset[Feature]] = frozenset(
         {
             "argument_checks",
+            "handoffs",
             "message_waits",
             "parallel_calls",
             "questions",

@@ -1,12 +1,15 @@
 """An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from greenroom.agents.agent import Agent
+from greenroom.agents.handoffs import transfer_tools, transfers
 from greenroom.agents.instructions import filled
 from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
-from greenroom.backends.native.history import conversation
+from greenroom.backends.native.history import conversation, handed_over
 from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
 from greenroom.backends.together import together
 from greenroom.errors import AgentFailed, GreenroomError, LoopLimit
@@ -44,8 +47,12 @@ class AgentRun(Struct, eq=False):
     path: str
     world: World
     index: VoiceIndex
+    team: Mapping[str, Agent] = {}
+    """All that may have the conversation here, by their static ids."""
     output: Json = None
     """What the agent answered, as its output type wants it."""
+    handed_to: str = ""
+    """The agent that it left the conversation to, if it did."""
 
     async def run(self) -> Waits:
         """Go on until the agent has answered, or give what it waits for."""
@@ -60,6 +67,9 @@ class AgentRun(Struct, eq=False):
                             return ()
                     elif waits := await self._settle(last.calls):
                         return waits
+                    elif to := handed_over(last.calls, self._transfers):
+                        self.handed_to = to
+                        return ()
                 elif isinstance(last, ModelFailed):
                     raise raised_before(last.error, last.error_type, last.ours)
             asked = index.replies.get(path, 0)
@@ -82,20 +92,32 @@ class AgentRun(Struct, eq=False):
         agent, index, node, path = self.agent, self.index, self.node, self.path
         summary = ("", 0)
         if (rule := rule_that_summarises(agent)) is not None:
-            summary = await summary_of_the_past(agent, rule, self.world, index, node, path)
+            summary = await summary_of_the_past(
+                agent, rule, self.world, index, node, path, self.team
+            )
         is_only_run = len(index.runs.get(node, ())) < 2
         adapter = output_adapter(agent.output) if agent.output is not None else None
         return ModelRequest(
             agent=agent.name,
-            messages=conversation(agent, self.world, index, node, path, summary),
+            messages=conversation(agent, self.world, index, node, path, summary, self.team),
             instructions=self._instructions(),
-            tools=agent.tools,
+            tools=(*agent.tools, *transfer_tools(agent, self._by_name))
+            if self.team
+            else agent.tools,
             output_schema=adapter.json_schema() if adapter else None,
             model=model_name(agent.model),
             path=path,
             node=node,
             n=asked if is_only_run else index.reply_number(node, path),
         )
+
+    @property
+    def _by_name(self) -> dict[str, Agent]:
+        return {agent.name: agent for agent in self.team.values()}
+
+    @property
+    def _transfers(self) -> Mapping[str, str]:
+        return transfers(self.agent, self._by_name) if self.team else {}
 
     def _instructions(self) -> str:
         agent = self.agent
@@ -132,6 +154,8 @@ class AgentRun(Struct, eq=False):
     async def _settle(self, calls: tuple[ToolCall, ...]) -> Waits:
         """Bring every call of a reply to its end; what waits for the user is returned."""
         index, path = self.index, self.path
+        # Handing over is no tool call: it waits until the calls beside it have ended.
+        calls = tuple(call for call in calls if call.tool not in self._transfers)
         for call in calls:
             if call.id in index.answers and call.id not in index.results:
                 value = index.answers[call.id].value

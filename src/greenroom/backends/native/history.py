@@ -1,17 +1,22 @@
 """What an agent node remembers, read from the ledger: its own exchanges and those of others."""
 
 import json
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, Scene, history
-from greenroom.ledger.events import Corrected, ModelReplied, ToolReturned
+from greenroom.agents.handoffs import transfers
+from greenroom.ledger.events import Corrected, ModelReplied, NodeStarted, ToolReturned
 from greenroom.ledger.index import Step, VoiceIndex
-from greenroom.ledger.messages import Message
+from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
 from greenroom.ledger.plain import Json
 from greenroom.world.world import World
 
 _REMEMBER_ALL = (history(),)
+_NO_TRANSFERS: Mapping[str, str] = MappingProxyType({})
+_NOBODY: Mapping[str, Agent] = MappingProxyType({})
 
 
 def conversation(
@@ -21,15 +26,16 @@ def conversation(
     node: str,
     path: str,
     summary: tuple[str, int] = ("", 0),
+    team: Mapping[str, Agent] = _NOBODY,
 ) -> tuple[Message, ...]:
     """All messages the agent's model is to see now: context rules first, the present last.
 
-    `summary` stands for the first exchanges, as many as it says.
+    `summary` stands for the first exchanges, as many as it says. A `team` shares what was said.
     """
-    present = _exchange(index, path)
+    present = _shared(index, path, team) if team else _exchange(index, path)
     # Most agents are asked once: then there is nothing to look for, and nothing to look through.
     is_first = len(index.invocations) == 1 and len(index.runs[node]) == 1 and not index.answers
-    earlier = [] if is_first else earlier_exchanges(index, node, path)
+    earlier = [] if is_first else earlier_exchanges(index, node, path, team)
     if not earlier and agent.context == _REMEMBER_ALL:
         return present
     state = world.ledger.fold(world.voice, branch_of(path))
@@ -43,7 +49,29 @@ def as_text(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _exchange(index: VoiceIndex, path: str) -> tuple[Message, ...]:
+def handed_over(calls: Iterable[ToolCall], transfers: Mapping[str, str]) -> str:
+    """To whom the calls of a reply hand over; of several the first counts."""
+    return next((transfers[call.tool] for call in calls if call.tool in transfers), "")
+
+
+def _shared(index: VoiceIndex, path: str, team: Mapping[str, Agent]) -> Exchange:
+    """What a team said and heard from one question up to the run at `path`: all know all of it."""
+    base = path.rpartition("/")[0]
+    found = [run for node in team for run in index.runs.get(node, ())]
+    runs = [r for r in found if r.path.rpartition("/")[0] == base]
+    begun = index.started[path].seq
+    messages: list[Message] = []
+    by_name = {agent.name: agent for agent in team.values()}
+    for run in sorted(runs, key=lambda run: run.seq):
+        if run.path == path or (run.path in index.ended and run.seq < begun):
+            said = _exchange(index, run.path, transfers(team[run.node], by_name))
+            messages += said[len(_question(run.input)) if messages else 0 :]
+    return tuple(messages)
+
+
+def _exchange(
+    index: VoiceIndex, path: str, transfers: Mapping[str, str] = _NO_TRANSFERS
+) -> tuple[Message, ...]:
     """What one run of a node said and heard, beginning with its input.
 
     The index keeps what is complete, so that each step adds only its own messages.
@@ -54,7 +82,7 @@ def _exchange(index: VoiceIndex, path: str) -> tuple[Message, ...]:
     if count < len(steps):
         heard = list(messages)
         for step in steps[count:]:
-            is_over = _add_step(heard, index, step)
+            is_over = _add_step(heard, index, step, transfers)
         messages = tuple(heard)
     if is_over:
         index.exchanges[path] = messages, len(steps)
@@ -65,7 +93,9 @@ def _question(given: Json) -> Exchange:
     return () if given is None or given == "" else (Message("user", as_text(given)),)
 
 
-def _add_step(heard: list[Message], index: VoiceIndex, step: Step) -> bool:
+def _add_step(
+    heard: list[Message], index: VoiceIndex, step: Step, transfers: Mapping[str, str]
+) -> bool:
     """Add what a step said and heard; False if more is to come: a call under way has no result."""
     if not isinstance(step, ModelReplied):
         if isinstance(step, Corrected):
@@ -73,7 +103,14 @@ def _add_step(heard: list[Message], index: VoiceIndex, step: Step) -> bool:
         return True
     heard.append(Message("assistant", step.text, step.calls))
     is_over = True
+    to = handed_over(step.calls, transfers)
     for call in step.calls:
+        if call.tool in transfers:
+            text = f"The conversation was handed over to {to}."
+            if transfers[call.tool] != to:
+                text = f"Not handed over to {transfers[call.tool]}: {to} was first."
+            heard.append(Message("tool", text, (), call.id, call.tool))
+            continue
         match index.results.get(call.id):
             case None:
                 is_over = False
@@ -84,18 +121,39 @@ def _add_step(heard: list[Message], index: VoiceIndex, step: Step) -> bool:
     return is_over
 
 
-def earlier_exchanges(index: VoiceIndex, node: str, path: str) -> list[Exchange]:
+def earlier_exchanges(
+    index: VoiceIndex, node: str, path: str, team: Mapping[str, Agent] = _NOBODY
+) -> list[Exchange]:
     """Exchanges that were over before this run began, oldest first.
 
     A node remembers its own in full. Of exchanges it took no part in (another branch of a route
     answered, another user agent spoke) it knows what was heard: the question and the answer.
     """
-    own = [run for run in index.earlier_runs(node, path) if run.path in index.ended]
-    found: list[tuple[int, Exchange]] = [(run.seq, _exchange(index, run.path)) for run in own]
+    own = [
+        run
+        for one in team or (node,)
+        for run in index.earlier_runs(one, path)
+        if run.path in index.ended
+    ]
+    found = _of_a_team(index, own, path, team) if team else []
+    if not team:
+        found = [(run.seq, _exchange(index, run.path)) for run in own]
     for seq, pair, place in _heard(index, path):
         if not any(run.path.startswith(f"{place}/") for run in own):
             found.append((seq, pair))
     return [exchange for _, exchange in sorted(found, key=lambda entry: entry[0])]
+
+
+def _of_a_team(
+    index: VoiceIndex, runs: list[NodeStarted], path: str, team: Mapping[str, Agent]
+) -> list[tuple[int, Exchange]]:
+    """The earlier exchanges of a team, each whole: from the question to the last one's answer."""
+    last: dict[str, NodeStarted] = {}
+    for run in sorted(runs, key=lambda run: run.seq):
+        last[run.path.rpartition("/")[0]] = run
+    # What was said in this one is part of the present.
+    last.pop(path.rpartition("/")[0], None)
+    return [(run.seq, _shared(index, run.path, team)) for run in last.values()]
 
 
 def _heard(index: VoiceIndex, path: str) -> list[tuple[int, Exchange, str]]:

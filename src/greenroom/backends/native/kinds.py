@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
@@ -12,6 +13,7 @@ from greenroom.agents.transforms import Transform
 from greenroom.backends.native.approvals import run_approved
 from greenroom.backends.native.forks import run_map, run_parallel, run_race
 from greenroom.backends.native.guards import run_fallback, run_timeout
+from greenroom.backends.native.handoffs import run_team
 from greenroom.backends.native.walk import (
     Run,
     run_loop,
@@ -23,6 +25,7 @@ from greenroom.backends.native.walk import (
 
 KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
     {
+        Agent: run_team,
         Step: run_step,
         Transform: run_transform,
         Sequence: run_sequence,

@@ -1,5 +1,7 @@
 """Long histories as summaries: what a model made of the oldest exchanges, kept in the ledger."""
 
+from collections.abc import Mapping
+
 from greenroom.agents.agent import Agent
 from greenroom.agents.context import Exchange, History
 from greenroom.backends.native.history import earlier_exchanges
@@ -25,11 +27,17 @@ def rule_that_summarises(agent: Agent) -> History | None:
 
 
 async def summary_of_the_past(
-    agent: Agent, rule: History, world: World, index: VoiceIndex, node: str, path: str
+    agent: Agent,
+    rule: History,
+    world: World,
+    index: VoiceIndex,
+    node: str,
+    path: str,
+    team: Mapping[str, Agent],
 ) -> tuple[str, int]:
     """The summary of the oldest exchanges, and how many it covers; asked for what is not summarised yet."""
     assert rule.last is not None
-    earlier = earlier_exchanges(index, node, path)
+    earlier = earlier_exchanges(index, node, path, team)
     batches = max(0, len(earlier) // rule.last - 1)
     summary = ""
     for number in range(batches):

@@ -41,9 +41,10 @@ from greenroom.world.world import Context, World
 
 
 class Done(Struct, frozen=True):
-    """A node ended with this output."""
+    """A node ended with this output, or handed the conversation over to another agent."""
 
     output: Json
+    to: str = ""
 
 
 class Paused(Struct, frozen=True):
@@ -73,11 +74,14 @@ class GraphWalk(Struct, frozen=True, eq=False):
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
+        if node.team and node.children:
+            return await self.kinds[Agent](self, node, base, given)
         path, attempt, index = f"{base}/{node.segment}", 1, self.index
         if index.failed:
             path, attempt = self._attempt(node, path)
         if path in index.ended:
-            return Done(index.ended[path].output)
+            to = index.decided.get(path, "") if node.team else ""
+            return Done(index.ended[path].output, to)
         if path in index.started:
             given = index.started[path].input
         else:
@@ -86,8 +90,10 @@ class GraphWalk(Struct, frozen=True, eq=False):
             given = self.world.record(begun).input
         try:
             if isinstance(node.flow, Agent):
-                asking = AgentRun(node.flow, node.id, path, self.world, index)
+                asking = AgentRun(node.flow, node.id, path, self.world, index, node.team)
                 waits = await asking.run()
+                if asking.handed_to:
+                    return self._hand_over(node, path, asking.handed_to)
                 return Paused(waits) if waits else self.end(node, path, asking.output)
             return await self._run(node, path, given)
         except GreenroomError:
@@ -143,6 +149,13 @@ class GraphWalk(Struct, frozen=True, eq=False):
             check_appends(held, written, f"{node.segment!r}")
         event = NodeEnded(path=path, node=node.id, output=output, changes=written, asks=asks)
         return Done(self.world.record(event).output)
+
+    def _hand_over(self, node: Node, path: str, to: str) -> Done:
+        """Record that an agent leaves the conversation to another; it has written nothing."""
+        if path not in self.index.decided:
+            self.world.record(Decided(path=path, choice=to))
+        self.world.record(NodeEnded(path=path, node=node.id))
+        return Done(None, to)
 
     def decide(self, on: Decider, wants: tuple[str, ...], path: str, value: Json) -> Any:
         """What a place in the state, a query or a function says to `value`; it may change nothing."""
