@@ -17,9 +17,10 @@ from greenroom import (
     loop,
     rehearse,
     simulate,
+    step,
     tool,
 )
-from greenroom.agents import Flow, compile_flow, put
+from greenroom.agents import Flow, compile_flow, put, race, timeout
 from greenroom.agents.graph import recast
 from greenroom.agents.mermaid import mermaid
 from greenroom.backends.native import NativeBackend
@@ -84,15 +85,20 @@ async def played(agent: Flow, *says: str, **options: Any) -> Ledger:
 
 
 def visited(ledger: Ledger) -> list[str]:
-    return [event.path for event in ledger.of(NodeStarted)]
+    """The agents that had the conversation, turn by turn: `@1/clerk`."""
+    paths = [event.path for event in ledger.of(NodeStarted)]
+    agents = [path for path in paths if not any(one.startswith(f"{path}/") for one in paths)]
+    return [f"{path.partition('/')[0]}/{path.rpartition('/')[2]}" for path in agents]
 
 
 async def test_the_receiver_answers() -> None:
     ledger = await played(team([TO_BILLING], ["You owe 7."]))
     assert responses(ledger) == ["You owe 7."]
     assert visited(ledger) == ["@1/clerk", "@1/billing"]
-    [decided] = ledger.of(Decided)
-    assert (decided.path, decided.choice) == ("@1/clerk", "billing")
+    assert [(event.path, event.choice) for event in ledger.of(Decided)] == [
+        ("@1/clerk", "clerk"),  # who begins
+        ("@1/clerk/clerk", "billing"),
+    ]
 
 
 async def test_handing_over_is_no_tool_call_and_needs_no_mock() -> None:
@@ -211,7 +217,7 @@ async def test_a_receiver_in_the_middle_of_a_flow_gives_the_output() -> None:
     flow = put(x=1) >> team([TO_BILLING], ["You owe 7."]) >> (lambda input: input.upper())  # noqa: A006
     ledger = await played(flow)
     assert responses(ledger) == ["YOU OWE 7."]
-    assert "@1/seq.1/billing" in visited(ledger)
+    assert "@1/seq.1/clerk/billing" in [event.path for event in ledger.of(NodeStarted)]
 
 
 async def test_only_who_answers_writes() -> None:
@@ -220,12 +226,35 @@ async def test_only_who_answers_writes() -> None:
     assert state(await played(agent)) == {"session": {"bill": "You owe 7."}}
 
 
+@step
+def names(input: Any) -> list[str]:
+    return sorted(input)
+
+
+async def test_teams_take_part_in_forks_and_guards() -> None:
+    desk = team([TO_BILLING], ["You owe 7."])
+    beside = desk | Agent("other", model=Scripted("Hm."))
+    ledger = await played(beside >> names)
+    assert responses(ledger) == ['["clerk", "other"]']
+    slow = Agent("slow", model=Scripted("Late.", latency=30))
+    assert responses(await played(race(team([TO_BILLING], ["7."]), slow))) == ["7."]
+    assert responses(await played(timeout(team([TO_BILLING], ["7."]), 20))) == ["7."]
+    failing = team([TO_BILLING], [OSError("down")]) // Agent("other", model=Scripted("Sorry."))
+    assert responses(await played(failing)) == ["Sorry."]
+    late = timeout(Agent("c", model=Scripted(call("transfer_to_slow")), handoffs=[slow]), 0.2)
+    assert responses(await played(late // Agent("other", model=Scripted("Sorry.")))) == ["Sorry."]
+
+
 async def test_a_receiver_that_fails_is_tried_again_as_any_agent() -> None:
     billing = Agent("billing", model=Scripted(OSError("down"), "You owe 7."), retries=1)
     agent = Agent("clerk", model=Scripted(TO_BILLING), handoffs=[billing])
     ledger = await played(agent)
     assert responses(ledger) == ["You owe 7."]
-    assert visited(ledger) == ["@1/clerk", "@1/billing", "@1/billing~2"]
+    assert visited(ledger) == [
+        "@1/clerk",
+        "@1/billing",
+        "@1/billing~2",
+    ]
 
 
 async def test_a_receiver_may_wait_for_the_user() -> None:
@@ -248,18 +277,23 @@ def test_metrics_see_the_agents_one_after_the_other() -> None:
     ledger = report.results[0].ledger
     assert ledger is not None
     assert {node: one.calls for node, one in spending_by_node(ledger).items()} == {
-        "clerk": 1,
-        "billing": 1,
+        "clerk/clerk": 1,
+        "clerk/billing": 1,
     }
 
 
 def test_a_team_is_in_snapshot_digest_and_drawing() -> None:
     graph = compile_flow(put(x=1) >> team(["a"], ["b"]))
-    assert [node.id for node in graph.nodes()][2:] == ["seq.1/clerk", "seq.1/billing"]
+    assert [node.id for node in graph.nodes()][2:] == [
+        "seq.1/clerk",
+        "seq.1/clerk/clerk",
+        "seq.1/clerk/billing",
+    ]
     with_it, without = team(["a"], ["b"]), Agent("clerk", model=Heard("a"), tools=[look])
     assert compile_flow(with_it).digest != compile_flow(without).digest
     facts: Any = compile_flow(with_it).snapshot
-    assert facts["handoffs"] == ["billing"]
+    assert (facts["kind"], facts["name"]) == ("team", "clerk")
+    assert facts["parts"]["clerk"]["handoffs"] == ["billing"]
     assert facts["parts"]["billing"]["handoffs"] == ["clerk"]
     assert "handoffs" not in compile_flow(without).snapshot  # pyright: ignore[reportOperatorIssue]
     assert "billing" in mermaid(graph.snapshot)
@@ -274,6 +308,9 @@ async def test_every_agent_of_a_team_is_recast() -> None:
     assert responses(ledger) == ["Done."]
     assert visited(ledger) == ["@1/clerk", "@1/billing"]
     assert clerk.model is not replies
+    [again] = rehearse(NativeBackend(clerk).with_model(replies), [Case("c", "Hi")]).results
+    assert again.ledger is not None
+    assert responses(again.ledger) == ["Done."]
 
 
 async def test_a_receiver_can_be_run_alone() -> None:

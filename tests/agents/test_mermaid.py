@@ -140,9 +140,15 @@ def test_each_kind_has_a_shape_of_its_own():
             "parts": {"body": a, "otherwise": b},
         },
         "5": {"id": "tap", "kind": "step", "name": "watch", "passes": True},
-        "6": leaf(
-            "desk", handoffs=["billing"], parts={"billing": leaf("billing", handoffs=["desk"])}
-        ),
+        "6": {
+            "id": "desk",
+            "kind": "team",
+            "name": "desk",
+            "parts": {
+                "desk": leaf("desk", handoffs=["billing"]),
+                "billing": leaf("billing", handoffs=["desk"]),
+            },
+        },
     }
     snapshot: Any = {"id": "seq", "kind": "sequence", "parts": parts}
     assert mermaid(snapshot) == SHAPES_DRAWN

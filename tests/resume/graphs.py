@@ -5,6 +5,7 @@ A spec is JSON, so that another interpreter can build the same agent, case and u
 
 import asyncio
 import json
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -107,13 +108,13 @@ def seen(request: ModelRequest) -> str:
     return blake2b(text.encode(), digest_size=3).hexdigest()
 
 
-def scripted(name: str, plan: list[str]) -> Scripted:
+def scripted(name: str, plan: list[str], replies: Any = REPLIES) -> Scripted:
     """A model that goes through `plan` in every run of its node and then speaks."""
 
     def reply(request: ModelRequest) -> Any:
         at = request.n % (len(plan) + 1)
         if at < len(plan):
-            return REPLIES[plan[at]](request.n)
+            return replies[plan[at]](request.n)
         return f"{name}:{request.n}:{seen(request)}"
 
     return Scripted(then=reply)
@@ -126,6 +127,8 @@ def build(spec: Spec, name: str = "r") -> Flow:
     match kind:
         case "agent":
             return Agent(name, model=scripted(name, given), tools=TOOLS, retries=1)
+        case "team":
+            return team(given, name)
         case "step":
             return counting_step(name, given)
         case "seq" | "par":
@@ -189,6 +192,24 @@ def typed(name: str) -> Flow:
         return f"kept {state.mark}"
 
     return speaks >> kept
+
+
+def team(plans: list[list[str]], name: str) -> Agent:
+    """Agents of which each hands over to the next where its plan says `over`, and to two for `both`."""
+    names = [f"{name}t{i}" for i in range(len(plans))]
+
+    def member(i: int) -> Agent:
+        following, another = (f"transfer_to_{names[(i + k) % len(names)]}" for k in (1, 2))
+        over = {
+            "over": lambda _: call(following),
+            "both": lambda n: [call(following), call("note", key=f"o{n % 2}"), call(another)],
+        }
+        others = [other for other in names if other != names[i]]
+        model = scripted(names[i], plans[i], {**REPLIES, **over})
+        return Agent(names[i], model=model, tools=TOOLS, retries=1, handoffs=others)
+
+    leader, *others = [member(i) for i in range(len(plans))]
+    return replace(leader, handoffs=others)
 
 
 def guarded(given: Spec, name: str) -> Flow:
@@ -346,7 +367,7 @@ def _case(spec: Spec, fails: str, max_turns: int) -> Case:
         "cut",
         says="begin",
         user=UserAgents(loop=speaker(fails), tools={"ask": patient(), **approvals}),
-        mocks=mocks if '"agent"' in json.dumps(spec) else {},
+        mocks=mocks if any(kind in json.dumps(spec) for kind in ('"agent"', '"team"')) else {},
         state={"session": {}, "patient": {}, "shelf": {}},
         stop=Stop(max_turns=max_turns),
         now=1_700_000_000.0,

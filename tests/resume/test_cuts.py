@@ -41,8 +41,14 @@ FAILURES = {"down", "broken"}
 
 def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
     plans = st.lists(st.sampled_from(sorted(replies)), max_size=2)
+    with_handoffs = st.lists(
+        st.sampled_from([*sorted(replies), "over", "over", "both"]), max_size=2
+    )
     return st.one_of(
         st.builds(lambda plan: {"agent": plan}, plans),
+        st.builds(
+            lambda members: {"team": members}, st.lists(with_handoffs, min_size=2, max_size=3)
+        ),
         st.builds(lambda failures: {"step": failures}, st.integers(0, 2)),
         st.builds(lambda change: {"change": change}, st.integers(0, len(graphs.CHANGES) - 1)),
         st.builds(lambda breaks: {"tap": breaks}, st.booleans()),
@@ -257,6 +263,26 @@ def test_a_deep_run_cut_at_any_event_comes_to_the_same_end() -> None:
     whole = played(DEEP)
     for k in range(len(whole)):
         assert_same_end(played(DEEP, cut_at(whole, k)), whole)
+
+
+HANDED: Spec = {
+    "seq": [
+        {"team": [["over", "ask"], ["note", "both"], ["over"]]},
+        {"par": [{"team": [["look", "over"], ["two"]]}, {"race": [{"team": [["over"], []]}]}]},
+        {"loop": {"body": {"team": [["over"], ["over"]]}, "rounds": 3, "awaits": True}},
+    ]
+}
+
+
+def test_a_team_cut_at_any_event_goes_on_with_who_had_the_conversation() -> None:
+    whole = played(HANDED)
+    handed = [event for event in whole.of(Decided) if event.choice.endswith(("t0", "t1", "t2"))]
+    assert len(handed) > 10
+    assert any("#2" in event.path for event in handed)
+    for k in range(len(whole)):
+        assert_same_end(played(HANDED, cut_at(whole, k)), whole)
+    for k in random.Random(3).sample(range(len(whole)), 5):
+        assert_same_end(continued_elsewhere(HANDED, whole, k), whole)
 
 
 def test_approvals_cut_at_any_event_are_asked_for_once() -> None:

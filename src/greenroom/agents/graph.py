@@ -11,7 +11,7 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.context import History
 from greenroom.agents.flow import Flow, Loop
-from greenroom.agents.handoffs import alone, check_team, team_of
+from greenroom.agents.handoffs import Team, alone, check_team, team_of
 from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.plain import Json, plain
@@ -48,9 +48,9 @@ class Graph:
     def part(self, name: str) -> Flow:
         """The agent, step or flow called `name`, or the one at that static id."""
         found = [node for node in self.nodes() if name in (node.id, node.segment)]
-        if len({id(node.flow) for node in found}) == 1:
-            flow = found[0].flow
-            return alone(flow) if isinstance(flow, Agent) else flow
+        flows = [n.flow.leader if isinstance(n.flow, Team) else n.flow for n in found]
+        if len({id(flow) for flow in flows}) == 1:
+            return alone(flows[0]) if isinstance(flows[0], Agent) else flows[0]
         if found:
             places = ", ".join(node.id for node in found)
             raise NotFound(f"there are several nodes {name!r}: {places}. Name one by its place.")
@@ -117,27 +117,25 @@ def recast(flow: Flow, model: Model | str) -> Flow:
 
 
 def _node(flow: Flow, base: str) -> Node:
-    segment = flow.segment
-    here = f"{base}/{segment}" if base else segment
+    if isinstance(flow, Team):
+        flow = flow.leader
     if isinstance(flow, Agent) and flow.handoffs:
         return _team(flow, base)
+    segment = flow.segment
+    here = f"{base}/{segment}" if base else segment
     parts = flow.children().items()
     children = {key: _node(part, f"{here}{flow.joint(key)}") for key, part in parts}
     return Node(here, segment, flow, children)
 
 
 def _team(leader: Agent, base: str) -> Node:
-    """The node of an agent with hand-offs; those that it may hand over to stand beside it."""
+    """The node of an agent with hand-offs: all that may have the conversation stand below it."""
     agents = team_of(leader)
     check_team(agents)
-    ids = {name: f"{base}/{name}" if base else name for name in agents}
-    team = {ids[name]: agent for name, agent in agents.items()}
-    others = {
-        name: Node(ids[name], name, agent, {}, team)
-        for name, agent in agents.items()
-        if agent is not leader
-    }
-    return Node(ids[leader.name], leader.name, leader, others, team)
+    here = f"{base}/{leader.name}" if base else leader.name
+    team = {f"{here}/{name}": agent for name, agent in agents.items()}
+    members = {a.name: Node(place, a.name, a, {}, team) for place, a in team.items()}
+    return Node(here, leader.name, Team(leader), members)
 
 
 def _facts(node: Node) -> dict[str, Any]:

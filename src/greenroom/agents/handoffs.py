@@ -1,10 +1,10 @@
 """Hand-offs: agents that may hand the conversation over to each other form a team."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from greenroom.agents.flow import checked_name
+from greenroom.agents.flow import Flow, checked_name
 from greenroom.agents.tool import Tool
 from greenroom.errors import BadAgent
 
@@ -12,6 +12,38 @@ if TYPE_CHECKING:
     from greenroom.agents.agent import Agent
 
 _PREFIX = "transfer_to_"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Team(Flow):
+    """An agent with hand-offs as it stands in a graph: it and all it leads to, one at a time."""
+
+    leader: "Agent"
+
+    @property
+    def segment(self) -> str:
+        """The name of the agent that leads it."""
+        return self.leader.name
+
+    def children(self) -> "dict[str, Agent]":
+        """The agents by their names."""
+        return team_of(self.leader)
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Team":
+        """A team of others, led by the one of the same name."""
+        team: Any = children
+        return Team(with_team(self.leader, team))
+
+    def joint(self, key: str) -> str:  # noqa: ARG002 - all stand side by side
+        """Nothing: `clerk/billing`."""
+        return ""
+
+    def facts(self) -> dict[str, Any]:
+        """Who leads it."""
+        return {"name": self.leader.name}
+
+    def __repr__(self) -> str:
+        return repr(self.leader)
 
 
 def checked_handoffs(agent: "Agent") -> "tuple[Agent | str, ...]":

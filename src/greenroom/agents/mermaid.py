@@ -17,9 +17,8 @@ from greenroom.agents.recorded_way import RecordedWay
 from greenroom.agents.snapshots import (
     Facts,
     as_facts,
-    is_team,
+    members_in,
     parts_of,
-    teams_in,
     texts_in,
     tools_of,
 )
@@ -81,8 +80,7 @@ def mermaid(
     often it was visited, for how long, and what that cost.
     """
     facts = as_facts(snapshot)
-    teams = set(teams_in(facts))
-    way = None if trial is None else RecordedWay(trial, teams)
+    way = None if trial is None else RecordedWay(trial, set(members_in(facts)))
     drawing = _Drawing(way, {} if costs is None else costs.nodes)
     begin = drawing.box("start", _ROUND)
     entry, exits = drawing.part(facts)
@@ -95,7 +93,7 @@ def mermaid(
     def comes_to_an_end(out: Exit) -> bool:
         if way is None or not is_ours:
             return way is not None and way.ended
-        return bool(way.finished(out.node)) if root in teams else way.left(out.node, root)
+        return way.left(out.node, root)
 
     drawing.link([Exit(begin)], entry, lambda _: way is not None and way.began)
     drawing.link(exits, end, comes_to_an_end)
@@ -160,6 +158,8 @@ class _Drawing:
                 return self._timeout(facts, parts["body"])
             case "approved" if "body" in parts:
                 return self._approved(facts, parts)
+            case "team" if parts:
+                return self._team(facts, parts)
             case _:
                 return self._leaf(facts, parts)
 
@@ -264,8 +264,6 @@ class _Drawing:
     def _leaf(self, facts: Facts, below: Mapping[str, Facts]) -> Ends:
         here = self._box_of(facts)
         exits = [Exit(here, node=self.name_of(facts))]
-        if is_team(facts):
-            return here, [*exits, *self._team(facts, here, below)]
         for part in below.values():
             entry, _ = self.part(part)
             self.link([Exit(here)], entry, self._began(part))
@@ -287,18 +285,20 @@ class _Drawing:
             self.lines.append(f"{here} -.- {held}")
         return here
 
-    def _team(self, leader: Facts, here: str, others: Mapping[str, Facts]) -> list[Exit]:
-        """Those who may get the conversation from one another, and answer then."""
-        boxes = {key: self._box_of(part) for key, part in others.items()}
-        team = {str(leader.get("name")): (leader, here)}
-        team |= {key: (part, boxes[key]) for key, part in others.items()}
-        for facts, box in team.values():
-            name = self.name_of(facts)
-            for to in texts_in(facts.get("handoffs")):
-                if to in team:
+    def _team(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
+        """Those who may get the conversation from one another; each may answer."""
+        boxes = {key: self._box_of(part) for key, part in parts.items()}
+        for key, part in parts.items():
+            name = self.name_of(part)
+            for to in texts_in(part.get("handoffs")):
+                if to in boxes:
                     hands = self._way is not None and self._way.handed_over(name, to)
-                    self.link([Exit(box, "hands over")], team[to][1], lambda _, hands=hands: hands)
-        return [Exit(boxes[key], node=self.name_of(part)) for key, part in others.items()]
+                    self.link(
+                        [Exit(boxes[key], "hands over")], boxes[to], lambda _, hands=hands: hands
+                    )
+        leader = str(facts.get("name"))
+        exits = [Exit(boxes[key], node=self.name_of(part)) for key, part in parts.items()]
+        return boxes.get(leader, next(iter(boxes.values()))), exits
 
     def _figures(self, name: str) -> Iterator[str]:
         """What is expected of a node, and what became of it."""

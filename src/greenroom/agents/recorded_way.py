@@ -12,12 +12,12 @@ from greenroom.ledger.questions import Spending, spending_by_node
 class RecordedWay:
     """What the agent's ledger says about its nodes, each known by its static id or its name.
 
-    `teams` are the agents that may hand the conversation over.
+    `members` are the agents that may hand the conversation over.
     """
 
-    def __init__(self, ledger: Ledger, teams: Collection[str] = ()) -> None:
+    def __init__(self, ledger: Ledger, members: Collection[str] = ()) -> None:
         self._ledger = ledger
-        self._teams = teams
+        self._members = members
         self._index = ledger.index_of()
 
     @property
@@ -46,7 +46,7 @@ class RecordedWay:
             path
             for path in self.runs(node)
             if path in self._index.ended
-            and not (node in self._teams and path in self._index.decided)
+            and not (node in self._members and path in self._index.decided)
         ]
 
     def handed_over(self, node: str, to: str) -> bool:

@@ -45,19 +45,12 @@ def texts_in(given: Any) -> list[str]:
             return []
 
 
-def is_team(facts: Facts) -> bool:
-    """Whether a node is an agent of ours that may hand the conversation over."""
-    return facts.get("kind") == "agent" and "handoffs" in facts and "id" in facts
-
-
-def teams_in(facts: Facts) -> Iterator[str]:
+def members_in(facts: Facts) -> Iterator[str]:
     """The ids of all agents that may hand the conversation over."""
     for part in parts_of(facts).values():
-        if is_team(facts):
+        if facts.get("kind") == "team":
             yield str(part.get("id"))
-        yield from teams_in(part)
-    if is_team(facts):
-        yield str(facts.get("id"))
+        yield from members_in(part)
 
 
 def as_facts(value: Any) -> Facts:

@@ -6,13 +6,15 @@ decides what fails, which way a route goes, how many rounds a loop takes and who
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from greenroom import Agent, Case, Lines, Scripted, Stop, call, loop, route, simulate, step, tool
 from greenroom.agents import Flow, Graph, compile_flow, fallback, map_over, race, tap, timeout
 from greenroom.agents.approvals import Approved, approved
+from greenroom.agents.handoffs import Team
 from greenroom.agents.tool import Tool
 from greenroom.agents.transforms import default, drop, keep, merge, put, rename
 
@@ -132,6 +134,10 @@ def _guarded(random: Random, depth: int) -> Spec:
     return {"body": spec_of(random, depth), "when": when, "instead": otherwise}
 
 
+def _team_spec(random: Random, depth: int) -> Spec:
+    return {"agents": [_agent_spec(random, depth) for _ in range(random.choice([2, 3]))]}
+
+
 SPECS: dict[str, Callable[[Random, int], Spec]] = {
     "step": _step_spec,
     "agent": _agent_spec,
@@ -146,8 +152,9 @@ SPECS: dict[str, Callable[[Random, int], Spec]] = {
     "approval": _guarded,
     "tap": _tapped,
     "transform": _transformed,
+    "team": _team_spec,
 }
-LEAVES = ["step", "step", "step", "agent", "tap", "transform"]
+LEAVES = ["step", "step", "step", "agent", "tap", "transform", "team"]
 NESTED = [kind for kind in SPECS if kind not in LEAVES]
 
 
@@ -182,7 +189,17 @@ def _step(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
     return step(fn, name=name, reads=spec["reads"], writes=spec["writes"], retries=spec["retries"])
 
 
-def _agent(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+def _team(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
+    """Agents who hand over to each other as chance has it."""
+    names = [f"{name}m{i}" for i in range(len(spec["agents"]))]
+    made = [
+        _agent(one, luck, names[i], [other for other in names if other != names[i]])
+        for i, one in enumerate(spec["agents"])
+    ]
+    return replace(made[0], handoffs=made[1:])
+
+
+def _agent(spec: Spec, luck: Callable[[], Luck], name: str, handoffs: Sequence[str] = ()) -> Agent:
     tools = [_tool(one, f"{name}_t{i}") for i, one in enumerate(spec["tools"])]
 
     def reply(_: Any) -> Any:
@@ -190,6 +207,8 @@ def _agent(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
         here.fails(spec["fails"])
         if tools and here.random.random() < 0.5:
             return call(here.random.choice(tools).name)
+        if handoffs and here.random.random() < 0.5:
+            return call(f"transfer_to_{here.random.choice(handoffs)}")
         return here.random.choice(["b0", "b1"])
 
     def looks(scene: Any) -> list[Any]:
@@ -204,6 +223,7 @@ def _agent(spec: Spec, luck: Callable[[], Luck], name: str) -> Flow:
         context=[looks],
         reads=spec["reads"],
         writes=spec["writes"],
+        handoffs=handoffs,
     )
 
 
@@ -303,6 +323,7 @@ FLOWS: dict[str, Callable[[Spec, Callable[[], Luck], str], Flow]] = {
     "approval": _approved,
     "tap": _tap,
     "transform": _transform,
+    "team": _team,
 }
 
 
@@ -335,7 +356,7 @@ class Played:
             stop=Stop(max_turns=4),
         )
         ledger = asyncio.run(simulate(case, self.graph.root.flow))
-        ids = {node.segment: node.id for node in self.graph.nodes()}
+        ids = {n.segment: n.id for n in self.graph.nodes() if not isinstance(n.flow, Team)}
         for who, place, there, is_later in self._luck.found:
             self.found.append((ids[who.partition("_t")[0]], place, there, is_later))
         self.ledger = ledger

@@ -27,6 +27,7 @@ from greenroom.agents.contracts.walk import DataFlow, Given, walk
 from greenroom.agents.flow import Fallback, Loop, Parallel, Route, Sequence
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
+from greenroom.agents.handoffs import Team
 from greenroom.agents.transforms import Transform
 
 
@@ -148,6 +149,7 @@ MUTANTS: dict[str, dict[str, Any]] = {
     "only the first try counts": {"rules": {Fallback: FirstOnly()}},
     "all tries run": {"rules": {Fallback: Rule()}},
     "a failed try has done nothing": {"rules": {Fallback: CleanTries()}},
+    "every agent of a team answers": {"rules": {Team: Rule()}},
     "all is approved": {"rules": {Approved: Rule()}},
     "no list is empty": {"rules": {MapOver: Rule()}},
     "nothing is cut": {"rules": {Timeout: Whole()}},

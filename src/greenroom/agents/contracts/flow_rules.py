@@ -132,3 +132,17 @@ class TimeoutRule(Rule):
         """It may be cut at any moment, the last one included."""
         body = at.parts["body"]
         return Outcome(body.done, either([body.failed, body.done]).perhaps)
+
+
+class TeamRule(Rule):
+    """One agent after another has the conversation, in any order; one of them answers."""
+
+    def outcome(self, at: Site) -> Outcome:
+        """Whoever hands over leaves only what its tools did; who answers writes."""
+        before = in_turn(part.failed.perhaps for part in at.parts.values())
+        return Outcome(before.then(either(part.done for part in at.parts.values())), before)
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """Each may begin behind any of the others, and none is sure to."""
+        before = in_turn(part.failed.perhaps for part in at.parts.values())
+        return dict.fromkeys(at.parts, known.repeated(before).unsure())

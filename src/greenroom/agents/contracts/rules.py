@@ -14,6 +14,7 @@ from greenroom.agents.contracts.flow_rules import (
     ParallelRule,
     RaceRule,
     RouteRule,
+    TeamRule,
     TimeoutRule,
 )
 from greenroom.agents.contracts.leaf_rules import AgentRule, StepRule, TransformRule
@@ -21,6 +22,7 @@ from greenroom.agents.contracts.rule import Rule, Site
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
+from greenroom.agents.handoffs import Team
 from greenroom.agents.transforms import Transform
 
 
@@ -54,6 +56,7 @@ RULES: Rules = {
     Fallback: FallbackRule(),
     Timeout: TimeoutRule(),
     Approved: ApprovedRule(),
+    Team: TeamRule(),
 }
 OPEN = OpenRule()
 

@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 
 from greenroom.agents.costs.seen import Seen, learn
 from greenroom.agents.graph import Graph, Node
+from greenroom.agents.handoffs import Team
 from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
 
@@ -107,6 +108,7 @@ class Assumed:
     def __init__(self, traffic: Traffic, graph: Graph) -> None:
         self.traffic = traffic
         self._by_name: dict[str, list[str]] = {}
+        self._teams = {node.id for node in graph.nodes() if isinstance(node.flow, Team)}
         for node in graph.nodes():
             for name in {node.id, node.segment}:
                 self._by_name.setdefault(name, []).append(node.id)
@@ -128,6 +130,8 @@ class Assumed:
         if name == ALL:
             return ALL
         found = self._by_name.get(name, [])
+        # An agent with hand-offs stands twice: as the team it leads, and as the agent itself.
+        found = [one for one in found if (one in self._teams) == (field == "handoffs")] or found
         if name in found or len(found) == 1:
             return name if name in found else found[0]
         if found:

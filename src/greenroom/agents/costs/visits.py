@@ -12,6 +12,7 @@ from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequenc
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Graph, Node
 from greenroom.agents.guards import Timeout
+from greenroom.agents.handoffs import Team
 from greenroom.agents.transforms import Transform
 
 Visits = Mapping[str, float]
@@ -162,11 +163,8 @@ def _fixed_rounds(flow: Flow) -> float | None:
 # Routes and handoffs: one of several
 
 
-def _given_ways(field: str, *, all_gone: bool) -> Callable[[Node, Assumed], Visits | None]:
-    def given(node: Node, assumed: Assumed) -> Visits | None:
-        return assumed.ways(field, node, node.children, all_gone=all_gone)
-
-    return given
+def _given_routes(node: Node, assumed: Assumed) -> Visits | None:
+    return assumed.ways("routes", node, node.children)
 
 
 def _evenly(node: Node, _: Assumed) -> Visits:
@@ -177,12 +175,18 @@ def _guessed_ways(node: Node, _: Assumed) -> str:
     return f"{node.id!r} goes each of its {len(node.children)} ways equally often (routes=)"
 
 
+def _given_handoffs(node: Node, assumed: Assumed) -> Visits | None:
+    others = [name for name in node.children if name != node.segment]
+    given = assumed.ways("handoffs", node, others, all_gone=False)
+    return None if given is None else {node.segment: 1.0, **given}
+
+
 def _no_handoff(node: Node, _: Assumed) -> Visits:
-    return dict.fromkeys(node.children, 0.0)
+    return {name: float(name == node.segment) for name in node.children}
 
 
 def _guessed_handoffs(node: Node, _: Assumed) -> str:
-    return f"{node.id!r} never hands over (handoffs=)" if node.children else ""
+    return f"{node.id!r} never hands over (handoffs=)"
 
 
 _EVERY_PART: Final = Rule(_nothing, _each, _certain)
@@ -190,7 +194,8 @@ _EVERY_PART: Final = Rule(_nothing, _each, _certain)
 VISITS: Final[Mapping[type[Flow], Rule]] = {
     Step: _EVERY_PART,
     Transform: _EVERY_PART,
-    Agent: Rule(_given_ways("handoffs", all_gone=False), _no_handoff, _guessed_handoffs),
+    Agent: _EVERY_PART,
+    Team: Rule(_given_handoffs, _no_handoff, _guessed_handoffs),
     Sequence: _EVERY_PART,
     Parallel: _EVERY_PART,
     Race: _EVERY_PART,  # the losers are paid for too
@@ -201,6 +206,6 @@ VISITS: Final[Mapping[type[Flow], Rule]] = {
     MapOver: _by_number("items", _so_often, 1.0, "goes over one item"),
     Fallback: _by_number("fallbacks", _one_after_another, 0.0, "never falls back"),
     Approved: _by_number("approvals", _approved, 1.0, "is always approved"),
-    Route: Rule(_given_ways("routes", all_gone=True), _evenly, _guessed_ways),
+    Route: Rule(_given_routes, _evenly, _guessed_ways),
 }
 """Every kind of flow, and how often its parts are visited."""

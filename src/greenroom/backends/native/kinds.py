@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.guards import Timeout
+from greenroom.agents.handoffs import Team
 from greenroom.agents.transforms import Transform
 from greenroom.backends.native.approvals import run_approved
 from greenroom.backends.native.forks import run_map, run_parallel, run_race
@@ -25,7 +25,6 @@ from greenroom.backends.native.walk import (
 
 KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
     {
-        Agent: run_team,
         Step: run_step,
         Transform: run_transform,
         Sequence: run_sequence,
@@ -37,5 +36,6 @@ KINDS: Final[Mapping[type[Flow], Run]] = MappingProxyType(
         Loop: run_loop,
         Route: run_route,
         Approved: run_approved,
+        Team: run_team,
     }
 )

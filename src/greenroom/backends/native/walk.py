@@ -74,8 +74,6 @@ class GraphWalk(Struct, frozen=True, eq=False):
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
-        if node.team and node.children:
-            return await self.kinds[Agent](self, node, base, given)
         path, attempt, index = f"{base}/{node.segment}", 1, self.index
         if index.failed:
             path, attempt = self._attempt(node, path)
