@@ -22,6 +22,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
+from greenroom.metrics.node_state import state_after_node
 from greenroom.testing.blueprints import USAGE, Blueprint, Desk, HandOver, ToolPlan
 from greenroom.testing.conformance.base import (
     FEATURES,
@@ -240,6 +241,15 @@ class Events(Conformance):
         )
         assert result.status == "passed", describe(result)
         assert q.state(ledger_of(result))["session"] == {"order": 7, "answer": "all done"}
+
+    @needs("state")
+    def test_the_state_after_a_node_holds_what_the_node_changed(self) -> None:
+        result = self.result(self.agent("all done", writes="answer"), case())
+        ledger = ledger_of(result)
+        last = ledger.of(NodeEnded)[-1].node
+        found = state_after_node(ledger, last, "state")
+        assert isinstance(found, dict), found
+        assert found["session"]["answer"] == "all done"
 
     def test_time_only_goes_forward(self) -> None:
         ledger = ledger_of(self.result(self.agent("done"), case()))
