@@ -1,6 +1,7 @@
 """A race has one winner: its output, its state, and nothing of the others."""
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -174,6 +175,10 @@ async def test_a_loser_that_swallows_its_cancellation_holds_up_nothing_and_chang
     deaf = asyncio.Event()
     heard: list[str] = []
 
+    complaints: list[Any] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+
     async def stubborn(state: Any) -> str:
         while not deaf.is_set():
             try:
@@ -194,6 +199,8 @@ async def test_a_loser_that_swallows_its_cancellation_holds_up_nothing_and_chang
     deaf.set()
     for _ in range(5):
         await asyncio.sleep(0)
+    gc.collect()
+    assert complaints == []
     assert len(ledger) == count
     assert state(ledger)["session"] == {"fast": True, "next": True}
 

@@ -1,6 +1,7 @@
 """The same agent with another model in every part of it."""
 
 from greenroom import Agent, Case, Scripted, loop, rehearse, route, step
+from greenroom.agents import compile_flow, map_over, race, timeout
 from greenroom.agents.graph import recast
 from greenroom.backends.native import NativeBackend
 from greenroom.metrics import contains
@@ -27,6 +28,25 @@ def test_every_agent_of_a_flow_gets_the_model_and_the_original_keeps_its_own():
     flow = pick >> (clerk("one") | clerk("two")) >> chosen >> loop(clerk(), max_rounds=2)
     assert answered_by(recast(flow, NEW)) == {"new": 5}
     assert answered_by(flow) == {"old": 5}
+
+
+def test_every_agent_of_a_fork_or_behind_a_guard_gets_the_model():
+    @step
+    def broken():
+        raise OSError("down")
+
+    @step
+    def listed():
+        return ["a", "b"]
+
+    searched = race(clerk("one"), step(lambda: None, name="never") >> broken)
+    flow = searched >> broken // clerk("two") >> timeout(clerk("three"), 30)
+    flow = flow >> listed >> map_over(clerk("four"), at_once=1)
+    assert answered_by(recast(flow, NEW)) == {"new": 5}
+    assert answered_by(flow) == {"old": 5}
+    places = [node.id for node in compile_flow(flow).nodes()]
+    assert [node.id for node in compile_flow(recast(flow, NEW)).nodes()] == places
+    assert repr(recast(flow, NEW)) == repr(flow)
 
 
 def test_a_backend_with_another_model_has_another_digest():

@@ -5,7 +5,7 @@ from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from greenroom.errors import AgentFailed
-from greenroom.world.abandoned import abandon
+from greenroom.world.abandoned import abandon, look_at
 
 T = TypeVar("T")
 
@@ -57,5 +57,5 @@ async def stop(tasks: Collection["asyncio.Task[Any]"]) -> None:
         for task in tasks:
             if not task.done():
                 abandon(task)
-            elif not task.cancelled():
-                task.exception()  # looked at, so that Python does not complain of it
+            else:
+                look_at(task)

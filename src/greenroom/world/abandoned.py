@@ -12,8 +12,15 @@ _closers: Final[list[Callable[["asyncio.Task[Any]"], None]]] = []
 def abandon(task: "asyncio.Task[Any]") -> None:
     """Leave a task behind that swallows its cancellation; who knows how to end it by force does."""
     _ABANDONED.add(task)
+    task.add_done_callback(look_at)
     for close in _closers:
         close(task)
+
+
+def look_at(task: "asyncio.Task[Any]") -> None:
+    """Look at what became of a task that is over, so that Python does not complain of it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def abandoned_tasks(loop: asyncio.AbstractEventLoop) -> list["asyncio.Task[Any]"]:
