@@ -176,6 +176,7 @@ flowchart TD
     n10{{"the list"}}
     n8 --> n9
     n9 --> n10
+    n8 -->|"none"| n10
     n6 --> n8
     n7 --> n8
     n11>"within 20 s"]
@@ -270,6 +271,7 @@ async def test_the_way_through_races_tries_maps_clocks_and_approvals():
         ("try", "third"),
         ("broken", "three"),
         ("third", "three"),
+        ("each item", "the list"),
         (approval, "pay"),
         ("pay", "end"),
     }

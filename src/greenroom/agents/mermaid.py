@@ -196,6 +196,9 @@ class _Drawing:
             counts = facts.get("kind") != "race" or self._wins(part, name)
             left = self._left(facts)
             self.link(exits, over, left if counts else _never)
+            if facts.get("kind") == "map_over":
+                empty = self._way is not None and self._way.had_nothing(self.name_of(part), name)
+                self.link([Exit(begin, "none")], over, lambda _, empty=empty: empty)
         return begin, [Exit(over, node=name)]
 
     def _wins(self, part: Facts, race: str) -> bool:
@@ -235,9 +238,10 @@ class _Drawing:
         label = f"until {_decider(until)}" if until is not None else "loop"
         if limit is not None:
             label = f"{label}, at most {limit} rounds"
-        again = self._structure(facts, label, _ASK)
         inner, way = self.name_of(body), self._way
-        self.link(exits, again, lambda out: way is not None and bool(way.finished(out.node)))
+        went = {out: way is not None and bool(way.finished(out.node)) for out in exits}
+        again = self._structure(facts, label, _ASK, visited=any(went.values()))
+        self.link(exits, again, went.__getitem__)
         waits = "the user answers" if facts.get("awaits_input") else "again"
         self.link(
             [Exit(again, waits)], entry, lambda _: way is not None and way.went_again(inner, name)
@@ -253,11 +257,19 @@ class _Drawing:
             exits += out
         return fork, exits
 
-    def _structure(self, facts: Facts, label: str, shape: Shape, more: Iterable[str] = ()) -> str:
+    def _structure(
+        self,
+        facts: Facts,
+        label: str,
+        shape: Shape,
+        more: Iterable[str] = (),
+        *,
+        visited: bool = True,
+    ) -> str:
         """The box of what only leads on to others."""
         box, name = self.box(label, shape, more), self.name_of(facts)
         self._boxes.setdefault(name, box)
-        if self._way is not None and self._way.runs(name):
+        if visited and self._way is not None and self._way.runs(name):
             self._visited.append(box)
         return box
 

@@ -71,8 +71,16 @@ class RecordedWay:
     def went_again(self, body: str, loop: str) -> bool:
         """Whether a loop went a second round."""
         return any(
-            sum(_is_inside(path, visit) for path in self.runs(body)) > 1
+            path.startswith(f"{visit}#") and not path.startswith(f"{visit}#1/")
             for visit in self.runs(loop)
+            for path in self.runs(body)
+        )
+
+    def had_nothing(self, body: str, whole: str) -> bool:
+        """Whether a map came to its end without an item."""
+        return any(
+            not any(_is_inside(path, visit) for path in self.runs(body))
+            for visit in self.finished(whole)
         )
 
     def won(self, part: str, race: str) -> bool:
