@@ -228,6 +228,18 @@ def test_what_is_approved_or_not_costs_what_follows() -> None:
     assert guess(flow, calls=1).guesses == ("'approval' is always approved (approvals=)",)
 
 
+def test_agents_that_are_handed_over_to_cost_their_share() -> None:
+    flow = an("clerk", handoffs=[an("billing", "dear"), an("refunds")])
+    found = guess(flow, calls=1, handoffs={"clerk": {"billing": 0.25}})
+    assert {node.agent: node.visits for node in found.nodes.values()} == {
+        "clerk": 1,
+        "billing": 0.25,
+        "refunds": 0,
+    }
+    assert found.usd == pytest.approx(0.0009 + 0.25 * 0.009)
+    assert guess(flow, calls=1).guesses == ("'clerk' never hands over (handoffs=)",)
+
+
 def chosen(**options: Any) -> Agent:
     cheap = candidate(Scripted(name="cheap"), quality=1, price=Price.per_million(1, 2))
     dear = candidate(Scripted(name="dear"), quality=2, price=Price.per_million(10, 20))

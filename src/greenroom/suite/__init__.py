@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from greenroom.suite.batch import Batch, simulate_all
     from greenroom.suite.cancel import Cancel
     from greenroom.suite.evaluation import evaluate, rehearse, stream
+    from greenroom.suite.forecasts import Forecast, Need, forecast
     from greenroom.suite.measurement import score
     from greenroom.suite.options import Options
     from greenroom.suite.references import load_agent
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "Cancel",
+    "Forecast",
+    "Need",
     "Options",
     "Rescored",
     "evaluate",
+    "forecast",
     "load_agent",
     "load_cases",
     "rehearse",
@@ -36,6 +40,7 @@ _MODULES = {
     "batch": ("Batch", "simulate_all"),
     "cancel": ("Cancel",),
     "evaluation": ("evaluate", "rehearse", "stream"),
+    "forecasts": ("Forecast", "Need", "forecast"),
     "measurement": ("score",),
     "options": ("Options",),
     "references": ("load_agent",),

@@ -1,7 +1,7 @@
 """An evaluation before its first case: everything found, checked and put together."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.evalset import EvalSet
 from greenroom.simulation.trial_context import check_fence, check_opaque
+from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
 from greenroom.suite.criteria import as_config, check_metrics, equipped
@@ -20,7 +21,7 @@ from greenroom.suite.recorder import open_recorder
 from greenroom.suite.references import load_agent
 from greenroom.suite.run import ActiveRun
 from greenroom.suite.sources import as_evalset
-from greenroom.suite.suspects import suspects_for
+from greenroom.suite.suspects import Suspects, suspects_for
 from greenroom.suite.trial import Settings
 from greenroom.suite.watch import fence_gaps
 
@@ -30,8 +31,42 @@ if TYPE_CHECKING:
 Cases = EvalSet | Case | Iterable[Case] | str | Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """An evaluation that is checked and put together, and has begun nothing."""
+
+    options: Values
+    evalset: EvalSet
+    settings: Settings
+    backend: Backend | None
+    plan: Plan
+    notes: list[str]
+    pool: "Pool | None"
+    adaptive: Adaptive | None
+    suspects: Suspects | None
+
+
 async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
     """An evaluation that is ready to begin; whatever is wrong with it is raised now."""
+    ready = await checked(agent, cases, options)
+    # Last, because from here on there is something to close.
+    recorder = await open_recorder(ready.options, ready.plan, ready.evalset, ready.notes)
+    ready.settings.hooks.run_started(ready.plan)
+    return ActiveRun(
+        ready.backend,
+        ready.evalset,
+        ready.settings,
+        recorder,
+        ready.options["cancel"] or Cancel(),
+        ready.notes,
+        ready.pool,
+        ready.adaptive,
+        ready.suspects,
+    )
+
+
+async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
+    """The same before anything of it begins, also to know what it would take."""
     given = complete(options)
     found, config = as_evalset(cases), as_config(given["config"])
     evalset = equipped(found, given["mocks"], config)
@@ -64,11 +99,17 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
         confirm=0 if suspects is None else suspects.most,
         against=None if suspects is None else suspects.baseline.id,
     )
-    # Last, because from here on there is something to close.
-    recorder = await open_recorder(given, plan, evalset, notes)
-    settings.hooks.run_started(plan)
-    cancel = given["cancel"] or Cancel()
-    return ActiveRun(backend, evalset, settings, recorder, cancel, notes, pool, adaptive, suspects)
+    return Prepared(
+        options=given,
+        evalset=evalset,
+        settings=settings,
+        backend=backend,
+        plan=plan,
+        notes=notes,
+        pool=pool,
+        adaptive=adaptive,
+        suspects=suspects,
+    )
 
 
 async def backend_of(agent: Any, allow_opaque: bool) -> Backend | None:

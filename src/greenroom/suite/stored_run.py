@@ -95,6 +95,31 @@ async def resume_run(
         raise
 
 
+def finished_trials(
+    store: Store, plan: Plan, evalset: EvalSet, options: Values
+) -> tuple[Run, Callable[[Trial], bool]]:
+    """The run that would be resumed, and which trials it would not run again; nothing is changed.
+
+    A trial that was cut off counts as one that has not run.
+    """
+    clean = redactor()
+    plan = _without_secrets(plan, clean)
+    resume, retry = options["resume"], bool(options["retry_errors"])
+    run = store.latest_open(plan, errors=retry) if resume is True else store.run(resume)
+    done = store.keys(run.id)
+    known = store.keys(run.id, broken=False) if retry else done
+    cases = Cases(evalset, clean, {digest: key.case_id for key, digest in done.items()})
+    accept: bool = options["accept_changes"]
+    plan = replace(plan, set_digest=cases.set_digest)
+    check_plan(run, plan, done, cases.digests, accept_changes=accept)
+
+    def is_done(trial: Trial) -> bool:
+        key = cases.key(trial)
+        return key in known and known[key] == cases.digests.get(key.case_id)
+
+    return run, is_done
+
+
 class StoredRun(Recorder):
     """A run in the store, recorded by this process and no other."""
 

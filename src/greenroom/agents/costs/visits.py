@@ -1,6 +1,6 @@
 """How often the parts of a node are visited for each visit of the node: one rule for each kind of flow."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -8,7 +8,8 @@ from msgspec import Struct
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import Approved
 from greenroom.agents.costs.traffic import Assumed
-from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Sequence, Step
+from greenroom.agents.flow import Fallback, Flow, Loop, Parallel, Route, Step
+from greenroom.agents.flow import Sequence as InOrder
 from greenroom.agents.forks import MapOver, Race
 from greenroom.agents.graph import Graph, Node
 from greenroom.agents.guards import Timeout
@@ -34,6 +35,8 @@ class Rule(Struct, frozen=True):
     guess: Callable[[Node, Assumed], str]
     counts: Counts = "share"
     """Whether the parts are visited once or not at all (or side by side), or again and again."""
+    least: Callable[[Node, Sequence[int]], int] = lambda _, calls: sum(calls)
+    """How many calls there are at least, from how many there are at least in each part."""
 
 
 class Reach(Struct, frozen=True):
@@ -79,6 +82,12 @@ def reaches(graph: Graph, assumed: Assumed) -> tuple[dict[str, Reach], list[str]
     return found, guesses
 
 
+def least_calls(node: Node) -> int:
+    """How often models are asked at least in a visit that does not fail."""
+    parts = [least_calls(part) for part in node.children.values()]
+    return VISITS[type(node.flow)].least(node, parts)
+
+
 def _asks_models(node: Node) -> bool:
     return any(isinstance(one.flow, Agent) for one in Graph(node).nodes() if one is not node)
 
@@ -119,6 +128,7 @@ def _by_number(
     *,
     counts: Counts = "share",
     fixed: Callable[[Flow], float | None] = lambda _: None,
+    least: Callable[[Node, Sequence[int]], int],
 ) -> Rule:
     """The rule of a kind whose visits follow from one number of the traffic, or from the flow itself."""
 
@@ -137,7 +147,7 @@ def _by_number(
     def guessed(node: Node, assumed: Assumed) -> str:
         return "" if known(node, assumed) is not None else f"{node.id!r} {guess} ({field}=)"
 
-    return Rule(given, usual, guessed, counts)
+    return Rule(given, usual, guessed, counts, least)
 
 
 def _so_often(node: Node, number: float) -> Visits:
@@ -194,18 +204,42 @@ _EVERY_PART: Final = Rule(_nothing, _each, _certain)
 VISITS: Final[Mapping[type[Flow], Rule]] = {
     Step: _EVERY_PART,
     Transform: _EVERY_PART,
-    Agent: _EVERY_PART,
-    Team: Rule(_given_handoffs, _no_handoff, _guessed_handoffs),
-    Sequence: _EVERY_PART,
+    Agent: Rule(_nothing, _each, _certain, least=lambda _, __: 1),
+    Team: Rule(_given_handoffs, _no_handoff, _guessed_handoffs, least=lambda _, __: 1),
+    InOrder: _EVERY_PART,
     Parallel: _EVERY_PART,
-    Race: _EVERY_PART,  # the losers are paid for too
+    # The losers are paid for too, if they have got as far as asking.
+    Race: Rule(_nothing, _each, _certain, least=lambda _, calls: min(calls)),
     Timeout: _EVERY_PART,
     Loop: _by_number(
-        "rounds", _so_often, 1.0, "goes one round", counts="rounds", fixed=_fixed_rounds
+        "rounds",
+        _so_often,
+        1.0,
+        "goes one round",
+        counts="rounds",
+        fixed=_fixed_rounds,
+        least=lambda node, calls: int(_fixed_rounds(node.flow) or 1) * calls[0],
     ),
-    MapOver: _by_number("items", _so_often, 1.0, "goes over one item"),
-    Fallback: _by_number("fallbacks", _one_after_another, 0.0, "never falls back"),
-    Approved: _by_number("approvals", _approved, 1.0, "is always approved"),
-    Route: Rule(_given_routes, _evenly, _guessed_ways),
+    MapOver: _by_number("items", _so_often, 1.0, "goes over one item", least=lambda _, __: 0),
+    Fallback: _by_number(
+        "fallbacks",
+        _one_after_another,
+        0.0,
+        "never falls back",
+        least=lambda _, calls: min(calls),
+    ),
+    Approved: _by_number(
+        "approvals",
+        _approved,
+        1.0,
+        "is always approved",
+        least=lambda _, calls: min(calls) if len(calls) > 1 else 0,
+    ),
+    Route: Rule(
+        _given_routes,
+        _evenly,
+        _guessed_ways,
+        least=lambda _, calls: min(calls),
+    ),
 }
 """Every kind of flow, and how often its parts are visited."""

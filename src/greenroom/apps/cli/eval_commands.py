@@ -17,6 +17,7 @@ _RUN_EXAMPLES = examples(
     "greenroom eval run weather.py cases.yaml -f junit -f html -o reports/",
     "greenroom eval run weather.py cases.yaml --trials 5 --budget 2.50",
     "greenroom eval run weather.py cases.yaml --trials 5 --resume",
+    "greenroom eval run weather.py cases.yaml --trials 5 --dry-run",
 )
 
 
@@ -163,6 +164,19 @@ _gate = options.together(
     is_flag=True,
     help="Run nothing; print mocks for the tools that have none, to paste or for --mocks.",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Run nothing and ask no model; print how many calls, tokens and dollars a run would take.",
+)
+@click.option(
+    "--from",
+    "learnt",
+    multiple=True,
+    metavar="RUN",
+    help="With --dry-run: learn from this recorded run, instead of the latest one like it; may be "
+    "repeated.",
+)
 @options.quiet
 @options.as_json
 @click.option("--first", multiple=True, hidden=True)
@@ -209,6 +223,11 @@ def _check_together(given: dict[str, Any]) -> None:
         ),
         (against and not has_baseline, f"--fail-on {''.join(against[:1])} needs a --baseline"),
         (given["gate_tags"] and not has_baseline, "--gate-tag needs a --baseline"),
+        (given["learnt"] and not given["dry_run"], "--from is for --dry-run"),
+        (
+            given["dry_run"] and given["suggest_mocks"],
+            "--dry-run and --suggest-mocks are two things instead of a run; give one of them",
+        ),
     ):
         if wrong:
             raise click.UsageError(f"{why}.")

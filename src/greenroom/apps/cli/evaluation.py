@@ -33,6 +33,10 @@ def run(order: Order) -> int:
         _check_tags(order, cases)
         if order.suggest_mocks:
             return _suggest_mocks(order, cases)
+        if order.dry_run:
+            from greenroom.apps.cli.dry_run import show_forecasts  # loaded where it is used
+
+            return show_forecasts(order, cases.evalset, baseline)
         rehearsal = _Rehearsal(order, cases, plan, baseline)
         rehearsal.run()
         unwritten = rehearsal.conclude()

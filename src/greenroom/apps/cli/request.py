@@ -47,6 +47,9 @@ class Order(Showing):
     no_store: bool = False
     save_failures: str = ""
     suggest_mocks: bool = False
+    dry_run: bool = False
+    learnt: Sequence[str] = ()
+    """The runs that a dry run learns from; none for the latest one like it."""
     no_cache: bool = False
     first: Sequence[str] = ()
     """The cases to be run before all others."""
@@ -191,6 +194,8 @@ _NOT_REPEATED = {
     "accept_changes",
     "retry_errors",
     "suggest_mocks",
+    "dry_run",
+    "learnt",
     "quiet",
     "as_json",
     "first",

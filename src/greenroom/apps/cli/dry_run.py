@@ -1,0 +1,71 @@
+"""`greenroom eval run --dry-run`: what a run would take, without running anything."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from greenroom.apps.cli import report_output
+from greenroom.apps.cli.event_loop import loaded, to_the_end
+from greenroom.apps.cli.exits import PASSED, put_out, put_out_json
+from greenroom.apps.cli.request import Order
+from greenroom.cases import EvalSet
+from greenroom.results import Report
+from greenroom.suite.forecasts import Forecast, forecast, sum_of
+
+
+def show_forecasts(order: Order, cases: EvalSet, baseline: Report | None) -> int:
+    """Print what each agent of an order would take; no model is asked, and nothing is written."""
+    earlier = [report_output.read_report(name, order.store) for name in order.learnt]
+    found = {agent: _forecast(order, agent, cases, baseline, earlier) for agent in order.agents}
+    enough = _budget(order, found.values())
+    if order.as_json:
+        data = [{**one.data(), "agent": agent} for agent, one in found.items()]
+        put_out_json(json.dumps({"forecasts": data, "notes": enough}, indent=2))
+        return PASSED
+    for agent, one in found.items():
+        if order.quiet:
+            put_out(f"{agent}: {one.whole.cells()[0]} calls, {one.whole.cost}")
+            continue
+        put_out(f"{agent}: {one}" if len(found) > 1 else str(one))
+    for line in enough:
+        put_out(line)
+    return PASSED
+
+
+def _forecast(
+    order: Order,
+    agent: str,
+    cases: EvalSet,
+    baseline: Report | None,
+    earlier: Sequence[Report],
+) -> Forecast:
+    settings: Mapping[str, Any] = order.settings()
+    against: dict[str, Any] = {}
+    if baseline is not None and agent == order.agent:
+        against = {"baseline": baseline, "confirm": order.confirm}
+
+    async def found() -> Forecast:
+        known = await loaded(agent, order.model_given(), order.verbose)
+        return await forecast(
+            known,
+            cases,
+            earlier=earlier,
+            budget=order.money(()),
+            workers=order.workers_for(agent),
+            **settings,
+            **against,
+        )
+
+    return to_the_end(found)
+
+
+def _budget(order: Order, forecasts: Any) -> list[str]:
+    """Whether the budget would be enough."""
+    if order.budget is None:
+        return []
+    cost = sum_of(one.whole for one in forecasts).cost
+    if cost.at_least > order.budget:
+        return [f"the budget of ${order.budget:g} would not be enough"]
+    if cost.usd is None:
+        return [f"whether the budget of ${order.budget:g} would be enough is unknown"]
+    return [f"the budget of ${order.budget:g} would be enough"]
