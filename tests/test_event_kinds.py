@@ -44,7 +44,6 @@ NO_ROW_OF_THEIR_OWN = {
 }
 NOT_INDEXED = {
     RunEnded: "the last event is at hand",
-    ModelCalled: "its reply is indexed",
     Noted: "no question asks for one by name",
     Remembered: "read from the end of the ledger",
 }

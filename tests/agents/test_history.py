@@ -10,9 +10,9 @@ from hypothesis import given
 from greenroom import Agent, Case, Lines, Scripted, Turn, call, loop, route, simulate, step, tool
 from greenroom.agents import Flow, Scene, history, persona
 from greenroom.agents.graph import recast
-from greenroom.backends.native.history import as_text
 from greenroom.errors import BadAgent
 from greenroom.ledger import Ledger, Message, ModelCalled, ModelReplied
+from greenroom.ledger.plain import as_text
 from greenroom.models import ModelRequest
 from ledger.values import JSON
 

@@ -24,11 +24,11 @@ from greenroom import (
 )
 from greenroom.backends import backend_for
 from greenroom.backends.function import FunctionBackend
-from greenroom.backends.native.history import as_text
 from greenroom.backends.registry import explained
 from greenroom.errors import BadAgent, BadLedger, NotFound
 from greenroom.ledger import InvocationEnded, ModelFailed, ModelReplied, ToolReturned, YieldOpened
 from greenroom.ledger import questions as q
+from greenroom.ledger.plain import as_text
 from greenroom.metrics import called, contains
 from greenroom.models import ModelReply
 from greenroom.results import CaseResult

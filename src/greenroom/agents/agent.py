@@ -1,6 +1,5 @@
 """The agent: a model with instructions and tools, asked until it has an answer."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
@@ -104,7 +103,7 @@ class Agent(Flow):
             "tools": [
                 {
                     "name": tool.name,
-                    "signature": str(inspect.signature(tool.fn)),
+                    "signature": tool.takes,
                     "about": tool.description,
                     "yields": tool.yields,
                     **({"reads": list(tool.reads)} if tool.reads else {}),

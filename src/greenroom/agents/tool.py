@@ -106,6 +106,11 @@ class Tool:
         return input_schema(self.fn)
 
     @functools.cached_property
+    def takes(self) -> str:
+        """The signature of its function as text: "(order: int) -> str"."""
+        return str(inspect.signature(self.fn))
+
+    @functools.cached_property
     def argument_names(self) -> tuple[str, ...]:
         """The arguments a model may give, in order."""
         names = inspect.signature(self.fn).parameters

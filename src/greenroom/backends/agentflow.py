@@ -16,11 +16,10 @@ from pydantic import BaseModel
 from greenroom.backends.backend import Feature, Interception
 from greenroom.backends.foreign import ForeignBackend, jsonable, message_data
 from greenroom.backends.invocation import Invocation, Progress
-from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger.events import NodeEnded, Noted
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.records import is_record
 from greenroom.world.threads import in_thread
 from greenroom.world.world import World

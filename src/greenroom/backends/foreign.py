@@ -18,9 +18,8 @@ from pydantic_core import to_jsonable_python
 
 from greenroom.backends.backend import Advance, Feature, Interception, Resumption, ToolFacts
 from greenroom.backends.invocation import Check, Invocation, Progress
-from greenroom.backends.native.history import as_text
 from greenroom.ledger.ledger import Ledger
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_text
 from greenroom.ledger.records import json_fallback
 from greenroom.world.world import World
 

@@ -22,10 +22,9 @@ from urllib.parse import parse_qsl, urlsplit
 from greenroom.backends.backend import Feature, Interception
 from greenroom.backends.foreign import ForeignBackend, message_data
 from greenroom.backends.invocation import Invocation, Progress
-from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed, BadAgent, Refusal
 from greenroom.ledger.events import NodeEnded
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.redaction import keep_fields, keep_headers, keep_secret
 from greenroom.world.threads import in_thread
 

@@ -13,7 +13,6 @@ from msgspec import Struct, structs
 from pydantic import TypeAdapter
 
 from greenroom.backends.backend import Advance, Failed, TurnOver, Waiting, Yield
-from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed, BadLedger, GreenroomError, Refusal, UserAgentFailed
 from greenroom.ledger.events import (
     AgentSaid,
@@ -34,7 +33,7 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import free_path
-from greenroom.ledger.plain import Json, OwnedJson, plain
+from greenroom.ledger.plain import Json, OwnedJson, as_text, plain
 from greenroom.world.records import describe_error
 from greenroom.world.world import World
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from greenroom.errors import Phase
 from greenroom.ledger.changes import Change, Changes
-from greenroom.ledger.messages import ToolCall, Usage, Voice
+from greenroom.ledger.messages import Message, ToolCall, Usage, Voice
 from greenroom.ledger.plain import Json
 
 Source = Literal["live", "mock", "cached", "replayed", "refused", "user"]
@@ -163,6 +163,36 @@ class Decided(Event, frozen=True, kw_only=True):
     """What failed, when it is followed by the next."""
 
 
+class OfferedTool(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A tool as a model got to know it."""
+
+    name: str
+    description: str = ""
+    parameters: Json = None
+    """The JSON Schema of its arguments; of a tool that is a function of ours `takes` says it."""
+    takes: str = ""
+    """The function's signature: "(order: int) -> str"."""
+
+
+class Question(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a model was asked: what the ledger holds already is referred to, the rest is written out.
+
+    `ledger.interactions` reads it. A text in `messages` is a reference: `kept:0-4` the first four
+    messages of the question before, `reply` the answer to that question, `said:2` the third message of
+    the user, `result:ID` the end of the call with that id.
+    """
+
+    messages: tuple[Message | str, ...] = ()
+    instructions: str = ""
+    tools: tuple[OfferedTool, ...] = ()
+    output_schema: Json = None
+    after: int | None = None
+    """The number of the question before, at this path or at `after_path`."""
+    after_path: str = ""
+    same_setting: bool = False
+    """Whether instructions, tools and output schema are those of the question before."""
+
+
 class ModelCalled(Event, frozen=True, kw_only=True):
     """A model was asked for the n-th time by this node."""
 
@@ -174,6 +204,8 @@ class ModelCalled(Event, frozen=True, kw_only=True):
     tools: tuple[str, ...] = ()
     digest: str = ""
     """Of the whole question, where its answer may be looked up again."""
+    question: Question | None = None
+    """What was asked; None where that is not kept."""
 
 
 class ModelReplied(Event, frozen=True, kw_only=True):

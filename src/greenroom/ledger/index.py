@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct, field
@@ -14,6 +15,7 @@ from greenroom.ledger.events import (
     Corrected,
     InvocationEnded,
     InvocationStarted,
+    ModelCalled,
     ModelFailed,
     ModelReplied,
     NodeEnded,
@@ -27,7 +29,14 @@ from greenroom.ledger.events import (
     YieldOpened,
 )
 from greenroom.ledger.messages import Message, Voice
-from greenroom.ledger.paths import above_of, branches_of, fork_of, parent_branch, root_of
+from greenroom.ledger.paths import (
+    above_of,
+    branch_of,
+    branches_of,
+    fork_of,
+    parent_branch,
+    root_of,
+)
 from greenroom.ledger.plain import same
 
 Step = ModelReplied | ModelFailed | Corrected
@@ -60,6 +69,12 @@ class VoiceIndex(Struct, eq=False):
     steps: dict[str, list[Step]] = field(default_factory=dict)
     exchanges: dict[str, tuple[tuple[Message, ...], int]] = field(default_factory=dict)
     """The messages of each run of a node so far, and how many of its steps they cover."""
+    questions: dict[str, ModelCalled] = field(default_factory=dict)
+    """The first question at each path."""
+    requests: dict[str, Any] = field(default_factory=dict)
+    """The last question at each path as it was put, so that the next can refer to it."""
+    _asked_at: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _placed: int = 0
     wanted_ids: set[str] = field(default_factory=set)
     """The ids that models gave to their calls."""
     issued: list[ToolCalled] = field(default_factory=list)
@@ -211,6 +226,14 @@ class VoiceIndex(Struct, eq=False):
             opened.call_id == before.call_id and opened.tool == tool and opened.seq > over
             for opened in self.yields.values()
         )
+
+    def asked_in(self, branch: str, node: str) -> list[str]:
+        """The paths at which a node asked its model in a branch, in order."""
+        if self._placed < len(self.questions):
+            for path, first in islice(self.questions.items(), self._placed, None):
+                self._asked_at.setdefault((branch_of(path), first.node), []).append(path)
+            self._placed = len(self.questions)
+        return self._asked_at.get((branch, node), [])
 
     def reply_number(self, node: str, path: str) -> int:
         """How many replies this node got before, in runs that ended before this one, and here."""

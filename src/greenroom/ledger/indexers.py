@@ -13,6 +13,7 @@ from greenroom.ledger.events import (
     Event,
     InvocationEnded,
     InvocationStarted,
+    ModelCalled,
     ModelFailed,
     ModelReplied,
     NodeEnded,
@@ -105,6 +106,10 @@ def _add_decision(index: VoiceIndex, event: Decided) -> None:
         index.given_up[event.path] = event.seq
 
 
+def _add_question(index: VoiceIndex, event: ModelCalled) -> None:
+    index.questions.setdefault(event.path, event)
+
+
 def _add_reply(index: VoiceIndex, event: ModelReplied) -> None:
     index.replied.append(event)
     index.wanted_ids.update([call.id for call in event.calls])
@@ -189,6 +194,7 @@ INDEXERS: dict[type[Event], Callable[[VoiceIndex, Any], None]] = {
     NodeFailed: _add_node_failure,
     BranchCancelled: _add_cancellation,
     Decided: _add_decision,
+    ModelCalled: _add_question,
     ModelReplied: _add_reply,
     ModelFailed: _add_model_answer,
     Corrected: _add_correction,

@@ -1,5 +1,6 @@
 """The one door through which values enter a ledger: as plain JSON copies, or not at all."""
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
@@ -57,6 +58,11 @@ def same(one: Json, other: Json) -> bool:
     if is_object(one) and is_object(other):
         return all(same(value, other[key]) for key, value in one.items())
     return all(map(same, one, other)) if is_array(one) and is_array(other) else True
+
+
+def as_text(value: Json) -> str:
+    """A value as a model reads it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def without_addresses(text: str) -> str:

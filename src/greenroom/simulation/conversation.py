@@ -57,6 +57,7 @@ async def simulate(
     before_live: BeforeLive | None = None,
     run_id: str = "",
     resources: Factories | None = None,
+    omit_questions: bool = False,
 ) -> Ledger:
     """Run `case` with every side effect mocked and return the ledger of what happened.
 
@@ -64,13 +65,15 @@ async def simulate(
     reason, and with the error if it broke. `allow_unfenced` runs where the fence cannot hold, and
     `allow_opaque` an agent whose tools run where no gate can see them. `before_live` is asked to keep
     what `on_event` heard before a named tool runs for real. `resources` are functions by name that open
-    what such a tool works with: called when it runs, and closed with the trial.
+    what such a tool works with: called when it runs, and closed with the trial. `omit_questions` leaves
+    out of the ledger what models were asked.
     """
     check_outermost()
     if not allow_unfenced:
         check_fence()
     trial = set_up(case, agent, ledger, allow_tools, on_event, run_id, Resources(resources))
     trial.world.before_live = before_live
+    trial.world.captures = not omit_questions
     check_opaque(trial.backend, allow_opaque)
     left = case.stop.max_seconds
     if ledger is not None:

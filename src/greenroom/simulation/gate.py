@@ -168,6 +168,7 @@ class RehearsalWorld(FencedWorld):
         )
         twin.deadline = self.deadline
         twin.before_live = self.before_live
+        twin.captures = self.captures
         return twin
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:

@@ -305,6 +305,7 @@ class Turn(Struct, eq=False):
 class LiveTurnWorld(LiveWorld):
     """A live world that hands on the pieces of replies and counts the questions to models."""
 
+    captures = True
     on_delta: OnDelta | None = None
     calls_left: int = MAX_MODEL_CALLS
 

@@ -10,7 +10,6 @@ from greenroom.agents.agent import Agent
 from greenroom.agents.flow import Flow, as_flow
 from greenroom.backends.backend import Failed, Finished, TurnOver, Yield
 from greenroom.backends.native import NativeBackend
-from greenroom.backends.native.history import as_text
 from greenroom.backends.together import together
 from greenroom.cases.case import Case
 from greenroom.cases.goals import claims, read_reply, shown_goals
@@ -29,7 +28,7 @@ from greenroom.ledger.events import (
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import within
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.view import LedgerView
 from greenroom.simulation.bridge import Bridge, default_prompt
 from greenroom.simulation.users import played_by

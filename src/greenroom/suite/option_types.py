@@ -162,7 +162,12 @@ def is_cancel(value: object) -> bool:
 
 
 def switch(
-    flag: Flag | None = None, *, default: bool = False, needs: str = "", per_trial: bool = False
+    flag: Flag | None = None,
+    *,
+    default: bool = False,
+    needs: str = "",
+    per_trial: bool = False,
+    setting: str = "",
 ) -> Option:
     return Option(
         lambda value: isinstance(value, bool),
@@ -171,6 +176,7 @@ def switch(
         needs=needs,
         per_trial=per_trial,
         flag=flag,
+        setting=setting,
     )
 
 

@@ -325,6 +325,19 @@ class Options(TypedDict, total=False):
             needs="resume",
         ),
     ]
+    omit_questions: Annotated[
+        bool,
+        switch(
+            Flag(
+                names=("--omit-questions",),
+                help="Leave what models were asked out of the ledgers.",
+                kind="switch",
+                in_watch=True,
+            ),
+            per_trial=True,
+            setting="Leave what models were asked out of the ledgers.",
+        ),
+    ]
     keep_ledgers: Annotated[bool, switch(default=True)]
     on_case_start: Annotated["OnCase | None", _HOOK]
     on_case_complete: Annotated["OnResult | None", _HOOK]

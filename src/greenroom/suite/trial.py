@@ -41,6 +41,7 @@ class Settings:
     allow_tools: Collection[Any]
     allow_opaque: bool
     resources: Factories
+    omit_questions: bool
     concurrency: int
     on_error: OnError
     fail_fast: bool
@@ -182,6 +183,7 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
                 on_event=observer(state.on_event, state, settings),
                 before_live=state.before_live,
                 resources=settings.resources,
+                omit_questions=settings.omit_questions,
             )
             if not state.go_back(ledger):
                 break

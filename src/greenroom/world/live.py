@@ -27,6 +27,9 @@ _RECORDING = RLock()
 class LiveWorld:
     """Does everything for real and records it."""
 
+    captures: bool = False
+    """Whether what models are asked is recorded with it; those who hold a conversation say so."""
+
     def __init__(
         self,
         ledger: Ledger,

@@ -26,6 +26,7 @@ from greenroom.ledger.origin import words_of
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
 from greenroom.world.pacer import is_paced, persist
 from greenroom.world.presence import asking, placed
@@ -94,6 +95,7 @@ async def answer_model(
                 messages=len(request.messages),
                 tools=tuple([tool.name for tool in request.tools]),
                 digest=request.digest,
+                question=captured(world, request) if getattr(world, "captures", False) else None,
             )
         )
         try:

@@ -9,9 +9,8 @@ from google.genai import types
 from pydantic import BaseModel
 
 from greenroom.backends.foreign import Spec, jsonable
-from greenroom.backends.native.history import as_text
 from greenroom.ledger.messages import Message, Role, ToolCall, Usage
-from greenroom.ledger.plain import Json, as_object, plain
+from greenroom.ledger.plain import Json, as_object, as_text, plain
 from greenroom.models.model import ModelReply, ModelRequest
 
 

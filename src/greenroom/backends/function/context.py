@@ -5,10 +5,9 @@ from typing import Any, cast
 
 from greenroom.agents.tool import as_tool
 from greenroom.backends.function.router import CallRouter
-from greenroom.backends.native.history import as_text
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import Message, Role
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_text
 from greenroom.models.model import ModelRequest, model_name
 from greenroom.models.named import as_model
 from greenroom.world.scopes import Scopes

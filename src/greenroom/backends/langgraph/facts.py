@@ -22,10 +22,9 @@ from greenroom.backends.foreign import jsonable
 from greenroom.backends.langchain import origin_of
 from greenroom.backends.langgraph.seam import overrides
 from greenroom.backends.langgraph.translation import model_name
-from greenroom.backends.native.history import as_text
 from greenroom.errors import BadAgent
 from greenroom.ledger.identity import code_identity
-from greenroom.ledger.plain import Json, as_object
+from greenroom.ledger.plain import Json, as_object, as_text
 
 Graph = Pregel[Any, Any, Any, Any]
 _OWN = ("langchain.", "langchain_core.", "langgraph.")

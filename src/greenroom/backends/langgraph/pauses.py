@@ -9,10 +9,9 @@ from msgspec import Struct
 from greenroom.backends.backend import Yield
 from greenroom.backends.foreign import jsonable
 from greenroom.backends.invocation import Invocation, approval, checked_approval
-from greenroom.backends.native.history import as_text
 from greenroom.errors import AgentFailed, UserAgentFailed
 from greenroom.ledger.events import ModelReplied, ToolReturned
-from greenroom.ledger.plain import Json, as_array, as_object, is_object, plain
+from greenroom.ledger.plain import Json, as_array, as_object, as_text, is_object, plain
 from greenroom.world.world import Pending, ToolRequest
 
 _DECISIONS = frozenset({"approve", "edit", "reject", "respond"})

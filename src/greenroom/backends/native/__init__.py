@@ -16,7 +16,6 @@ from greenroom.backends.backend import (
     TurnOver,
     Waiting,
 )
-from greenroom.backends.native.history import as_text
 from greenroom.backends.native.kinds import KINDS
 from greenroom.backends.native.walk import Done, GraphWalk
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
@@ -24,7 +23,7 @@ from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarte
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_text
 from greenroom.models.model import Model
 from greenroom.world.records import describe_error
 from greenroom.world.world import World

@@ -1,6 +1,5 @@
 """What an agent node remembers, read from the ledger: its own exchanges and those of others."""
 
-import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -11,7 +10,7 @@ from greenroom.ledger.events import Corrected, ModelReplied, NodeStarted, ToolRe
 from greenroom.ledger.index import Step, VoiceIndex
 from greenroom.ledger.messages import Message, ToolCall
 from greenroom.ledger.paths import branch_of, root_of
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, as_text
 from greenroom.world.world import World
 
 _REMEMBER_ALL = (history(),)
@@ -42,11 +41,6 @@ def conversation(
     text, count = summary
     scene = Scene(earlier[count:], state, text)
     return (*(message for rule in agent.context for message in rule(scene)), *present)
-
-
-def as_text(value: Json) -> str:
-    """A value as a model reads it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def handed_over(calls: Iterable[ToolCall], transfers: Mapping[str, str]) -> str:

@@ -25,7 +25,6 @@ from greenroom.agents.transforms import Transform
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun, open_yield
 from greenroom.backends.native.failures import describe, failure
-from greenroom.backends.native.history import as_text
 from greenroom.backends.native.outputs import declared_changes
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
 from greenroom.ledger.changes import Change, check_appends, unwrapped
@@ -33,7 +32,7 @@ from greenroom.ledger.events import AgentSaid, Decided, NodeEnded, NodeFailed, N
 from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.query import MISSING, matches_state
 from greenroom.world.presence import placed
 from greenroom.world.records import RecordedFailure
