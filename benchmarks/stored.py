@@ -19,9 +19,9 @@ from turns import Figures, output
 from greenroom import Agent, Case, EvalSet, Expect, Scripted, evaluate
 from greenroom.ledger.ledger import Ledger
 from greenroom.reports.console import ConsoleReport
-from greenroom.reports.reporters import render_report
 from greenroom.reports.terminal import Terminal
 from greenroom.results.comparison import compare
+from greenroom.results.rendering import render_report
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult, LedgerSource
 from greenroom.store import Store

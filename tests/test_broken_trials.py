@@ -57,8 +57,8 @@ from greenroom.metrics import (
     turn_within,
     turns_within,
 )
-from greenroom.reports.reporters import load_reporter
 from greenroom.results import CaseResult
+from greenroom.results.rendering import load_reporter
 from greenroom.store import Store
 from greenroom.suite.rescores import rescore
 

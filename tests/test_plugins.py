@@ -22,7 +22,7 @@ from greenroom.errors import BadAgent, BadFile, BadMetric, BadPlugin, MissingExt
 from greenroom.metrics.registry import METRICS
 from greenroom.models import as_model
 from greenroom.models.named import PROVIDERS
-from greenroom.reports.reporters import REPORTERS
+from greenroom.results.rendering import REPORTERS
 
 DOORS = [METRICS, SHAPES, REPORTERS, PROVIDERS, BACKENDS, CHECKS]
 GROUPS = {door.group: door for door in DOORS}

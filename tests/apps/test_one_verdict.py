@@ -8,8 +8,8 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from greenroom import Report
-from greenroom.reports.reporters import FunctionReporter, render_report
 from greenroom.results import CaseResult, Gate
+from greenroom.results.rendering import FunctionReporter, render_report
 
 FORMATS = {
     "json": "r.json",

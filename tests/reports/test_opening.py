@@ -8,10 +8,11 @@ import pytest
 
 from greenroom import Agent, Case, EvalSet, Expect, Ledger, Report, Scripted, call, evaluate, tool
 from greenroom.reports.console import ConsoleReport
-from greenroom.reports.reporters import render_report, write_reports
+from greenroom.reports.reporters import write_reports
 from greenroom.reports.terminal import Terminal
 from greenroom.results.comparison import compare
 from greenroom.results.redaction import redacted
+from greenroom.results.rendering import render_report
 from greenroom.results.result import LedgerSource
 from greenroom.store import Store
 

@@ -12,14 +12,9 @@ import pytest
 
 from greenroom import Report, Score, plugins
 from greenroom.errors import BadFile, BadInput, BadPlugin, NotFound
-from greenroom.reports.reporters import (
-    destinations,
-    load_reporter,
-    render_report,
-    reporter_names,
-    write_reports,
-)
+from greenroom.reports.reporters import destinations, write_reports
 from greenroom.results import CaseResult
+from greenroom.results.rendering import load_reporter, render_report, reporter_names
 
 REPORT = Report(
     [
@@ -36,6 +31,7 @@ USUAL = {
     "json": "eval_report.json",
     "junit": "junit.xml",
     "markdown": "eval_report.md",
+    "notebook": "eval_report.fragment.html",
 }
 
 

@@ -29,15 +29,11 @@ from greenroom.errors import NotFound
 from greenroom.ledger.redaction import Redactor
 from greenroom.reports.console import ConsoleReport
 from greenroom.reports.failure import failure_text
-from greenroom.reports.reporters import (
-    load_reporter,
-    render_report,
-    reporter_names,
-    write_reports,
-)
+from greenroom.reports.reporters import write_reports
 from greenroom.reports.terminal import Terminal
 from greenroom.reports.variants import variants_table
 from greenroom.results import failed_cases, redacted
+from greenroom.results.rendering import load_reporter, render_report, reporter_names
 from reports.strangers import report as strange
 
 # None of these ever opened anything.

@@ -1,41 +1,16 @@
-"""Reporters by name, ours and a plug-in's, and several reports written at once."""
+"""Several reports written at once, and where each goes."""
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
 from greenroom.errors import BadFile, BadInput
 from greenroom.ledger.redaction import redactor
-from greenroom.plugins import Plugins
 from greenroom.results.files import write_whole
-from greenroom.results.gate import Decision, held_against
-from greenroom.results.redaction import redacted, redacted_decision
+from greenroom.results.gate import Decision
+from greenroom.results.rendering import RenderedParts, Reporter, load_reporter, reporter_names
 from greenroom.results.report import Report
-
-
-class Reporter(Protocol):
-    """Renders a report for one kind of reader. It is handed reports without secrets."""
-
-    @property
-    def name(self) -> str:
-        """What it is asked for by."""
-        ...
-
-    @property
-    def file(self) -> str:
-        """The file's name unless another is given."""
-        ...
-
-    def render(self, report: Report, *, baseline: Report | None = None) -> str:
-        """The report as a text; `baseline` is an earlier one to compare it with.
-
-        One that also takes `decision` is handed what the gate said of the run, or None.
-        """
-        ...
-
 
 Formats = Mapping[str, str | Path | None] | Iterable[str]
 """`{"json": "out/report.json", "junit": None}`, or `["json=out/report.json", "junit"]`."""
@@ -63,7 +38,7 @@ def write_reports(
     `decision` is what the gate said of the run, and so what every file says of it.
     """
     places = destinations(formats, output)
-    shown = _Shown.of(report, baseline, decision)
+    shown = RenderedParts.of(report, baseline, decision)
     written: list[Path] = []
     problems: list[str] = []
     for place in places:
@@ -86,47 +61,6 @@ def _unwritten(problems: Sequence[str], written: Sequence[Path]) -> BadFile:
     count = f"{len(problems)} of {len(problems) + len(written)} reports"
     said = [clean(problem) for problem in problems]
     return BadFile(f"{count} could not be written: {' '.join(said)} Written: {done}.", said)
-
-
-def render_report(
-    reporter: Reporter | str,
-    report: Report,
-    *,
-    baseline: Report | None = None,
-    decision: Decision | None = None,
-) -> str:
-    """The report as this reporter renders it, without secrets."""
-    chosen = load_reporter(reporter) if isinstance(reporter, str) else reporter
-    return _Shown.of(report, baseline, decision).by(chosen)
-
-
-class _Shown(Struct, frozen=True):
-    """What reporters are given: a report, its baseline and what the gate said about it."""
-
-    report: Report
-    baseline: Report | None
-    decision: Decision | None
-
-    @classmethod
-    def of(cls, report: Report, baseline: Report | None, decision: Decision | None) -> "_Shown":
-        """All of it without secrets, compared once for all reporters."""
-        clean, earlier = redacted(report), None if baseline is None else redacted(baseline)
-        if (said := redacted_decision(decision)) is not None:
-            said = Decision(said.missed, held_against(clean, earlier, said))
-        return cls(clean, earlier, said)
-
-    def by(self, reporter: Reporter) -> str:
-        """The report as this reporter renders it; it need not know of baselines and gates."""
-        given: dict[str, Any] = {"baseline": self.baseline, "decision": self.decision}
-        return reporter.render(self.report, **_taken(reporter.render, given))
-
-
-def _taken(function: Callable[..., str], given: dict[str, Any]) -> dict[str, Any]:
-    """The keywords among these that a function takes."""
-    known = inspect.signature(function).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in known.values()):
-        return given
-    return {name: value for name, value in given.items() if name in known}
 
 
 # Where to
@@ -179,48 +113,3 @@ def _shared(reporter: Reporter, output: str | Path, together: int) -> Path:
     if together > 1 or place.is_dir() or str(output).endswith("/"):
         return place / Path(reporter.file).name
     return place
-
-
-class FunctionReporter(Struct, frozen=True):
-    """A function that renders, as a reporter; it need not know of baselines and gates."""
-
-    name: str
-    function: Callable[..., str]
-
-    @property
-    def file(self) -> str:
-        """The usual name, with the format as its ending."""
-        return f"eval_report.{self.name}"
-
-    def render(self, report: Report, **given: Any) -> str:
-        """What the function makes of it."""
-        return self.function(report, **_taken(self.function, given))
-
-
-# By name
-
-
-def _accept(found: object, name: str) -> Reporter | None:
-    """What an entry point leads to: a reporter, a class of them, or a function that renders."""
-    made: object = found() if isinstance(found, type) else found
-    if callable(getattr(made, "render", None)):
-        return cast(Reporter, made)
-    return FunctionReporter(name, cast("Callable[..., str]", made)) if callable(made) else None
-
-
-REPORTERS = Plugins(
-    "greenroom.reports",
-    "report format",
-    accept=_accept,
-    wanted="an object with render(report, *, baseline=None), a class of them, or such a function",
-)
-
-
-def reporter_names() -> list[str]:
-    """Every format a report can be written in, with what is installed."""
-    return REPORTERS.names()
-
-
-def load_reporter(name: str) -> Reporter:
-    """The reporter of this name; NotFound lists the names there are."""
-    return REPORTERS.load(name)

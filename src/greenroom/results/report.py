@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from os import urandom
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import NotFound
@@ -17,6 +17,7 @@ from greenroom.results.result import CaseResult, Status
 if TYPE_CHECKING:
     from greenroom.results.breakdown import CaseSummary, TagSummary
     from greenroom.results.comparison import Comparison
+    from greenroom.results.frame import Library
     from greenroom.results.intervals import Interval
 
 REPORT_FILE = "eval_report.json"
@@ -318,6 +319,30 @@ class Report:
         from greenroom.results.text import plain_text
 
         return plain_text(self)
+
+    def render(self, format: str, *, baseline: "Report | None" = None) -> str:
+        """The report in one of the formats that are installed: "markdown", "html", "junit", a plug-in's."""
+        from greenroom.results.rendering import render_report
+
+        return render_report(format, self, baseline=baseline)
+
+    def to_json(self) -> str:
+        """The report as JSON text, without secrets."""
+        return self.render("json")
+
+    def to_markdown(self, *, baseline: "Report | None" = None) -> str:
+        """The report as Markdown that fits into a comment, without secrets."""
+        return self.render("markdown", baseline=baseline)
+
+    def to_frame(self, library: "Library | None" = None) -> Any:
+        """A data frame with a row for each trial, of pandas or polars, whichever is there."""
+        from greenroom.results.frame import frame_of
+
+        return frame_of(self, library)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return self.render("notebook")
 
     def save(
         self,

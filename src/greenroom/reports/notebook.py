@@ -1,0 +1,61 @@
+"""A report as a notebook shows it: a heading and a table, as HTML that brings nothing else along."""
+
+from collections.abc import Iterator
+from html import escape
+from typing import ClassVar
+
+from greenroom.cases.scores import Score
+from greenroom.ledger.safe_text import harmless
+from greenroom.reports.words import dollars, duration, shortened
+from greenroom.results.redaction import redacted
+from greenroom.results.report import Report
+from greenroom.results.result import CaseResult
+from greenroom.results.text import counted, reasons
+
+_MOST_ROWS = 200
+_LONGEST = 300
+_COLOURS = {"passed": "#1a7f37", "failed": "#cf222e", "error": "#9a6700"}
+
+
+class NotebookReport:
+    """Renders a report as a fragment of HTML, without scripts or styles of its own."""
+
+    name: ClassVar[str] = "notebook"
+    file: ClassVar[str] = "eval_report.fragment.html"
+
+    def render(self, report: Report, *, baseline: Report | None = None) -> str:
+        """The counts, and a row for each trial; of very many, those that did not pass come first."""
+        del baseline  # a table of one run; `compare` says what changed
+        report = redacted(report)
+        rows = list(report.results)
+        if len(rows) > _MOST_ROWS:
+            rows.sort(key=lambda result: result.status == "passed")
+        metrics = list(dict.fromkeys(name for result in rows for name in result.scores))
+        heads = ["case", "status", *metrics, "seconds", "cost", "why"]
+        lines = [
+            f"<p><b>{_text(report.name or 'report')}</b>: {_text(counted(report.summary))}</p>",
+            f"<table><thead><tr>{''.join(f'<th>{_text(h)}</th>' for h in heads)}</tr></thead><tbody>",
+            *(f"<tr>{''.join(_cells(result, metrics))}</tr>" for result in rows[:_MOST_ROWS]),
+            "</tbody></table>",
+        ]
+        if len(rows) > _MOST_ROWS:
+            lines.append(f"<p>{len(rows) - _MOST_ROWS} more rows: report.to_frame() has all.</p>")
+        return "\n".join(lines) + "\n"
+
+
+def _cells(result: CaseResult, metrics: list[str]) -> Iterator[str]:
+    trial = f" #{result.trial}" if result.trial > 1 else ""
+    yield f"<td>{_text(result.case_id)}{trial}</td>"
+    colour = _COLOURS.get(result.status, "#57606a")
+    yield f'<td style="color:{colour}">{result.status}</td>'
+    for name in metrics:
+        score = result.scores.get(name)
+        shown = f"{score.value:.2f}" if isinstance(score, Score) else "–"
+        yield f"<td>{shown}</td>"
+    yield f"<td>{_text(duration(result.seconds))}</td>"
+    yield f"<td>{'?' if result.spent is None else _text(dollars(result.spent))}</td>"
+    yield f"<td>{_text(shortened('; '.join(reasons(result)), _LONGEST))}</td>"
+
+
+def _text(words: str) -> str:
+    return escape(harmless(words))
