@@ -21,6 +21,7 @@ from greenroom import (
 from greenroom.agents import Flow, compile_flow, fallback, timeout
 from greenroom.errors import BadAgent, GarbledReply, ModelBroke
 from greenroom.ledger import (
+    BranchCancelled,
     Decided,
     InvocationEnded,
     ModelCalled,
@@ -121,6 +122,26 @@ async def test_if_all_fail_the_last_failure_is_the_outcome() -> None:
     ledger = await played(breaks("a", RuntimeError("first")) // breaks("b", RuntimeError("second")))
     assert "second" in end_of(ledger).error
     assert end_of(ledger).error_type == "AgentFailed"
+
+
+async def test_a_branch_that_was_stopped_waits_for_nothing_though_it_had_mended_a_failure() -> None:
+    tries: list[int] = []
+
+    def flaky() -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise RuntimeError("once")
+
+    async def late() -> None:
+        await asyncio.sleep(0.02)
+        raise RuntimeError("late")
+
+    asker = Agent("asker", model=Scripted(call("ask", question="Which?"), "Thanks."), tools=[ask])
+    flow = ((step(flaky, retries=1) >> asker) | step(late)) // echo
+    ledger = await played(flow)
+    assert output(ledger) == "echo begin"
+    assert [e.path for e in ledger.of(BranchCancelled)] == ["@1/try.0/par.0/seq"]
+    assert ledger.index_of().pending == []
 
 
 async def test_what_a_failed_part_did_to_the_state_stays() -> None:

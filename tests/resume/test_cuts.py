@@ -437,9 +437,10 @@ def test_every_cut_continues_in_a_fresh_interpreter(spec: Spec) -> None:
 
 
 @pytest.mark.torture
-@settings(max_examples=200, deadline=None, derandomize=False, suppress_health_check=SLOW)
+@pytest.mark.parametrize("_again", range(5))  # each within the time of one test
+@settings(max_examples=40, deadline=None, derandomize=False, suppress_health_check=SLOW)
 @given(SPECS)
-def test_many_more_runs_cut_at_any_event_come_to_the_same_end(spec: Spec) -> None:
+def test_many_more_runs_cut_at_any_event_come_to_the_same_end(_again: int, spec: Spec) -> None:
     whole = played(spec)
     for k in range(len(whole)):
         assert_same_end(played(spec, cut_at(whole, k)), whole, k)

@@ -108,12 +108,20 @@ def _cancel_unfinished(walk: GraphWalk, branches: Mapping[str, Node]) -> None:
     index = walk.index
     for branch, child in branches.items():
         path = f"{branch}/{child.segment}"
-        over = path in index.ended or path in index.failed or path in index.cancelled
-        # A flow's parts go on where its own path ends: `seq.1/...`, `loop#2/...`.
-        inside = (f"{path}.", f"{path}#", f"{path}~", f"{path}/")
-        broke = any(failed.startswith(inside) for failed in index.failed)
-        if path in index.started and not over and not broke:
+        over = path in index.ended or path in index.cancelled
+        if path in index.started and not over and not _has_failed(walk, branch):
             walk.world.record(BranchCancelled(path=path))
+
+
+def _has_failed(walk: GraphWalk, branch: str) -> bool:
+    """Whether a failure is the last that happened in a branch, so that no attempt or part followed it."""
+    inside = [
+        event
+        for event in walk.ledger
+        if event.voice == walk.world.voice and event.path.startswith(f"{branch}/")
+    ]
+    happened = (event for event in reversed(inside) if not isinstance(event, BranchCancelled))
+    return isinstance(next(happened, None), NodeFailed)
 
 
 async def run_race(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
@@ -170,10 +178,9 @@ async def _first_end(
         done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             error = None if task.cancelled() else task.exception()
-            if task.cancelled() or (isinstance(error, Exception) and not is_its_own(error)):
-                task.result()  # what is no failure of the branch ends more than the branch
-            elif error is not None and not isinstance(error, Exception):
-                raise error
+            has_failed = isinstance(error, Exception) and is_its_own(error)
+            if task.cancelled() or not (error is None or has_failed):
+                task.result()  # raises: what is no failure of the branch ends more than the branch
         if winner := _winner(walk, node, path):
             return winner
     return ""
