@@ -373,7 +373,7 @@ class Played:
     def _mock(self, given: Tool) -> Callable[..., Any]:
         def answer(ctx: Any) -> str:
             for place in given.reads:
-                self._luck.look(given.name, place, ctx.state)
+                self._luck.look(given.name, place, ctx.state, ctx._path)
             for place in given.writes:
                 scope, _, key = place.partition(".")
                 ctx.state[scope][key] = "b1"

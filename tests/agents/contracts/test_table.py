@@ -179,6 +179,14 @@ def test_a_reader_behind_a_fork_finds_what_every_way_writes(flow: Flow) -> None:
         (w >> route(choose, x=drop("a"), y=nothing) >> r, MAYBE),
         (loop(r >> drop("a"), max_rounds=2), NEVER),
         (w >> loop(r >> drop("a"), max_rounds=2), MAYBE),
+        # Teams: one of them answers.
+        (agent("x", writes="a", handoffs=[agent("y", writes="a")]) >> r, []),
+        (agent("x", writes="a", handoffs=[agent("y")]) >> r, MAYBE),
+        (agent("x", handoffs=[agent("y", reads="a")]), NEVER),
+        (agent("x", tools=[may_write], handoffs=[agent("y", reads="a")]), MAYBE),
+        (agent("x", reads="a", handoffs=[agent("y", writes="a")]), NEVER),
+        (agent("x", writes="a", handoffs=[agent("y", reads="a")]), NOT_YET),
+        (w >> agent("x", reads="a", handoffs=[agent("y", reads="a")]), []),
         # Who declares nothing and is given the state may do anything.
         (anything >> r, CANNOT_TELL),
         (by_result >> r, CANNOT_TELL),

@@ -139,10 +139,15 @@ class TeamRule(Rule):
 
     def outcome(self, at: Site) -> Outcome:
         """Whoever hands over leaves only what its tools did; who answers writes."""
-        before = in_turn(part.failed.perhaps for part in at.parts.values())
-        return Outcome(before.then(either(part.done for part in at.parts.values())), before)
+        tools = self.tools(at)
+        return Outcome(tools.then(either(part.done for part in at.parts.values())), tools)
 
     def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """Each may begin behind any of the others, and none is sure to."""
-        before = in_turn(part.failed.perhaps for part in at.parts.values())
-        return dict.fromkeys(at.parts, known.repeated(before).unsure())
+        """The leader begins the first turn; each other one may begin behind any of the others."""
+        behind = known.after(self.tools(at)).unsure()
+        leader, *others = at.parts
+        return {leader: known.repeated(self.tools(at)), **dict.fromkeys(others, behind)}
+
+    def tools(self, at: Site) -> Effect:
+        """What the tools of all may have done before one of them begins."""
+        return in_turn(part.failed.perhaps for part in at.parts.values())

@@ -8,7 +8,7 @@ from greenroom.agents.contracts.access import (
     tool_access,
     transform_access,
 )
-from greenroom.agents.contracts.effects import Effect, Known, Outcome, either, in_turn
+from greenroom.agents.contracts.effects import Effect, Known, Outcome, in_turn
 from greenroom.agents.contracts.rule import Reads, Rule, Site
 
 
@@ -38,20 +38,12 @@ class TransformRule(StepRule):
 
 
 class AgentRule(Rule):
-    """An agent calls tools as its model likes, again and again, and then answers.
-
-    Its parts are the agents that it may hand over to, and they to each other: one of them answers.
-    """
+    """An agent calls tools as its model likes, again and again, and then answers."""
 
     def outcome(self, at: Site) -> Outcome:
-        """The answer is surely written; what tools did stays even if it fails."""
+        """Its answer is surely written; what its tools did stays even if it fails."""
         tools = self.tools(at)
-        own = at.places.effect(agent_access(at.flow), at.node.id)
-        return Outcome(tools.then(either([own, *(part.done for part in at.parts.values())])), tools)
-
-    def entries(self, at: Site, known: Known) -> dict[str, Known]:
-        """Whoever is handed over to begins behind any tools of the others."""
-        return dict.fromkeys(at.parts, known.after(self.tools(at)).unsure())
+        return Outcome(tools.then(at.places.effect(agent_access(at.flow), at.node.id)), tools)
 
     def reads(self, at: Site, known: Known) -> Reads:
         """What it is shown whenever its model is asked, and what each tool looks at."""
@@ -65,6 +57,7 @@ class AgentRule(Rule):
                 yield read, known.after(tools).unsure()
 
     def tools(self, at: Site) -> Effect:
-        """What its tools and those of its team may do, any number of times."""
-        own = [at.places.effect(tool_access(tool), at.node.id).perhaps for tool in at.flow.tools]
-        return in_turn([*own, *(part.failed for part in at.parts.values())])
+        """What its tools may do, any number of times."""
+        return in_turn(
+            at.places.effect(tool_access(tool), at.node.id).perhaps for tool in at.flow.tools
+        )
