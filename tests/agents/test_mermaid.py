@@ -450,3 +450,12 @@ def test_no_name_can_break_out_of_its_label(snapshot):
     first, *lines = chart.removesuffix("\n").split("\n")
     assert first == "flowchart TD"
     assert [line for line in lines if not LINE.fullmatch(line)] == []
+
+
+def test_what_is_temporary_is_not_drawn_into_the_next_turn() -> None:
+    def reader_and_writer(place: str) -> Any:
+        reader = Agent("reader", model=Scripted("x"), reads=place)
+        return compile_flow(reader >> Agent("writer", model=Scripted("x"), writes=place)).snapshot
+
+    assert data_links(reader_and_writer("temp.note")) == []
+    assert [link.later for link in data_links(reader_and_writer("session.note"))] == [True]

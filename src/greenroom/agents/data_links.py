@@ -27,7 +27,9 @@ def data_links(snapshot: Facts) -> list[DataLink]:
     """The ways of data through a graph, in the order of its nodes."""
     found: dict[DataLink, None] = {}
     after = _walk(snapshot, {}, found, later=False)
-    # The state outlives the turn: what a node wrote at its end may be read at the next beginning.
+    # The state outlives the turn, but for what is temporary: what a node wrote at its end may be read
+    # at the next beginning.
+    after = {place: writers for place, writers in after.items() if not place.startswith("temp.")}
     now = {(link.reader, link.place) for link in found}
     again: dict[DataLink, None] = {}
     _walk(snapshot, after, again, later=True)
