@@ -70,6 +70,15 @@ def test_scripts_get_json(desk: str, greenroom: Any) -> None:
     assert data["beside"]["total"]["difference"] == 0
 
 
+def test_another_model_has_its_own_price(desk: str, greenroom: Any, author: Any) -> None:
+    author(PRICES.replace("m-1", "m-2"), "pyproject.toml", bare=True)
+    author('cheap = Scripted("x", name="m-2")', "models.py")
+    words = ("--model", "models.py:cheap", "--from", desk)
+    data = json.loads(greenroom("agent", "cost", "shop.py:agent", *words, "--json").stdout)
+    assert data["per_run"]["usd"] == pytest.approx(2 * 120e-6)
+    assert {*data["nodes"][0]["models"]} == {"m-2"}
+
+
 def test_runs_of_a_changed_agent_are_told(desk: str, greenroom: Any, author: Any) -> None:
     author(DESK.replace('Agent("first",', 'Agent("first", instructions="Be brief.",'), "other.py")
     result = greenroom("agent", "cost", "other.py:agent", "--from", desk)

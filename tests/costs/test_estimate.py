@@ -9,6 +9,7 @@ from greenroom.agents import (
     Estimate,
     Traffic,
     approved,
+    compile_flow,
     estimate,
     history,
     map_over,
@@ -47,6 +48,7 @@ def usd(tokens_in: float, tokens_out: float) -> float:
 
 def test_one_call_costs_its_tokens() -> None:
     found = guess(an("clerk"))
+    assert estimate(compile_flow(an("clerk")), Traffic(**USUAL), prices=PRICES).usd == found.usd
     clerk = found.nodes["clerk"]
     assert (clerk.visits, clerk.calls, clerk.tokens_in, clerk.tokens_out) == (1, 1, 500, 200)
     assert found.usd == clerk.usd == usd(500, 200)

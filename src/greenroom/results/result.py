@@ -236,11 +236,19 @@ def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict
     agent = questions.spending_on(ledger.indexes["agent"], models_seen=models_seen)
     user = questions.spending(ledger, "user") if "user" in ledger.indexes else _NOTHING_SPENT
     judges = questions.spending(judging) if judging is not None and len(judging) else _NOTHING_SPENT
-    found: dict[str, Any] = {"nodes": questions.spending_by_node(ledger)}
+    found: dict[str, Any] = {"nodes": _by_node(ledger, agent, models_seen)}
     for role, spent in (("", agent), ("user_", user), ("judge_", judges)):
         found[f"{role}usage"], found[f"{role}cost"] = spent.usage, spent.cost
         found[f"{role}models"] = {**spent.models}
     return found
+
+
+def _by_node(ledger: Ledger, agent: Spending, models_seen: bool) -> dict[str, Spending]:
+    """What each node spent; most agents have one, which spent it all."""
+    nodes = {reply.node for reply in ledger.indexes["agent"].replied}
+    if models_seen and len(nodes) < 2:
+        return dict.fromkeys(nodes, agent)
+    return questions.spending_by_node(ledger)
 
 
 def unmeasured(

@@ -146,13 +146,13 @@ def estimate(
 ) -> Estimate:
     """What `agent` will cost, without running it.
 
-    A flow is walked node by node. Of any other agent only what runs have shown is known
+    A flow, or its graph, is walked node by node. Of any other agent only what runs have shown is known
     (`Traffic.seen`). `prices` by model's name count before those that are recorded, configured or
     listed. What is not known is named, never zero.
     """
     given, seen = prices or {}, traffic.learnt
-    if isinstance(agent, Flow):
-        graph = compile_flow(agent)
+    if isinstance(agent, Flow | Graph):
+        graph = compile_flow(agent) if isinstance(agent, Flow) else agent
         nodes, guesses = _walked(graph, Assumed(traffic, graph), given)
     elif seen is not None:
         nodes, guesses = _flat(seen, given), []

@@ -1,6 +1,7 @@
 """What runs show of an agent's traffic: how often each node was visited, what it asked, and for how much."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -92,10 +93,19 @@ def learn(ledgers: Iterable[Ledger], voice: Voice = "agent") -> Seen:
     seen = Seen()
     for ledger in ledgers:
         seen.runs += 1
-        _add_run(seen, ledger, voice)
+        _add_run(seen, checked_ledger(ledger), voice)
     if not seen.runs:
         raise BadInput("no run was given to learn from; give the ledgers of one or more.")
     return seen
+
+
+def checked_ledger(given: Any) -> Ledger:
+    """The ledger of a run; BadInput for a run that kept none."""
+    if not isinstance(given, Ledger):
+        raise BadInput(
+            f"{given!r} is no ledger; give those of runs that have kept theirs (keep_ledgers=True)."
+        )
+    return given
 
 
 def _add_run(seen: Seen, ledger: Ledger, voice: Voice) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from greenroom.agents.costs.money import Amount, total
+from greenroom.agents.costs.seen import checked_ledger
 from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import spending_by_node
@@ -131,7 +132,7 @@ def beside(estimated: "Mapping[str, NodeEstimate]", ledgers: Iterable[Ledger]) -
     runs, calls, paid = 0, dict[str, int](), dict[str, list[Amount]]()
     for ledger in ledgers:
         runs += 1
-        for node, spent in spending_by_node(ledger).items():
+        for node, spent in spending_by_node(checked_ledger(ledger)).items():
             calls[node] = calls.get(node, 0) + spent.calls
             unknown = () if spent.cost is not None else (f"the cost of {node or 'some calls'}",)
             paid.setdefault(node, []).append(Amount(spent.known_cost, unknown))

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from greenroom.agents.costs import Estimate, Traffic, estimate
-from greenroom.agents.flow import Flow
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.event_loop import loaded, to_the_end
 from greenroom.apps.cli.exits import PASSED, aside, loading, put_out, put_out_json, telling
+from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
@@ -31,17 +31,17 @@ def show_cost(
         with loading(model, verbose):
             other = load_model(model) if model else None
         found = to_the_end(lambda: loaded(agent, other, verbose))
-        traffic = Traffic(**given)
+        backend, traffic = backend_for(found), Traffic(**given)
         if learnt:
             ledgers = list(ledgers_of(learnt, store))
-            _note_others(found, ledgers)
+            _note_others(backend.digest, ledgers)
             traffic = Traffic.seen(ledgers, **given)
-        elif not isinstance(found, Flow):
+        elif not isinstance(backend, NativeBackend):
             raise BadInput(
                 f"{agent} is no flow of Agent and step: what it asks models is known only from its "
                 f"runs. Rehearse it, then give --from RUN."
             )
-        known = estimate(found, traffic)
+        known = estimate(backend.graph if isinstance(backend, NativeBackend) else found, traffic)
         _show(known, ledgers_of(beside, store) if beside else None, as_json)
     return PASSED
 
@@ -69,9 +69,8 @@ def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
         yield from (ledger for ledger in found if ledger is not None)
 
 
-def _note_others(agent: Any, ledgers: Sequence[Ledger]) -> None:
+def _note_others(digest: str, ledgers: Sequence[Ledger]) -> None:
     """Say so if the runs are of another agent, or of an earlier version of it."""
-    digest = backend_for(agent).digest
     first = [begun for ledger in ledgers if (begun := started(ledger)) is not None]
     others = sum(begun.digest != digest for begun in first)
     if others:
