@@ -4,9 +4,9 @@ import asyncio
 import random
 from typing import Any
 
-from greenroom import Agent, Case, Ledger, Scripted, Stop, call, simulate, step, tool
-from greenroom.agents import Flow, race
-from greenroom.ledger import Decided, InvocationEnded, ended, state
+from greenroom import Agent, Case, Ledger, Scripted, Stop, UserAgents, call, simulate, step, tool
+from greenroom.agents import Flow, map_over, race, tap, timeout
+from greenroom.ledger import Answered, Decided, InvocationEnded, ended, messages, state
 
 BRANCHES, PARTS = 3, 3
 
@@ -89,3 +89,48 @@ def test_a_race_cut_again_and_again_has_one_winner() -> None:
                 chance, Ledger.loads(Ledger(ledger[: chance.randrange(1, len(ledger))]).dumps())
             )
         winner(ledger)
+
+
+@tool(yields=True)
+def ask(question: str) -> str:
+    """Ask the user."""
+    raise AssertionError("a yielding tool has no body to run")
+
+
+def voice() -> Flow:
+    """A user who falls back on a race against the clock, over a list."""
+
+    @step
+    def broken() -> None:
+        raise OSError("no voice")
+
+    @step
+    def words(input: Any) -> list[str]:
+        return [str(input), "again"]
+
+    @step
+    def joined(input: Any) -> str:
+        return " and ".join(input)
+
+    speaker = Agent("speaker", model=Scripted(then=lambda request: f"{request.n} {request.last}"))
+    listed = words >> map_over(speaker) >> joined
+    return broken // timeout(race(broken, listed), 30) >> tap(lambda: None, name="heard")
+
+
+def test_a_user_whose_voice_is_a_flow_is_cut_and_resumed_like_the_agent() -> None:
+    def again(ledger: Ledger | None = None) -> Ledger:
+        asked = [call("ask", question=f"q{number}") for number in range(2)]
+        agent = Agent("agent", model=Scripted(*asked, "Thanks."), tools=[ask])
+        case = Case("voice", "go", user=UserAgents(tools={"ask": voice()}))
+        return asyncio.run(simulate(case, agent, ledger=ledger))
+
+    whole = again()
+    decided = [e.choice for e in whole.of(Decided, voice="user")]
+    assert decided == ["next", "1"] * 2
+    answers = [answer.value for event in whole.of(Answered) for answer in event.answers]
+    assert len(answers) == 2
+    for k in range(1, len(whole)):
+        cut = again(Ledger.loads(Ledger(whole[:k]).dumps()))
+        assert [a.value for e in cut.of(Answered) for a in e.answers] == answers, k
+        assert messages(cut) == messages(whole), k
+        assert [e.choice for e in cut.of(Decided, voice="user")] == decided, k
