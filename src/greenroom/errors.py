@@ -124,6 +124,10 @@ class HookRefused(Refusal):
     """A hook called a tool; hooks may only observe."""
 
 
+class ReplayDrifted(Refusal):
+    """In a replay the agent asked for something that was not recorded; says what differs first."""
+
+
 class FenceBreach(Refusal, PermissionError):
     """Code inside a rehearsal tried to connect, look up a name or start a process."""
 

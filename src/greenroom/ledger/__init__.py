@@ -8,6 +8,7 @@ from greenroom.ledger.changes import (
     replace,
     with_state_change,
 )
+from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.events import (
     AgentSaid,
     Answer,
@@ -86,6 +87,7 @@ __all__ = [
     "Change",
     "Corrected",
     "Decided",
+    "Difference",
     "EndReason",
     "Event",
     "InvocationEnded",
@@ -129,6 +131,7 @@ __all__ = [
     "call",
     "cost",
     "delete",
+    "diff",
     "ended",
     "matches",
     "matches_state",

@@ -79,7 +79,7 @@ class ToolInteraction(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def model_interactions(ledger: Ledger, voice: Voice = "agent") -> list[ModelInteraction]:
     """Every question to a model on one side, in order, with its answer."""
     index = ledger.index_of(voice)
-    ends = _ends(ledger, voice)
+    ends = model_ends(ledger, voice)
     found: list[ModelInteraction] = []
     for called, request in model_inputs(ledger, voice):
         end = ends.get(called.seq)
@@ -132,7 +132,7 @@ def tool_interactions(ledger: Ledger, voice: Voice = "agent") -> list[ToolIntera
     return found
 
 
-def _ends(ledger: Ledger, voice: Voice) -> dict[int, ModelReplied | ModelFailed]:
+def model_ends(ledger: Ledger, voice: Voice = "agent") -> dict[int, ModelReplied | ModelFailed]:
     """How each question ended, by the event that asks; one that was cut has no end."""
     still_open: dict[tuple[str, str, int], int] = {}
     ends: dict[int, ModelReplied | ModelFailed] = {}

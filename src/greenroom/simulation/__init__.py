@@ -5,6 +5,7 @@ from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.performance import Performance, perform
+from greenroom.simulation.replay import replay
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Simulation",
     "UserAgents",
     "perform",
+    "replay",
     "simulate",
     "simulation_data",
     "simulation_of",

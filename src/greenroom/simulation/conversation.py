@@ -82,13 +82,13 @@ async def simulate(
         left -= seconds(ledger)
     begin(trial)
     if left > 0:
-        await _run_within(left, trial, allow_tools)
+        await run_within(left, trial, allow_tools)
     else:
         trial.world.record(RunEnded(reason="max_seconds"))
     return trial.ledger
 
 
-async def _run_within(limit: float, trial: TrialContext, allow_tools: Collection[Any]) -> None:
+async def run_within(limit: float, trial: TrialContext, allow_tools: Collection[Any]) -> None:
     """Run a trial for so many seconds at most, and record how it ended."""
     deadline = Deadline(limit, name=f"case {trial.case.id!r}", on_extended=trial.extend)
     trial.world.deadline = monotonic() + limit
@@ -158,7 +158,7 @@ async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
     scope.on_stray = on_stray
     scope.open(deadline.task)
     try:
-        return await _converse(trial)
+        return await (trial.converse or _converse)(trial)
     except SystemExit as error:
         # It would end the whole evaluation, and an exit code of 0 would look like a pass.
         raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
@@ -176,7 +176,7 @@ async def _converse(trial: TrialContext) -> EndReason:
         _say_first(trial)
     while True:
         if outcome is None:
-            outcome = await _advance(trial)
+            outcome = await advance(trial)
             trial.refusals.check()
             trial.visitors.check()
         match outcome:
@@ -198,7 +198,7 @@ async def _converse(trial: TrialContext) -> EndReason:
         outcome = None
 
 
-async def _advance(trial: TrialContext) -> Advance:
+async def advance(trial: TrialContext) -> Advance:
     """The agent's next move; the fence is open to the hosts of an agent that runs elsewhere."""
     hosts: tuple[str, ...] = getattr(trial.backend, "reaches", ())
     with opening_for(hosts=hosts) if hosts else nullcontext():

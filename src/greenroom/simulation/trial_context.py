@@ -1,7 +1,7 @@
 """The parts of one trial: agent, ledger, world, user and fence, checked and put together."""
 
 import asyncio
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -15,7 +15,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadAgent, BadCase, BadLedger, FenceNotHeld, NotFound
-from greenroom.ledger.events import Calls, Event, RunResumed, RunStarted
+from greenroom.ledger.events import Calls, EndReason, Event, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import started
@@ -79,6 +79,8 @@ class TrialContext(Struct, eq=False):
     on_event: Callable[[Event], None] | None = None
     clock: FixedClock | None = None
     scope: FencedScope | None = None
+    converse: "Callable[[TrialContext], Awaitable[EndReason]] | None" = None
+    """Holds the conversation in another way than the case says."""
     _user_side: UserSide | None = None
     _user_world: FencedWorld | None = None
 
@@ -129,6 +131,7 @@ def set_up(
     on_event: Callable[[Event], None] | None,
     run_id: str,
     resources: Resources | None = None,
+    world_kind: type[RehearsalWorld] = RehearsalWorld,
 ) -> TrialContext:
     """Everything that a trial of `case` needs; whatever is wrong with it is raised now."""
     chosen = case.agent if case.agent is not None else agent
@@ -146,7 +149,7 @@ def set_up(
     ledger = Ledger() if ledger is None else ledger
     refusals = Refusals()
     clock = None if case.now is None else FixedClock(case.now)
-    world = RehearsalWorld(
+    world = world_kind(
         ledger,
         refusals,
         case,

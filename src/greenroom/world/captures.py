@@ -65,6 +65,17 @@ def captured(world: World, request: ModelRequest) -> Question:
     return Question(found, instructions, tools, schema, before.n, place)
 
 
+def as_input(request: ModelRequest) -> ModelInput:
+    """A request as it is read from a ledger in which it was recorded."""
+    schema = request.output_schema
+    return ModelInput(
+        request.instructions,
+        tuple([_written_out(message) for message in request.messages]),
+        tuple([_offered(tool) for tool in request.tools]),
+        None if schema is None else _json(schema),
+    )
+
+
 def _before(world: World, index: VoiceIndex, request: ModelRequest) -> _Asked | None:
     """The question to refer to: the last one here, else that of the node's last run, if any.
 

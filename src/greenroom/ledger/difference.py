@@ -1,0 +1,213 @@
+"""Where two ledgers differ: per side and place, so that the order of branches does not count.
+
+Times, ids of calls, what was spent and who answered are no differences; nor is what a framework keeps
+for itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from greenroom.ledger.events import (
+    Event,
+    ModelCalled,
+    Noted,
+    Remembered,
+    RunResumed,
+    RunStarted,
+    ToolCalled,
+    YieldOpened,
+)
+from greenroom.ledger.interactions import ModelInput, model_inputs
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Message, ToolCall, Voice
+
+_NOT_COMPARED = (RunResumed, Remembered, Noted)
+_ACCIDENTS = ("at", "seq", "seconds", "source", "usage", "cost", "prices", "run_id", "digest", "n")
+_LONGEST = 60
+
+Place = tuple[Voice, str]
+
+
+class Difference(Struct, frozen=True):
+    """The first thing that differs at one place; later ones may only follow from it."""
+
+    voice: Voice
+    path: str
+    says: str
+    """What differs, in words."""
+    one: int | None = None
+    """The event of the first ledger, if it has one there."""
+    other: int | None = None
+    """The event of the second ledger, if it has one there."""
+
+    def __str__(self) -> str:
+        place = self.path or "the conversation"
+        return f"{place if self.voice == 'agent' else f'{place} (user)'}: {self.says}"
+
+
+def diff(one: Ledger, other: Ledger) -> list[Difference]:
+    """Where two runs differ, at most once per side and path, in the order of the first run; empty if nowhere."""
+    left, right = _by_place(one), _by_place(other)
+    found: list[Difference] = []
+    for place in [*left, *(place for place in right if place not in left)]:
+        difference = _first(place, left.get(place, []), right.get(place, []))
+        if difference is not None:
+            found.append(difference)
+    return sorted(found, key=lambda d: (d.one is None, d.one or 0, d.other or 0))
+
+
+def input_difference(
+    one: ModelInput, other: ModelInput, was: str = "in the first", now: str = "in the second"
+) -> str:
+    """How two questions to a model differ first, in words; "" if they do not."""
+
+    def told(what: str, old: object, new: object) -> str:
+        return f"{what}: {_short(old)} {was}, {_short(new)} {now}"
+
+    if one.instructions != other.instructions:
+        return told("instructions", *_parting(one.instructions, other.instructions))
+    for at, (old, new) in enumerate(zip(one.messages, other.messages, strict=False), start=1):
+        if old.role != new.role or old.tool != new.tool:
+            return told(f"message {at} is from", old.tool or old.role, new.tool or new.role)
+        if old.text != new.text:
+            return told(f"message {at} ({old.role})", *_parting(old.text, new.text))
+        if _calls(old) != _calls(new):
+            return told(f"message {at} calls", _calls(old), _calls(new))
+    short, long = sorted((one.messages, other.messages), key=len)
+    if len(short) != len(long):
+        more = long[len(short)]
+        which = was if long is one.messages else now
+        return f"only {which}: message {len(short) + 1} ({more.role}) {_short(more.text)}"
+    old_tools, new_tools = ([tool.name for tool in tools] for tools in (one.tools, other.tools))
+    if old_tools != new_tools:
+        return told("tools", old_tools, new_tools)
+    for old, new in zip(one.tools, other.tools, strict=True):
+        if old != new:
+            return told(
+                f"tool {old.name!r}", old.description or old.takes, new.description or new.takes
+            )
+    if one.output_schema != other.output_schema:
+        return told("output schema", one.output_schema, other.output_schema)
+    return ""
+
+
+def _by_place(ledger: Ledger) -> dict[Place, list[tuple[Event, dict[str, Any]]]]:
+    ids = _names_of_ids(ledger)
+    inputs = {
+        (voice, called.seq): request
+        for voice in ledger.voices
+        for called, request in model_inputs(ledger, voice)
+    }
+    found: dict[Place, list[tuple[Event, dict[str, Any]]]] = {}
+    for event in ledger:
+        if isinstance(event, _NOT_COMPARED):
+            continue
+        place = (event.voice, "/".join(ids.get(part, part) for part in _parts(event.path)))
+        line = found.setdefault(place, [])
+        facts = _facts(event, ids, inputs.get((event.voice, event.seq)))
+        # A question that was cut and asked again was asked once.
+        if isinstance(event, ModelCalled) and line and line[-1][1] == facts:
+            continue
+        line.append((event, facts))
+    return found
+
+
+def _parts(path: str) -> Iterator[str]:
+    for part in path.split("/"):
+        yield part.removeprefix("call:") if part.startswith("call:") else part
+
+
+def _names_of_ids(ledger: Ledger) -> dict[str, str]:
+    """A name for the id of each call that two runs share: the place of the call, and its number there."""
+    names: dict[str, str] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for event in ledger:
+        if isinstance(event, ToolCalled | YieldOpened):
+            own = [event.call_id] if isinstance(event, ToolCalled) else [event.yield_id]
+            for one in own:
+                if one and one not in names:
+                    count = counts[event.voice, event.path] = (
+                        counts.get((event.voice, event.path), 0) + 1
+                    )
+                    names[one] = f"call {count} at {event.path}"
+    return names
+
+
+def _facts(event: Event, ids: Mapping[str, str], request: ModelInput | None) -> dict[str, Any]:
+    """What an event says, without what differs from run to run."""
+    facts: dict[str, Any] = {"kind": event.kind}
+    for name in event.__struct_fields__:
+        if name in _ACCIDENTS or name in ("path", "voice"):
+            continue
+        facts[name] = getattr(event, name)
+    if isinstance(event, RunStarted):
+        facts = {"kind": event.kind, "agent": event.agent, "state": event.state}
+    if isinstance(event, ModelCalled):
+        facts["question"] = request
+    return cast("dict[str, Any]", _renamed(msgspec.to_builtins(facts, enc_hook=str), ids))
+
+
+def _renamed(value: Any, ids: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return ids.get(value, value)
+    if isinstance(value, list | tuple):
+        return [_renamed(item, ids) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {key: _renamed(item, ids) for key, item in items}
+    return value
+
+
+def _first(
+    place: Place,
+    left: Sequence[tuple[Event, dict[str, Any]]],
+    right: Sequence[tuple[Event, dict[str, Any]]],
+) -> Difference | None:
+    voice, path = place
+    for (a, old), (b, new) in zip(left, right, strict=False):
+        if old != new:
+            return Difference(voice, path, _in_words(a, b, old, new), a.seq, b.seq)
+    if len(left) > len(right):
+        event = left[len(right)][0]
+        return Difference(voice, path, f"{event.kind} is missing in the second", event.seq, None)
+    if len(right) > len(left):
+        event = right[len(left)][0]
+        return Difference(voice, path, f"{event.kind} is only in the second", None, event.seq)
+    return None
+
+
+def _in_words(a: Event, b: Event, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    if old["kind"] != new["kind"]:
+        return f"{old['kind']} in the first, {new['kind']} in the second"
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if isinstance(a, ModelCalled) and isinstance(b, ModelCalled) and "question" in names:
+        asked = [msgspec.convert(q["question"] or {}, ModelInput) for q in (old, new)]
+        return f"{a.kind}: {input_difference(asked[0], asked[1])}"
+    name = names[0]
+    return (
+        f"{a.kind}.{name} is {_short(old.get(name))} in the first, "
+        f"{_short(new.get(name))} in the second"
+    )
+
+
+def _calls(message: Message) -> list[ToolCall]:
+    return [ToolCall(call.tool, call.args) for call in message.calls]
+
+
+def _parting(old: str, new: str) -> tuple[str, str]:
+    """Two texts from shortly before where they part."""
+    same = next(
+        (at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
+        min(len(old), len(new)),
+    )
+    start = max(0, same - 20)
+    dots = "…" if start else ""
+    return dots + old[start:], dots + new[start:]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

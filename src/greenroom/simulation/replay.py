@@ -1,0 +1,265 @@
+"""A recorded trial run once more with an agent: its ledger answers for the user, the models and the tools."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+from msgspec import structs
+
+from greenroom.backends.backend import Advance, Failed, Finished, TurnOver, Waiting
+from greenroom.cases.case import Case
+from greenroom.errors import BadInput, BadLedger, FailedBefore, ReplayDrifted, ToolRefused
+from greenroom.ledger.events import (
+    Answered,
+    EndReason,
+    Event,
+    InvocationStarted,
+    ModelCalled,
+    RunEnded,
+    RunStarted,
+    StateConflicted,
+    ToolBlocked,
+    ToolFailed,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json, is_object
+from greenroom.ledger.questions import ended, started
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.simulation.conversation import advance, run_within
+from greenroom.simulation.gate import RehearsalWorld
+from greenroom.simulation.trial_context import (
+    TrialContext,
+    check_fence,
+    check_outermost,
+    set_up,
+)
+from greenroom.world.records import answer_model, answer_tool, begin_call
+from greenroom.world.replayed import RecordedCall, Recording, copied
+from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+
+OnDrift = Literal["error", "live"]
+_SECONDS = 600.0
+
+
+async def replay(
+    ledger: Ledger, agent: Any, *, on_drift: OnDrift = "error", case: Case | None = None
+) -> Ledger:
+    """Run the agent on what a ledger recorded: nobody is asked, and no tool runs.
+
+    Where the agent asks for something that is not recorded, `ReplayDrifted` says what differs first.
+    With `on_drift="live"` the model is asked instead, and tools are answered by the mocks of `case`;
+    without one they are refused. What is answered from the ledger has the source "replayed".
+    """
+    if on_drift not in ("error", "live"):
+        raise BadInput(f"on_drift={on_drift!r} should be 'error' or 'live'.")
+    check_outermost()
+    check_fence()
+    first = _check(ledger)
+    trial = set_up(
+        case or _case_of(first), agent, None, (), None, first.run_id, world_kind=ReplayedWorld
+    )
+    world = trial.world
+    assert isinstance(world, ReplayedWorld)
+    world.recording, world.asks_live, world.captures = Recording(ledger), on_drift == "live", True
+    trial.converse = _converse_again
+    backend = trial.backend
+    opening = structs.replace(first, seq=-1, agent=backend.snapshot, digest=backend.digest)
+    world.record(opening)
+    await run_within(_SECONDS, trial, ())
+    if isinstance(trial.refusals.refusal, ReplayDrifted):
+        raise trial.refusals.refusal
+    if on_drift == "error" and (left := world.recording.left()):
+        raise ReplayDrifted(_explained(left))
+    # A conversation that is still open has no end to repeat.
+    return trial.ledger if ended(ledger) is not None else Ledger(trial.ledger[:-1])
+
+
+def _check(ledger: Ledger) -> RunStarted:
+    first = started(ledger)
+    if first is None:
+        raise BadLedger("this ledger has no beginning, so it cannot be replayed.")
+    if first.opaque:
+        unseen = " and ".join(first.opaque)
+        raise BadLedger(
+            f"the {unseen} of this agent were out of sight when it was recorded, so the ledger "
+            f"cannot answer for them. Replay an agent whose calls are seen."
+        )
+    if any(called.question is None for called in ledger.of(ModelCalled)):
+        raise BadLedger(
+            "this ledger does not say what its models were asked, so their answers cannot be matched: "
+            "it was recorded with omit_questions, or by an earlier version. Record the trial again."
+        )
+    return first
+
+
+def _case_of(first: RunStarted) -> Case:
+    """The case as far as a replay needs it: its user, models and tools are in the ledger."""
+    data: dict[str, Json] = first.case if is_object(first.case) else {}
+    target, now = data.get("target"), data.get("now")
+    return Case(
+        str(data.get("id") or first.run_id),
+        says="(replayed)",
+        target=target if isinstance(target, str) else "",
+        now=now if isinstance(now, int | float) else first.at,
+    )
+
+
+class ReplayedWorld(RehearsalWorld):
+    """A rehearsal in which a ledger answers first; without an answer there it drifts, or asks on."""
+
+    recording: Recording
+    asks_live: bool = False
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """The reply to the same question at the same place."""
+        self.refusals.check()
+        asked = self.recording.question(request)
+        if asked is None:
+            if self.asks_live:
+                return await super().call_model(request, body, on_delta)
+            raise self.drift(self.recording.drift_of_question(request))
+        asked.is_used = True
+        request = _as_recorded(request, asked.called)
+        return await answer_model(self, request, asked.body, on_delta, "replayed")
+
+    async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
+        """The end of the same call; what waits for its user waits again."""
+        self.refusals.check()
+        found = self.recording.call(request)
+        if found is None:
+            if self.asks_live or request.delegates:
+                return await super().call_tool(request, body)
+            raise self.drift(self.recording.drift_of_call(request))
+        found.is_used = True
+        if isinstance(found.called, ToolBlocked):
+            self.record(copied(found.called))
+            end = ended(self.recording.ledger)
+            why = end.error if end is not None and end.error else found.called.why
+            raise self.refusals.set(ToolRefused(why))
+        end = found.end
+        if request.yields and (end is None or end.source == "user"):
+            begin_call(self, request)
+            return Pending(request.id)
+        if request.delegates and (end is None or end.source == "live"):
+            return await answer_tool(self, request, body, "live")
+        return self._answer(request, found)
+
+    def _answer(self, request: ToolRequest, found: RecordedCall) -> Returned:
+        begin_call(self, request)
+        for event in found.inside:
+            self.ledger.append(copied(event), event.at)
+        end = found.end
+        if end is None:
+            raise _as_ended(self.recording.ledger)
+        again = structs.replace(
+            end, seq=-1, path=request.path, call_id=request.id, source="replayed"
+        )
+        self.record(again)
+        if isinstance(end, ToolFailed):
+            return Returned(None, end.error, "replayed")
+        return Returned(end.value, "", "replayed")
+
+    def drift(self, words: str) -> ReplayDrifted:
+        """End the replay, because the agent goes another way than recorded; to be raised."""
+        drift = ReplayDrifted(_explained(words))
+        self.refusals.set(drift)
+        return drift
+
+
+def _as_recorded(request: ModelRequest, called: ModelCalled) -> ModelRequest:
+    """The request as it was numbered and sent to a model: a choice of models is not made again."""
+    return replace(request, model=called.model, n=called.n, digest=called.digest)
+
+
+def _as_ended(recorded: Ledger) -> Exception:
+    """What ended the recorded run while a call was under way."""
+    end = ended(recorded)
+    if end is None or end.reason != "error":
+        return FailedBefore("the recorded run was cut here", "TimeoutError", "system")
+    return FailedBefore(end.error, end.error_type, end.phase or "system")
+
+
+def _explained(words: str) -> str:
+    return (
+        f"the agent does something else than was recorded: {words} Replay the agent that was recorded, "
+        f"or give on_drift='live' to let its models answer from there on."
+    )
+
+
+# The conversation
+
+
+async def _converse_again(trial: TrialContext) -> EndReason:
+    """The user says again what they said, and the agent answers."""
+    world = trial.world
+    assert isinstance(world, ReplayedWorld)
+    recorded = world.recording.ledger
+    rounds = _rounds(recorded)
+    said = next(rounds)
+    begun = next((event.seq for event in recorded.of(InvocationStarted)), len(recorded))
+    if said and said[-1].seq < begun and isinstance(said[-1], UserSaid):
+        _say(trial, said)
+        said = next(rounds)
+    while True:
+        outcome = await advance(trial)
+        trial.refusals.check()
+        trial.visitors.check()
+        if isinstance(outcome, Finished):
+            return "finished"
+        if isinstance(outcome, Failed):
+            raise outcome.error
+        is_last = not said or not isinstance(said[-1], UserSaid | Answered)
+        if not is_last:
+            _check_round(world, outcome, said[-1])
+        _say(trial, said)
+        if is_last:
+            return _reason(recorded)
+        said = next(rounds)
+
+
+def _rounds(recorded: Ledger) -> Iterator[list[Event]]:
+    """What happened on the user's side up to each round, the round last; then the rest, without a round."""
+    found: list[Event] = []
+    for event in recorded:
+        is_round = isinstance(event, UserSaid | Answered) and event.voice == "agent"
+        is_conflict = isinstance(event, StateConflicted) and event.path.startswith("answers@")
+        if is_round or is_conflict or event.voice == "user":
+            found.append(event)
+        if is_round:
+            yield found
+            found = []
+    yield found
+
+
+def _say(trial: TrialContext, said: list[Event]) -> None:
+    for event in said:
+        trial.ledger.append(copied(event), event.at)
+
+
+def _check_round(world: ReplayedWorld, outcome: Advance, said: Event) -> None:
+    """Drift if the agent does not wait for what the user did next."""
+    if isinstance(said, UserSaid):
+        if isinstance(outcome, Waiting):
+            waits = ", ".join(wait.tool or "a message" for wait in outcome.yields)
+            raise world.drift(f"it waits for {waits}, but the user said {said.text[:80]!r} next.")
+        return
+    assert isinstance(said, Answered)
+    answered = {answer.yield_id for answer in said.answers}
+    waits = {wait.id for wait in outcome.yields} if isinstance(outcome, Waiting) else set[str]()
+    if isinstance(outcome, TurnOver) or not answered <= waits:
+        names = ", ".join(answer.tool or "a message" for answer in said.answers)
+        raise world.drift(
+            f"it does not wait for {names}, which the user answered next (event {said.seq})."
+        )
+
+
+def _reason(recorded: Ledger) -> EndReason:
+    end: RunEnded | None = ended(recorded)
+    if end is None:
+        return "completed"
+    if end.reason == "error":
+        raise FailedBefore(end.error, end.error_type, end.phase or "system")
+    return end.reason
