@@ -4,7 +4,7 @@ Times, ids of calls, what was spent and who answered are no differences; nor is 
 for itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -105,7 +105,7 @@ def _by_place(ledger: Ledger) -> dict[Place, list[tuple[Event, dict[str, Any]]]]
     for event in ledger:
         if isinstance(event, _NOT_COMPARED):
             continue
-        place = (event.voice, "/".join(ids.get(part, part) for part in _parts(event.path)))
+        place = (event.voice, "/".join(_named(part, ids) for part in event.path.split("/")))
         line = found.setdefault(place, [])
         facts = _facts(event, ids, inputs.get((event.voice, event.seq)))
         # A question that was cut and asked again was asked once.
@@ -115,9 +115,14 @@ def _by_place(ledger: Ledger) -> dict[Place, list[tuple[Event, dict[str, Any]]]]
     return found
 
 
-def _parts(path: str) -> Iterator[str]:
-    for part in path.split("/"):
-        yield part.removeprefix("call:") if part.startswith("call:") else part
+def _named(part: str, ids: Mapping[str, str]) -> str:
+    """A part of a path with the names of calls in place of their ids: `call:ID`, `ask@ID~2`."""
+    for sign in (":", "@"):
+        before, found, own = part.partition(sign)
+        own, tilde, attempt = own.partition("~")
+        if found and own in ids:
+            return f"{before}{sign}{ids[own]}{tilde}{attempt}"
+    return part
 
 
 def _names_of_ids(ledger: Ledger) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import structs
 
-from greenroom.backends.backend import Advance, Failed, Finished, TurnOver, Waiting
+from greenroom.backends.backend import Advance, Failed, Finished, Waiting
 from greenroom.cases.case import Case
 from greenroom.errors import BadInput, BadLedger, FailedBefore, ReplayDrifted, ToolRefused
 from greenroom.ledger.events import (
@@ -212,9 +212,7 @@ async def _converse_again(trial: TrialContext) -> EndReason:
         if isinstance(outcome, Failed):
             raise outcome.error
         is_last = not said or not isinstance(said[-1], UserSaid | Answered)
-        if not is_last:
-            _check_round(world, outcome, said[-1])
-        _say(trial, said)
+        _say(trial, said if is_last else _as_awaited(world, outcome, said))
         if is_last:
             return _reason(recorded)
         said = next(rounds)
@@ -239,21 +237,42 @@ def _say(trial: TrialContext, said: list[Event]) -> None:
         trial.ledger.append(copied(event), event.at)
 
 
-def _check_round(world: ReplayedWorld, outcome: Advance, said: Event) -> None:
-    """Drift if the agent does not wait for what the user did next."""
-    if isinstance(said, UserSaid):
-        if isinstance(outcome, Waiting):
-            waits = ", ".join(wait.tool or "a message" for wait in outcome.yields)
-            raise world.drift(f"it waits for {waits}, but the user said {said.text[:80]!r} next.")
-        return
-    assert isinstance(said, Answered)
-    answered = {answer.yield_id for answer in said.answers}
-    waits = {wait.id for wait in outcome.yields} if isinstance(outcome, Waiting) else set[str]()
-    if isinstance(outcome, TurnOver) or not answered <= waits:
-        names = ", ".join(answer.tool or "a message" for answer in said.answers)
-        raise world.drift(
-            f"it does not wait for {names}, which the user answered next (event {said.seq})."
-        )
+def _as_awaited(world: ReplayedWorld, outcome: Advance, said: list[Event]) -> list[Event]:
+    """A round with the ids of what the agent waits for now; drift if it does not wait for that.
+
+    Some frameworks draw the ids of their pauses at random.
+    """
+    last = said[-1]
+    waits = list(outcome.yields) if isinstance(outcome, Waiting) else []
+    if isinstance(last, UserSaid):
+        if waits:
+            names = ", ".join(wait.tool or "a message" for wait in waits)
+            raise world.drift(f"it waits for {names}, but the user said {last.text[:80]!r} next.")
+        return said
+    assert isinstance(last, Answered)
+    ids: dict[str, str] = {}
+    for answer in last.answers:
+        alike = [wait for wait in waits if wait.id == answer.yield_id]
+        alike += [wait for wait in waits if wait.tool == answer.tool]
+        if not alike:
+            name = answer.tool or "a message"
+            raise world.drift(
+                f"it does not wait for {name}, which the user answered next (event {last.seq})."
+            )
+        waits.remove(alike[0])
+        ids[answer.yield_id] = alike[0].id
+    answers = tuple(structs.replace(a, yield_id=ids[a.yield_id]) for a in last.answers)
+    return [*(_moved(event, ids) for event in said[:-1]), structs.replace(last, answers=answers)]
+
+
+def _moved(event: Event, ids: dict[str, str]) -> Event:
+    """An event of the user's side at the place of what it answers now."""
+    who, at, rest = event.path.partition("@")
+    old, sign, more = rest.partition("/")
+    own, tilde, attempt = old.partition("~")
+    if not at or ids.get(own, own) == own:
+        return event
+    return structs.replace(event, path=f"{who}@{ids[own]}{tilde}{attempt}{sign}{more}")
 
 
 def _reason(recorded: Ledger) -> EndReason:

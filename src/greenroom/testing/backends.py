@@ -25,8 +25,11 @@ from greenroom.testing.conformance.inside import Inside
 from greenroom.testing.conformance.limits import Limits
 from greenroom.testing.conformance.pauses import Pauses
 from greenroom.testing.conformance.repeats import Repeating
+from greenroom.testing.conformance.replays import Replays
 from greenroom.testing.conformance.replies import Replies
 
 
-class BackendConformance(TheGate, Events, Replies, Pauses, Cutting, Limits, Repeating, Inside):
+class BackendConformance(
+    TheGate, Events, Replies, Replays, Pauses, Cutting, Limits, Repeating, Inside
+):
     """Subclass it with a `harness`, and pytest collects the suite for that backend."""
