@@ -202,6 +202,13 @@ async def test_of_two_at_once_the_first_counts_and_the_other_is_answered() -> No
     ]
 
 
+async def test_a_model_that_names_nobody_hears_whom_it_can_name() -> None:
+    clerk = Heard(call("transfer_to_nobody"), "Hm.")
+    ledger = await played(team(clerk, ["x"]))
+    assert responses(ledger) == ["Hm."]
+    assert "the tools are: look, transfer_to_billing" in clerk.last[-1][1]
+
+
 async def test_tools_called_beside_it_are_called_first() -> None:
     billing = Heard("You owe 7.")
     agent = team([[TO_BILLING, call("look", order=7)]], billing)

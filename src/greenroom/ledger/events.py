@@ -155,7 +155,8 @@ class BranchCancelled(Event, frozen=True, kw_only=True):
 class Decided(Event, frozen=True, kw_only=True):
     """A route or a loop chose, a race was won, or a failed part is followed by the next.
 
-    The choice is never asked for again.
+    Also whether an approval is asked for and given, and who has the conversation of a team. The
+    choice is never asked for again.
     """
 
     choice: str

@@ -170,7 +170,8 @@ class AgentRun(Struct, eq=False):
     async def _call(self, call: ToolCall) -> Waits:
         tool = self.agent.tool(call.tool)
         if tool is None:
-            known = ", ".join(t.name for t in self.agent.tools) or "none"
+            names = (*(tool.name for tool in self.agent.tools), *self._transfers)
+            known = ", ".join(names) or "none"
             return self._reject(call, f"there is no tool {call.tool!r}; the tools are: {known}")
         try:
             args = tool.checked(call.args)
