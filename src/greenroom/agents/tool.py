@@ -160,8 +160,8 @@ class Tool:
     async def _completed(self, args: Mapping[str, Any], context: Context) -> dict[str, Any]:
         """The arguments with what the run lends, opened now if it is not open yet."""
         given = {**args, self._context: context} if self._context else dict(args)
-        lent = context.resources or Resources()
         for name, is_required in resource_parameters(self.fn).items():
+            lent = context.resources or Resources()
             if is_required or name in lent:
                 given[name] = await lent.open(name, self.name)
         views = {name: schema.bind(context) for name, schema in view_parameters(self.fn).items()}
