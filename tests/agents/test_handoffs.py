@@ -20,7 +20,7 @@ from greenroom import (
     step,
     tool,
 )
-from greenroom.agents import Flow, compile_flow, put, race, timeout
+from greenroom.agents import Flow, Traffic, compile_flow, estimate, put, race, timeout
 from greenroom.agents.graph import recast
 from greenroom.agents.mermaid import mermaid
 from greenroom.backends.native import NativeBackend
@@ -304,6 +304,20 @@ def test_a_team_is_in_snapshot_digest_and_drawing() -> None:
     assert facts["parts"]["billing"]["handoffs"] == ["clerk"]
     assert "handoffs" not in compile_flow(without).snapshot  # pyright: ignore[reportOperatorIssue]
     assert "billing" in mermaid(graph.snapshot)
+
+
+def test_a_team_is_estimated_by_how_often_each_gets_the_conversation() -> None:
+    flow = put(x=1) >> team(["a"], ["b"])
+    never = estimate(flow, Traffic())
+    assert {node: one.calls for node, one in never.nodes.items()} == {
+        "seq.1/clerk/clerk": 1,
+        "seq.1/clerk/billing": 0,
+    }
+    half = estimate(flow, Traffic(handoffs={"clerk": {"billing": 0.5}}, calls={"clerk": 2}))
+    assert {node: one.calls for node, one in half.nodes.items()} == {
+        "seq.1/clerk/clerk": 2,
+        "seq.1/clerk/billing": 0.5,
+    }
 
 
 async def test_every_agent_of_a_team_is_recast() -> None:
