@@ -1,16 +1,16 @@
-"""`greenroom runs`: recorded runs listed, shown and deleted."""
+"""`greenroom runs`: recorded runs listed, shown, replayed, compared and deleted."""
 
 from typing import Any
 
 import click
 
 from greenroom.apps.cli import options
-from greenroom.apps.cli.options import examples
+from greenroom.apps.cli.options import FILE, examples
 
 
 @click.group("runs")
 def runs_group() -> None:
-    """List, show and delete recorded runs."""
+    """List, show, replay, compare and delete recorded runs."""
 
 
 @runs_group.command(
@@ -70,3 +70,59 @@ def runs_delete(**given: Any) -> int:
     from greenroom.apps.cli.runs import delete_runs
 
     return delete_runs(**given)
+
+
+@runs_group.command(
+    "replay",
+    epilog=examples(
+        "greenroom runs replay 20260102-09 refund --agent desk.py",
+        "greenroom runs replay 20260102-09 refund#2 --agent desk.py --on-drift live",
+    ),
+)
+@click.argument("run")
+@click.argument("case", metavar="CASE[#TRIAL]")
+@click.option(
+    "--agent", required=True, type=FILE, metavar="AGENT", help="The agent, as for `eval run`."
+)
+@click.option(
+    "--on-drift",
+    type=click.Choice(["error", "live"]),
+    default="error",
+    help="Where it asks something else: stop and say what differs, or ask the model.",
+)
+@options.stored
+@options.as_json
+@options.verbose
+def runs_replay(**given: Any) -> int:
+    """Run a trial of RUN again from its ledger with the agent as it is now; nobody is asked.
+
+    Exits with 1 if the agent does something else than was recorded, and says what differs first.
+    """
+    from greenroom.apps.cli.trials import replay_trial
+
+    return replay_trial(**given)
+
+
+@runs_group.command(
+    "diff",
+    epilog=examples(
+        "greenroom runs diff 20260102-09 refund",
+        "greenroom runs diff 20260102-09 refund#2 --with 20260103-10",
+    ),
+)
+@click.argument("run")
+@click.argument("case", metavar="CASE[#TRIAL]")
+@click.option(
+    "--with",
+    "other",
+    default="",
+    metavar="RUN[#TRIAL]",
+    help="The trial to compare with: of another run, or `#2` of this one; else the next trial.",
+)
+@options.stored
+@options.as_json
+def runs_diff(**given: Any) -> int:
+    """Say where two trials of a case differ, side by side and place by place; exits with 1 if they do."""
+    from greenroom.apps.cli.trials import diff_trials
+
+    return diff_trials(**given)

@@ -1,0 +1,74 @@
+"""`greenroom runs replay` and `greenroom runs diff` on recorded trials."""
+
+import json
+
+import pytest
+
+from greenroom.store import Store
+
+SHOP = """
+@tool
+def note(text: str) -> str:
+    '''Note it.'''
+    raise RuntimeError
+
+class Once:
+    name = "once"
+    async def respond(self, request, on_delta=None):
+        if not ANSWERS:
+            raise SystemError("a model was asked")
+        return ANSWERS.pop(0)
+
+from greenroom.models import ModelReply
+ANSWERS = [ModelReply("No one."), ModelReply("Two.")] * LIVE
+agent = Agent("clerk", model=Once(), instructions="Be kind.")
+"""
+
+
+@pytest.fixture
+def run(author, greenroom, monkeypatch, tmp_path):
+    """The id of a run with two trials that answered differently; later the model cannot be asked."""
+    monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "runs"))
+    author(SHOP.replace("LIVE", "1"))
+    (tmp_path / "cases.json").write_text('{"version": 1, "cases": [{"id": "a", "says": "Hi", "expect": {"contains": "o"}}]}')
+    result = greenroom(
+        "eval", "run", "shop.py", "cases.json", "--trials", 2, "--max-concurrency", 1
+    )
+    assert result.exit_code == 0, result.output
+    return Store(tmp_path / "runs").runs()[0].id
+
+
+def test_a_trial_is_replayed_without_asking_and_nothing_differs(author, greenroom, run):
+    author(SHOP.replace("LIVE", "0"), "later.py")
+    for case in ("a", "a#2"):
+        result = greenroom("runs", "replay", run, case, "--agent", "later.py")
+        assert (result.exit_code, "no difference" in result.stderr) == (0, True), result.output
+
+
+def test_an_agent_that_changed_is_told_by_its_first_difference(author, greenroom, run):
+    author(SHOP.replace("LIVE", "0").replace("Be kind.", "Be brief."), "later.py")
+    result = greenroom("runs", "replay", run, "a", "--agent", "later.py")
+    assert result.exit_code == 1
+    assert "instructions: 'Be kind.' when recorded, 'Be brief.' now" in " ".join(
+        result.stdout.split()
+    )
+    result = greenroom("runs", "replay", run, "a", "--agent", "later.py", "--json")
+    assert "Be brief." in json.loads(result.stdout)["drift"]
+
+
+def test_two_trials_are_compared(greenroom, run):
+    for words in ([], ["--with", "#2"], ["--with", f"{run}#2"]):
+        result = greenroom("runs", "diff", run, "a", *words)
+        assert result.exit_code == 1
+        assert "model_replied.text is 'No one.' in the first, 'Two.' in the second" in " ".join(
+            result.stdout.split()
+        )
+    assert greenroom("runs", "diff", run, "a", "--with", run).exit_code == 0
+    found = json.loads(greenroom("runs", "diff", run, "a", "--json").stdout)["differences"]
+    assert {"agent"} == {one["voice"] for one in found}
+
+
+def test_a_trial_that_is_not_there_is_bad_input(greenroom, run):
+    result = greenroom("runs", "diff", run, "b")
+    assert result.exit_code == 3
+    assert "a#1, a#2" in " ".join(result.stderr.split())
