@@ -30,7 +30,9 @@ def run(author, greenroom, monkeypatch, tmp_path):
     """The id of a run with two trials that answered differently; later the model cannot be asked."""
     monkeypatch.setenv("GREENROOM_STORE", str(tmp_path / "runs"))
     author(SHOP.replace("LIVE", "1"))
-    (tmp_path / "cases.json").write_text('{"version": 1, "cases": [{"id": "a", "says": "Hi", "expect": {"contains": "o"}}]}')
+    (tmp_path / "cases.json").write_text(
+        '{"version": 1, "cases": [{"id": "a", "says": "Hi", "expect": {"contains": "o"}}]}'
+    )
     result = greenroom(
         "eval", "run", "shop.py", "cases.json", "--trials", 2, "--max-concurrency", 1
     )
