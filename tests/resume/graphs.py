@@ -41,8 +41,8 @@ from greenroom.agents import (
 )
 from greenroom.cases import by_args, in_turn
 from greenroom.errors import GarbledReply
-from greenroom.ledger import Ledger, NodeFailed, append
-from greenroom.models import ModelRequest
+from greenroom.ledger import Ledger, NodeFailed, Usage, append
+from greenroom.models import ModelReply, ModelRequest, Price, candidate, choose
 
 Spec = dict[str, Any]
 
@@ -127,6 +127,8 @@ def build(spec: Spec, name: str = "r") -> Flow:
     match kind:
         case "agent":
             return Agent(name, model=scripted(name, given), tools=TOOLS, retries=1)
+        case "choice":
+            return choosing(given, name)
         case "team":
             return team(given, name)
         case "step":
@@ -160,6 +162,31 @@ def build(spec: Spec, name: str = "r") -> Flow:
             return typed(name)
         case _:
             raise AssertionError(kind)
+
+
+def choosing(by: str, name: str) -> Flow:
+    """An agent that asks one of three models, by their prices, its failures or the state.
+
+    It has no budget: what the losers of a race have spent counts, and hangs on where it was cut.
+    """
+
+    def paid(kind: str) -> Scripted:
+        def reply(request: ModelRequest) -> ModelReply:
+            if kind == "low" and request.n % 3 == 1:
+                raise ConnectionError(f"down at {request.n}")
+            text = f"{name}:{kind}:{request.n}:{seen(request)}"
+            return ModelReply(text, usage=Usage(1, 1), cost=0.01, prices="test")
+
+        return Scripted(then=reply, name=kind)
+
+    model = choose(
+        candidate(paid("low"), quality=1, price=Price.per_million(1, 1)),
+        candidate(paid("middle"), quality=2, when=lambda request: len(request.messages) > 1),
+        candidate(paid("high"), quality=3, price=Price.per_million(2, 2)),
+        by=by,  # pyright: ignore[reportArgumentType]
+        promote={"session": {"steps": {"$exists": True}}} if by == "adaptive" else None,
+    )
+    return Agent(name, model=model, retries=1)
 
 
 class Book(StateSchema):

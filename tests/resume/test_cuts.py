@@ -53,6 +53,7 @@ def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
         st.builds(lambda change: {"change": change}, st.integers(0, len(graphs.CHANGES) - 1)),
         st.builds(lambda breaks: {"tap": breaks}, st.booleans()),
         st.just({"typed": 0}),
+        st.builds(lambda by: {"choice": by}, st.sampled_from(["cost", "quality", "adaptive"])),
     )
 
 
