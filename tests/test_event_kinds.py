@@ -12,6 +12,7 @@ from greenroom.ledger import events
 from greenroom.ledger.events import (
     AnyEvent,
     Event,
+    Forked,
     InvocationEnded,
     InvocationStarted,
     ModelCalled,
@@ -34,6 +35,7 @@ KINDS: list[Any] = [
 
 NO_ROW_OF_THEIR_OWN = {
     RunStarted: "the page's header shows it",
+    Forked: "forks are kept by their author, and no report shows them",
     InvocationStarted: "what the user said begins it",
     InvocationEnded: "what the agent said ends it",
     NodeEnded: "the row of its start shows it",
@@ -44,6 +46,7 @@ NO_ROW_OF_THEIR_OWN = {
 }
 NOT_INDEXED = {
     RunEnded: "the last event is at hand",
+    Forked: "asked for once, when the trial goes on",
     Noted: "no question asks for one by name",
     Remembered: "read from the end of the ledger",
 }

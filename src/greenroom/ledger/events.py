@@ -74,6 +74,19 @@ class RunResumed(Event, frozen=True, kw_only=True):
     """The run goes on from its ledger; the time since the last event does not count."""
 
 
+class Forked(Event, frozen=True, kw_only=True):
+    """From here on another trial goes on: what came before was recorded in that one, the rest was not.
+
+    `changed` says in words what is different: the agent, a mock, an answer.
+    """
+
+    from_run: str
+    from_seq: int
+    changed: tuple[str, ...] = ()
+    digest: str = ""
+    """Of the agent that goes on."""
+
+
 class RunEnded(Event, frozen=True, kw_only=True):
     """Why the run is over, and the error if it broke."""
 
@@ -352,6 +365,7 @@ class Remembered(Event, frozen=True, kw_only=True):
 AnyEvent = (
     RunStarted
     | RunResumed
+    | Forked
     | RunEnded
     | UserSaid
     | AgentSaid

@@ -4,6 +4,7 @@ from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.conversation import simulate
+from greenroom.simulation.fork import fork
 from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.replay import replay
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
@@ -15,6 +16,7 @@ __all__ = [
     "SimulatedUser",
     "Simulation",
     "UserAgents",
+    "fork",
     "perform",
     "replay",
     "simulate",

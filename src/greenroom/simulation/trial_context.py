@@ -15,7 +15,7 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.users import UserAgents
 from greenroom.errors import BadAgent, BadCase, BadLedger, FenceNotHeld, NotFound
-from greenroom.ledger.events import Calls, EndReason, Event, RunResumed, RunStarted
+from greenroom.ledger.events import Calls, EndReason, Event, Forked, RunResumed, RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import started
@@ -198,10 +198,12 @@ def begin(trial: TrialContext) -> None:
         )
         return
     first = started(ledger)
-    if first is None or first.digest != backend.digest:
+    forks = ledger.of(Forked)
+    digest = forks[-1].digest if forks else first.digest if first else ""
+    if first is None or digest != backend.digest:
         raise BadLedger(
             f"the ledger of case {case.id!r} was recorded with another agent "
-            f"({first.digest if first else 'unknown'}, now {backend.digest}). Continue it with that "
+            f"({digest or 'unknown'}, now {backend.digest}). Continue it with that "
             f"agent, or start again."
         )
     trial.world.record(RunResumed())

@@ -1,0 +1,127 @@
+"""A recorded trial continued with a change: another agent, another mock, another answer."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from msgspec import structs
+
+from greenroom.backends.registry import backend_for
+from greenroom.cases.case import Case
+from greenroom.cases.data import case_from
+from greenroom.errors import BadInput, BadLedger
+from greenroom.ledger.events import (
+    Answered,
+    Event,
+    Forked,
+    ModelReplied,
+    RunStarted,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+)
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import ToolCall, Usage
+from greenroom.ledger.plain import as_object
+from greenroom.ledger.questions import started
+from greenroom.simulation.conversation import simulate
+
+_NOTHING: Any = object()
+
+
+async def fork(
+    ledger: Ledger,
+    agent: Any,
+    *,
+    at: int,
+    case: Case | None = None,
+    mocks: Mapping[str, Any] | None = None,
+    answer: Any = _NOTHING,
+    n: int = 1,
+    on_event: Callable[[Event], None] | None = None,
+) -> list[Ledger]:
+    """Continue a recorded trial before its event `at` with a change, `n` times; the ledgers of those trials.
+
+    What came before stands as it was recorded. `agent` goes on from there, `mocks` answer in place of
+    those of the case, and `answer` is given in place of event `at`, if that is a reply of a model, the
+    end of a call, or what the user said or answered. The case is read from the ledger unless it is given,
+    as it must be where it holds code.
+    """
+    first = _check(ledger, at, n)
+    played = _with_mocks(case or case_from(as_object(first.case)), mocks)
+    chosen = played.agent if played.agent is not None else agent
+    backend = backend_for(chosen)
+    changed = [] if backend.digest == first.digest else ["agent"]
+    changed += [f"mocks.{tool}" for tool in mocks or ()]
+    given = list[Event]()
+    if answer is not _NOTHING:
+        given.append(_answered(ledger[at], answer))
+        changed.append(f"answer of event {at} ({ledger[at].kind})")
+    mark = Forked(from_run=first.run_id, from_seq=at, changed=tuple(changed), digest=backend.digest)
+    found: list[Ledger] = []
+    for _ in range(n):
+        begun = Ledger(ledger[:at])
+        for event in (mark, *given):
+            begun.append(event, ledger[at - 1].at)
+        # What it was made with was recorded before; the rest goes on as after a cut.
+        begun.loaded_count = len(begun)
+        found.append(
+            await simulate(played, agent, ledger=begun, on_event=on_event, run_id=first.run_id)
+        )
+    return found
+
+
+def _check(ledger: Ledger, at: int, n: int) -> RunStarted:
+    first = started(ledger)
+    if first is None or not first.case:
+        raise BadLedger("this ledger is not that of a case, so no trial can go on from it.")
+    if not 0 < at < len(ledger):
+        raise BadInput(f"at={at} should be one of the events 1 to {len(ledger) - 1}.")
+    if n < 1:
+        raise BadInput(f"n={n} should be at least 1.")
+    return first
+
+
+def _with_mocks(case: Case, mocks: Mapping[str, Any] | None) -> Case:
+    return replace(case, mocks={**case.mocks, **mocks}) if mocks else case
+
+
+def _answered(event: Event, answer: Any) -> Event:
+    """The event with another answer, given by the author and not by whom it came from."""
+    event = structs.replace(event, seq=-1)
+    match event:
+        case ModelReplied():
+            text, calls = (answer, ()) if isinstance(answer, str) else ("", _calls(answer, event))
+            return structs.replace(
+                event, text=text, calls=calls, usage=Usage(), cost=0.0, prices="", source="mock"
+            )
+        case ToolReturned():
+            return structs.replace(event, value=answer, source="mock")
+        case ToolFailed():
+            return ToolReturned(
+                path=event.path,
+                voice=event.voice,
+                call_id=event.call_id,
+                tool=event.tool,
+                value=answer,
+                source="mock",
+            )
+        case UserSaid() if isinstance(answer, str):
+            return structs.replace(event, text=answer)
+        case Answered(answers=(one,)):
+            return structs.replace(event, answers=(structs.replace(one, value=answer),))
+        case _:
+            raise BadInput(
+                f"event {event.kind} cannot have the answer {answer!r}. Fork at a model_replied, "
+                f"tool_returned, tool_failed, user_said, or an answered with one answer."
+            )
+
+
+def _calls(answer: Any, event: ModelReplied) -> tuple[ToolCall, ...]:
+    wanted: list[Any] = list(answer) if isinstance(answer, list | tuple) else [answer]
+    if not wanted or not all(isinstance(one, ToolCall) for one in wanted):
+        raise BadInput(f"a model answers with a text or with calls, not with {answer!r}.")
+    return tuple(
+        ToolCall(one.tool, one.args, one.id or f"fork-{event.path}-{event.n}-{position}")
+        for position, one in enumerate(wanted)
+    )

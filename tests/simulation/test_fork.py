@@ -1,0 +1,134 @@
+"""A recorded trial goes on from any event with a change, as often as one likes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from greenroom import Agent, Case, Ledger, Lines, Scripted, call, simulate, tool
+from greenroom.errors import BadInput
+from greenroom.ledger import (
+    AgentSaid,
+    Forked,
+    ModelReplied,
+    ToolReturned,
+    UserSaid,
+    ended,
+    messages,
+    response,
+    tool_calls,
+)
+from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.simulation import fork
+
+
+@tool
+def status(order: int) -> str:
+    """Where an order is."""
+    raise AssertionError("a rehearsal runs no tool")
+
+
+class Clerk:
+    """A model that asks for the status and says what it heard."""
+
+    name = "clerk"
+
+    def __init__(self, words: str = "It is") -> None:
+        self.words, self.asked = words, 0
+
+    async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
+        self.asked += 1
+        last = request.messages[-1]
+        if last.role == "user" and "order" in last.text:
+            return ModelReply(calls=(call("status", order=7),))
+        return ModelReply(f"{self.words} {last.text}.")
+
+
+CASE = Case("where", says="Where is order 7?", user=Lines("Thanks"), mocks={"status": "lost"})
+
+
+def clerk(words: str = "It is") -> Agent:
+    return Agent("clerk", model=Clerk(words), tools=[status], instructions=words)
+
+
+def recorded() -> Ledger:
+    return Ledger.loads(asyncio.run(simulate(CASE, clerk())).dumps())
+
+
+def forked(ledger: Ledger, agent: Any, **more: Any) -> list[Ledger]:
+    return asyncio.run(fork(ledger, agent, case=CASE, **more))
+
+
+def test_an_unchanged_fork_comes_to_the_same_end_from_every_event() -> None:
+    ledger = recorded()
+    for at in range(1, len(ledger)):
+        (again,) = forked(ledger, clerk(), at=at)
+        assert messages(again) == messages(ledger), at
+        assert ended(again).reason == "completed"  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_another_agent_goes_on_from_what_was_recorded() -> None:
+    ledger = recorded()
+    at = ledger.of(ToolReturned)[0].seq + 1
+    agent = clerk("Sadly")
+    found = forked(ledger, agent, at=at, n=3)
+    assert [response(one) for one in found] == ["Sadly Thanks."] * 3
+    assert [said.text for said in found[0].of(AgentSaid)] == ["Sadly lost.", "Sadly Thanks."]
+    assert agent.model.asked == 6  # pyright: ignore[reportAttributeAccessIssue]
+    (mark,) = found[0].of(Forked)
+    assert (mark.from_run, mark.from_seq, mark.changed) == ("where", at, ("agent",))
+    assert found[0][:at] == ledger[:at]
+
+
+def test_another_mock_answers_what_was_not_recorded_yet() -> None:
+    ledger = recorded()
+    before = ledger.of(ToolReturned)[0].seq - 1
+    (found,) = forked(ledger, clerk(), at=before, mocks={"status": "here"})
+    assert [c.result for c in tool_calls(found)] == ["here"]
+    assert found.of(Forked)[0].changed == ("mocks.status",)
+    (late,) = forked(ledger, clerk(), at=before + 2, mocks={"status": "here"})
+    assert [c.result for c in tool_calls(late)] == ["lost"]
+
+
+@pytest.mark.parametrize(
+    "kind, answer, said",
+    [
+        (ModelReplied, "No idea.", ["No idea.", "It is Thanks."]),
+        (ModelReplied, call("status", order=8), ["It is lost.", "It is Thanks."]),
+        (ToolReturned, "here", ["It is here.", "It is Thanks."]),
+        (UserSaid, "Hello", ["It is Hello.", "It is Thanks."]),
+    ],
+)
+def test_another_answer_is_given_in_place_of_the_recorded_one(
+    kind: Any, answer: Any, said: list[str]
+) -> None:
+    ledger = recorded()
+    event = ledger.of(kind)[0]
+    (found,) = forked(ledger, clerk(), at=event.seq, answer=answer)
+    assert [one.text for one in found.of(AgentSaid)] == said
+    assert "answer of event" in found.of(Forked)[0].changed[0]
+
+
+def test_a_fork_that_mends_a_failing_trial_is_written_down_and_read_again() -> None:
+    ledger = recorded()
+    (found,) = forked(ledger, clerk(), at=ledger.of(ToolReturned)[0].seq, answer="here")
+    assert Ledger.loads(found.dumps()).of(Forked) == found.of(Forked)
+
+
+def test_a_case_of_data_is_read_from_the_ledger() -> None:
+    agent = Agent("clerk", model=Scripted("Yes."))
+    ledger = asyncio.run(simulate(Case("c", says="Hi"), agent))
+    (found,) = asyncio.run(fork(ledger, agent, at=2))
+    assert response(found) == "Yes."
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    ledger = recorded()
+    for words, wrong in [
+        ("at=0 should be", {"at": 0}),
+        ("at=99", {"at": 99}),
+        ("n=0", {"at": 2, "n": 0}),
+        ("cannot have the answer", {"at": 2, "answer": "x"}),
+    ]:
+        with pytest.raises(BadInput, match=words):
+            forked(ledger, clerk(), **wrong)
