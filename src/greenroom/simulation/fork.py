@@ -1,8 +1,8 @@
 """A recorded trial continued with a change: another agent, another mock, another answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from msgspec import structs
 
@@ -118,7 +118,8 @@ def _answered(event: Event, answer: Any) -> Event:
 
 
 def _calls(answer: Any, event: ModelReplied) -> tuple[ToolCall, ...]:
-    wanted: list[Any] = list(answer) if isinstance(answer, list | tuple) else [answer]
+    many = isinstance(answer, list | tuple)
+    wanted = list(cast("Iterable[Any]", answer)) if many else [answer]
     if not wanted or not all(isinstance(one, ToolCall) for one in wanted):
         raise BadInput(f"a model answers with a text or with calls, not with {answer!r}.")
     return tuple(
