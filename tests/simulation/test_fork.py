@@ -19,7 +19,7 @@ from greenroom.ledger import (
     tool_calls,
 )
 from greenroom.models.model import ModelReply, ModelRequest
-from greenroom.simulation import fork
+from greenroom.simulation import deciding_step, fork
 
 
 @tool
@@ -132,3 +132,59 @@ def test_what_cannot_be_meant_is_refused() -> None:
     ]:
         with pytest.raises(BadInput, match=words):
             forked(ledger, clerk(), **wrong)
+
+
+# The step that decided
+
+
+class Wavering:
+    """A model that mostly chooses well, but chose badly in the trial that was recorded."""
+
+    name = "wavering"
+
+    def __init__(self, first: str) -> None:
+        self.first = first
+
+    async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
+        last = request.messages[-1].text
+        if last == "Hello":
+            return ModelReply("Hi.")
+        if last == "Which way?":
+            return ModelReply(self.first)
+        chosen = [m.text for m in request.messages if m.role == "assistant"][-1]
+        return ModelReply("Arrived." if chosen == "Left." else "Lost.")
+
+
+WAY = Case("way", says="Hello", user=Lines("Which way?", "And then?"))
+
+
+def arrived(ledger: Ledger) -> bool:
+    return response(ledger) == "Arrived."
+
+
+def guide(first: str) -> Agent:
+    return Agent("guide", model=Wavering(first))
+
+
+def test_the_step_is_named_with_which_the_pass_rate_changes() -> None:
+    failed = asyncio.run(simulate(WAY, guide("Right.")))
+    assert not arrived(failed)
+    found = asyncio.run(deciding_step(failed, guide("Left."), arrived, case=WAY, n=6))
+    assert isinstance(found.event, ModelReplied)
+    assert found.event.text == "Right."
+    assert str(found) == (
+        f"event {found.event.seq} (model_replied) decided: of 6 forks 6 pass before it, 0 after it"
+    )
+    (mended,) = asyncio.run(
+        fork(failed, guide("Right."), at=found.event.seq, answer="Left.", case=WAY)
+    )
+    assert arrived(mended)
+
+
+def test_where_the_forks_do_not_differ_it_cannot_tell() -> None:
+    failed = asyncio.run(simulate(WAY, guide("Right.")))
+    always = asyncio.run(deciding_step(failed, guide("Right."), arrived, case=WAY, n=4))
+    assert always.event is None
+    assert str(always).startswith("cannot tell")
+    few = asyncio.run(deciding_step(failed, guide("Left."), arrived, case=WAY, n=1))
+    assert few.event is None, "one fork on either side shows nothing"

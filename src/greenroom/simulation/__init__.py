@@ -4,6 +4,7 @@ from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.ledger.changes import with_state_change
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.conversation import simulate
+from greenroom.simulation.deciding import Deciding, deciding_step
 from greenroom.simulation.fork import fork
 from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.replay import replay
@@ -11,11 +12,13 @@ from greenroom.simulation.summary import Simulation, simulation_data, simulation
 
 __all__ = [
     "Bridge",
+    "Deciding",
     "Lines",
     "Performance",
     "SimulatedUser",
     "Simulation",
     "UserAgents",
+    "deciding_step",
     "fork",
     "perform",
     "replay",
