@@ -8,6 +8,7 @@ from greenroom.simulation.deciding import Deciding, deciding_step
 from greenroom.simulation.fork import fork
 from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.replay import replay
+from greenroom.simulation.shrink import Shrunk, shrink
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Deciding",
     "Lines",
     "Performance",
+    "Shrunk",
     "SimulatedUser",
     "Simulation",
     "UserAgents",
@@ -22,6 +24,7 @@ __all__ = [
     "fork",
     "perform",
     "replay",
+    "shrink",
     "simulate",
     "simulation_data",
     "simulation_of",
