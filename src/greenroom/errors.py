@@ -31,12 +31,15 @@ GreenroomError
     │   ├── ModelUnreachable    the connection or the provider failed (500, 502, 503)
     │   ├── NoCandidate         a choice of models has none to ask: nothing fits, or its budget is spent
     │   ├── ModelTimedOut       no reply within the model's time limit
+    │   ├── CircuitOpen         it failed too often, and is left alone for a while
     │   └── GarbledReply        a reply that cannot be read: broken JSON, or nothing at all
     ├── MockBroke               a mock raised, ran out of answers, or has none for these arguments
     ├── FailedBefore            an error from before the run was cut, under its original name
     ├── InDoubt                 a live tool was cut between its call and its return
     ├── LoopLimit               a loop or an agent took more rounds than allowed
     ├── MetricsHung             the metrics of a case did not finish
+    ├── MiddlewareFailed        middleware raised, or answered with what cannot be used
+    ├── OverBudget              a trial has used what its budget allows
     ├── SecretsLost             a stored run lacks the secrets that its metrics need
     ├── WorkerDied              the process that ran a trial died, or never started
     └── UserAgentFailed         the simulated user was missing, raised, or gave an unusable answer
@@ -210,6 +213,10 @@ class GarbledReply(ModelBroke):
     """A model's reply cannot be read."""
 
 
+class CircuitOpen(ModelBroke):
+    """A model failed too often in a row, and is not asked for a while."""
+
+
 class MockBroke(RunBroke):
     """A mock raised, ran out of answers, or has none for these arguments."""
 
@@ -247,6 +254,14 @@ class MetricsHung(RunBroke):
     """The metrics of a case did not finish."""
 
     phase: ClassVar[Phase] = "metric"
+
+
+class MiddlewareFailed(RunBroke):
+    """Middleware raised in one of its hooks, or answered with what cannot be used."""
+
+
+class OverBudget(RunBroke):
+    """A trial has used the tokens or the money that middleware allows it."""
 
 
 class SecretsLost(RunBroke):

@@ -108,6 +108,29 @@ DRIFTED = "greenroom:drifted"
 """The note of a backend that replays: from which event on a ledger is no longer what happens."""
 
 
+_ALWAYS_HEARD = (
+    "around_run",
+    "around_turn",
+    "on_user_message",
+    "before_run",
+    "after_run",
+    "on_event",
+    "before_agent",
+    "after_agent",
+    "close",
+)
+_HEARD_AT_MODELS = ("before_model", "after_model", "on_model_error", "around_attempt")
+_HEARD_AT_TOOLS = ("before_tool", "after_tool", "on_tool_error")
+
+
+def hooks_heard(backend: "Backend") -> frozenset[str]:
+    """The hooks of middleware that are called for an agent: those at calls where calls are seen."""
+    models = () if backend.models == "opaque" else _HEARD_AT_MODELS
+    tools = () if backend.tool_calls == "opaque" else _HEARD_AT_TOOLS
+    waits = ("approvals",) if backend.name == "native" else ()
+    return frozenset((*_ALWAYS_HEARD, *models, *tools, *waits))
+
+
 class Backend(Protocol):
     """How an agent comes alive."""
 

@@ -12,6 +12,7 @@ from greenroom.backends.foreign import Invocation, jsonable
 from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.fixed_body import FixedBody
 from greenroom.world.presence import Host, model_host, tool_host
 from greenroom.world.world import Context, Pending, Returned, SealedBody, ToolRequest
 
@@ -220,7 +221,7 @@ def _model_body(run: RunModel[T], kept: Kept, to_reply: ToReply[T]) -> ModelBody
         real = await run(request)
         return kept.keep(real, to_reply(real))
 
-    return body
+    return FixedBody(body)
 
 
 def _sealed(run: Run, kept: Kept, to_json: ToJson) -> SealedBody:

@@ -7,7 +7,7 @@ written into the ledger, so the next advance finds it there, in this process or 
 from collections.abc import Awaitable, Callable, Container, Coroutine
 from itertools import takewhile
 from operator import eq
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct, structs
 from pydantic import TypeAdapter
@@ -34,8 +34,12 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.paths import free_path
 from greenroom.ledger.plain import Json, OwnedJson, as_text, plain
+from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.records import describe_error
 from greenroom.world.world import World
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.run import RunMiddleware
 
 T = TypeVar("T")
 Check = Callable[[Json, bool], Json]
@@ -111,7 +115,7 @@ class Invocation:
             return self._end(over.data["output"])
         try:
             self._refuse_cut()
-            progress = await work()
+            progress = await self._work(work)
         except Exception as error:  # noqa: BLE001 - a framework may raise anything
             return self._break(error)
         if self.broke is not None:
@@ -133,6 +137,24 @@ class Invocation:
             )
         self._remember(progress)
         return Waiting(progress.yields) if progress.yields else self._end(progress.output)
+
+    async def _work(self, work: Callable[[], Awaitable[Progress]]) -> Progress:
+        """What the framework comes to, or what middleware answers in the agent's place.
+
+        To middleware a foreign agent is one, however many it is made of.
+        """
+        hooks: RunMiddleware | None = getattr(self.world, "middleware", None)
+        if hooks is None:
+            return await work()
+        turn = AgentTurn(self.memory, self.root, self.given)
+        answer = None if self.resumed else await hooks.before_agent(turn)
+        if answer is not None:
+            return Progress(self.history(), answer[0])
+        progress = await work()
+        if progress.yields or self.broke is not None:
+            return progress
+        output = await hooks.after_agent(turn, plain(progress.output))
+        return structs.replace(progress, output=output)
 
     async def ask(self, answer: Awaitable[T]) -> T:
         """The World's answer; an error of ours is kept before the framework gets to see it.

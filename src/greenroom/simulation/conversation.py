@@ -1,10 +1,10 @@
 """A case as a conversation: the agent and its user take turns until something ends it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenroom.backends.backend import Advance, Failed, Finished, TurnOver, Waiting
 from greenroom.cases.case import Case
@@ -25,9 +25,11 @@ from greenroom.ledger.query import matches_state
 from greenroom.ledger.questions import ended, seconds, turns
 from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.gate import BeforeLive
+from greenroom.simulation.hooked_turns import advance_hooked, as_stack
 from greenroom.simulation.mock_names import answered_by_user, check_names_after
 from greenroom.simulation.trial_context import (
     TrialContext,
+    attach,
     begin,
     check_fence,
     check_opaque,
@@ -41,8 +43,11 @@ from greenroom.world.presence import guarded
 from greenroom.world.records import describe_error, record_conflicts
 from greenroom.world.resources import Factories, Resources
 
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
+
 _CLOSING = 5.0
-"""Seconds in which the resources of a trial must be closed."""
+"""Seconds in which the resources and the middleware of a trial must be closed."""
 
 
 async def simulate(
@@ -58,6 +63,7 @@ async def simulate(
     run_id: str = "",
     resources: Factories | None = None,
     omit_questions: bool = False,
+    middleware: "Iterable[Any] | MiddlewareStack" = (),
 ) -> Ledger:
     """Run `case` with every side effect mocked and return the ledger of what happened.
 
@@ -66,15 +72,21 @@ async def simulate(
     `allow_opaque` an agent whose tools run where no gate can see them. `before_live` is asked to keep
     what `on_event` heard before a named tool runs for real. `resources` are functions by name that open
     what such a tool works with: called when it runs, and closed with the trial. `omit_questions` leaves
-    out of the ledger what models were asked.
+    out of the ledger what models were asked. `middleware` stands around the agent's questions and calls,
+    the first one outermost.
     """
     check_outermost()
     if not allow_unfenced:
         check_fence()
-    trial = set_up(case, agent, ledger, allow_tools, on_event, run_id, Resources(resources))
+    stack = as_stack(middleware) if middleware else None
+    approved = () if stack is None else stack.approved
+    lent = Resources(resources)
+    trial = set_up(case, agent, ledger, allow_tools, on_event, run_id, lent, approved=approved)
     trial.world.before_live = before_live
     trial.world.captures = not omit_questions
     check_opaque(trial.backend, allow_opaque)
+    if stack is not None:
+        attach(trial, stack, _on_breach(trial))
     left = case.stop.max_seconds
     if ledger is not None:
         if ended(ledger) is not None:
@@ -96,25 +108,41 @@ async def run_within(limit: float, trial: TrialContext, allow_tools: Collection[
     trial.refusals.on_set = deadline.cut
     try:
         task = await finish(_run_fenced(trial, deadline), deadline, trial.case.id)
-        not_closed = await _close_resources(trial) if trial.world.resources.is_open else None
+        not_closed = await _close_up(trial)
         trial.world.record(_ending(trial, task, deadline.expired, allow_tools, not_closed))
     finally:
         trial.close()
 
 
-async def _close_resources(trial: TrialContext) -> RunBroke | None:
-    """Close what bodies worked with, inside the fence and in time; the reason if that fails."""
-    resources, deadline = trial.world.resources, Deadline(_CLOSING, name="closing resources")
+async def _close_up(trial: TrialContext) -> GreenroomError | None:
+    """Close what bodies worked with and let middleware look back; the reason if one of them fails."""
+    resources, hooks = trial.world.resources, trial.world.middleware
+    not_closed = None
+    if resources.is_open:
+        not_closed = await _close_fenced(trial, resources.close, "resources", resources.hosts)
+    if hooks is not None and hooks.listeners("after_run"):
+        not_closed = not_closed or await _close_fenced(trial, hooks.after_run, "middleware")
+    return not_closed
+
+
+async def _close_fenced(
+    trial: TrialContext,
+    work: Callable[[], Awaitable[None]],
+    what: str,
+    hosts: Collection[str] = (),
+) -> GreenroomError | None:
+    """Do the last work of a trial, inside the fence and in time; the reason if that fails."""
+    deadline = Deadline(_CLOSING, name=f"closing {what}")
 
     async def close() -> None:
         put_up()
-        reached = opening_for(hosts=resources.hosts) if resources.hosts else nullcontext()
+        reached = opening_for(hosts=hosts) if hosts else nullcontext()
         with FencedScope(trial.case.id, _on_breach(trial)), reached:
-            await resources.close()
+            await work()
 
-    task = await finish(close(), deadline, f"closing resources of {trial.case.id}")
+    task = await finish(close(), deadline, f"closing {what} of {trial.case.id}")
     if not task.done() or task.cancelled():
-        return RunBroke(f"resources were not closed within {_CLOSING:g} s.")
+        return RunBroke(f"{what} were not closed within {_CLOSING:g} s.")
     error = task.exception()
     return error if error is None or isinstance(error, RunBroke) else RunBroke(f"{error!r}")
 
@@ -158,7 +186,11 @@ async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
     scope.on_stray = on_stray
     scope.open(deadline.task)
     try:
-        return await (trial.converse or _converse)(trial)
+        converse = trial.converse or _converse
+        if trial.world.middleware is None:
+            return await converse(trial)
+        async with trial.world.middleware.around("around_run"):
+            return await converse(trial)
     except SystemExit as error:
         # It would end the whole evaluation, and an exit code of 0 would look like a pass.
         raise AgentFailed(f"the code of the case tried to end the process: {error!r}") from error
@@ -173,7 +205,7 @@ async def _converse(trial: TrialContext) -> EndReason:
     if index.said or index.invocations:
         outcome = _last_outcome(trial)
     else:
-        _say_first(trial)
+        await _say_first(trial)
     while True:
         if outcome is None:
             outcome = await advance(trial)
@@ -202,15 +234,23 @@ async def advance(trial: TrialContext) -> Advance:
     """The agent's next move; the fence is open to the hosts of an agent that runs elsewhere."""
     hosts: tuple[str, ...] = getattr(trial.backend, "reaches", ())
     with opening_for(hosts=hosts) if hosts else nullcontext():
-        return await trial.backend.advance(trial.ledger, trial.world)
+        if trial.world.middleware is None:
+            return await trial.backend.advance(trial.ledger, trial.world)
+        return await advance_hooked(trial.backend, trial.world, trial.world.middleware)
 
 
-def _say_first(trial: TrialContext) -> None:
+async def _say_first(trial: TrialContext) -> None:
     script = trial.case.script
     if script and script[0].says:
         if trial.case.user is not None:
             trial.user_side.remember(script[0].says, "", trial.world.new_id("first"))
-        trial.world.record(UserSaid(text=script[0].says))
+        trial.world.record(UserSaid(text=await _heard(trial, script[0].says)))
+
+
+async def _heard(trial: TrialContext, text: str) -> str:
+    """What the agent hears of a message, if middleware has a say in it."""
+    hooks = trial.world.middleware
+    return text if hooks is None else await hooks.heard(text)
 
 
 def _last_outcome(trial: TrialContext) -> TurnOver | Finished | Failed | None:
@@ -251,7 +291,7 @@ async def _answer(trial: TrialContext, outcome: TurnOver | Waiting) -> bool:
     if said is None:
         return False
     _check_user_changes(trial, said[1])
-    trial.world.record(UserSaid(text=said[0], changes=said[1]))
+    trial.world.record(UserSaid(text=await _heard(trial, said[0]), changes=said[1]))
     return True
 
 
@@ -279,7 +319,7 @@ def _ending(
     task: "asyncio.Task[EndReason]",
     expired: bool,
     allow_tools: Collection[Any],
-    not_closed: RunBroke | None,
+    not_closed: GreenroomError | None,
 ) -> RunEnded:
     """Why the trial is over: safety comes first, then the clock, then the conversation itself."""
     case = trial.case

@@ -162,7 +162,7 @@ class RehearsalWorld(FencedWorld):
             self._allowed,
             self.run_id,
             self._clock,
-            self._on_event,
+            self.on_event,
             voice,
             self.resources,
         )
@@ -175,6 +175,13 @@ class RehearsalWorld(FencedWorld):
         """Mock, else the body its author named, else a violation."""
         self.refusals.check()
         mock = self._case.mocks.get(request.tool, _ABSENT)
+        if self.middleware is not None:
+            answer = await self.middleware.before_tool(request)
+            if answer is not None:
+                return answer
+            self.refusals.check()
+            if type(mock) in JSON_TYPES:
+                return await answer_tool(self, request, lambda _: mock, "mock")
         if type(mock) in JSON_TYPES:
             return answer_constant(self, request, mock, "mock")
         if request.visits and request.tool in _MOCKING.get():

@@ -25,8 +25,13 @@ from greenroom.ledger.plain import JSON_TYPES
 _ALIKE = 0.75
 
 
-def check_names(case: Case, backend: Backend, allowed: Collection[Any]) -> None:
-    """Refuse a name that can be no tool's: nothing brings more tools, or it is nearly one of them."""
+def check_names(
+    case: Case, backend: Backend, allowed: Collection[Any], approved: Collection[str] = ()
+) -> None:
+    """Refuse a name that can be no tool's: nothing brings more tools, or it is nearly one of them.
+
+    `approved` are tools that wait for an approval, though they do not say so themselves.
+    """
     offered = backend.tools
     if offered is None:
         return
@@ -36,7 +41,7 @@ def check_names(case: Case, backend: Backend, allowed: Collection[Any]) -> None:
         ):
             raise BadCase(_unknown(case, given, "the agent offers", offered))
     for name in answered_by_user(case) if isinstance(backend, NativeBackend) else ():
-        if name in offered and not offered[name].yields:
+        if name in offered and not offered[name].yields and name not in approved:
             raise BadCase(
                 f"the user of case {case.id!r} answers tool {name!r}, but it never waits for an "
                 f"answer. Declare it with tool(yields=True), or mock it."

@@ -1,13 +1,13 @@
 """The live door: an agent that acts for real, one turn at a time, its conversation kept as a ledger."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from greenroom.backends.backend import Advance, Backend, Failed, Waiting, Yield
+from greenroom.backends.backend import Advance, Backend, Failed, Waiting, Yield, hooks_heard
 from greenroom.backends.registry import backend_for
 from greenroom.errors import (
     BadAgent,
@@ -33,6 +33,7 @@ from greenroom.ledger.query import MISSING
 from greenroom.ledger.questions import ended, started
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import answerable
+from greenroom.simulation.hooked_turns import advance_hooked
 from greenroom.world.live import LiveWorld
 from greenroom.world.resources import Factories, Resources
 
@@ -57,6 +58,7 @@ def perform(
     max_model_calls: int = MAX_MODEL_CALLS,
     seconds: float | None = None,
     resources: Factories | None = None,
+    middleware: Iterable[Any] = (),
     on_delta: OnDelta | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> "Performance":
@@ -66,7 +68,7 @@ def perform(
     With `ledger`, or the id of a `conversation` in the store, the next turn is taken, in this process or
     another. `answers` are for what the agent waits for, by tool: {"approve_payment": True}. State in the
     scopes `user` and `app` outlives the conversation; `user` and `app` say whose it is. `resources` are
-    functions by name that open what tools work with.
+    functions by name that open what tools work with; `middleware` stands around its questions and calls.
     """
     from greenroom.store.store import (
         as_store,  # SQLite is loaded when something is to be remembered
@@ -84,6 +86,7 @@ def perform(
         max_model_calls=max_model_calls,
         seconds=seconds,
         resources=resources,
+        middleware=tuple(middleware),
         on_event=on_event,
     )
     turn.check()
@@ -140,6 +143,7 @@ class Turn(Struct, eq=False):
     max_model_calls: int
     seconds: float | None
     resources: Factories | None
+    middleware: tuple[Any, ...]
     on_event: Callable[[Event], None] | None
 
     def check(self) -> None:
@@ -205,10 +209,14 @@ class Turn(Struct, eq=False):
         lent = Resources(self.resources)
         world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event, resources=lent)
         world.on_delta, world.calls_left = on_delta, self.max_model_calls
+        if self.middleware:
+            from greenroom.world.middleware.attachment import attach_to  # most turns have none
+
+            attach_to(world, self.middleware, hooks_heard(backend), backend.name)
         self._begin(backend, world, {} if held is None else held.kept)
         try:
             async with asyncio.timeout(self.seconds):
-                outcome = await self._talk(backend, world)
+                outcome = await self._talk_hooked(backend, world)
         except TimeoutError as error:
             raise TimeUp(
                 f"the agent did not answer within {self.seconds:g} s. What happened is kept: "
@@ -216,6 +224,8 @@ class Turn(Struct, eq=False):
             ) from error
         finally:
             await lent.close()
+            if world.middleware is not None:
+                await world.middleware.close()
         if isinstance(outcome, Failed):
             raise outcome.error
 
@@ -257,11 +267,26 @@ class Turn(Struct, eq=False):
         if changes:
             world.record(StateChanged(changes=tuple(changes)))
 
+    async def _talk_hooked(self, backend: Backend, world: "LiveTurnWorld") -> Advance:
+        """The turn, with what stands around a run held meanwhile."""
+        hooks = world.middleware
+        if hooks is None:
+            return await self._talk(backend, world)
+        async with hooks.around("around_run"):
+            outcome = await self._talk(backend, world)
+        await hooks.after_run()
+        return outcome
+
+    async def _advance(self, backend: Backend, world: "LiveTurnWorld") -> Advance:
+        if world.middleware is None:
+            return await backend.advance(self.ledger, world)
+        return await advance_hooked(backend, world, world.middleware)
+
     async def _talk(self, backend: Backend, world: "LiveTurnWorld") -> Advance:
         """Let the agent finish what was cut, then hear the user, then answer."""
         index, outcome = self.ledger.index_of(), None
         if index.open_invocation is not None:
-            outcome = await backend.advance(self.ledger, world)
+            outcome = await self._advance(backend, world)
         elif index.invocations:
             last = index.invocations_ended[next(reversed(index.invocations))]
             if last.outcome == "finished":
@@ -271,12 +296,14 @@ class Turn(Struct, eq=False):
         elif self.answers:
             raise BadInput(f"the agent waits for no answer, but got {', '.join(self.answers)}.")
         elif self.message is not None:
-            world.record(UserSaid(text=self.message))
+            hooks = world.middleware
+            text = self.message if hooks is None else await hooks.heard(self.message)
+            world.record(UserSaid(text=text))
         elif outcome is not None:
             return outcome
         elif index.invocations:
             raise BadInput("the agent has answered; give a message to go on.")
-        return await backend.advance(self.ledger, world)
+        return await self._advance(backend, world)
 
     def _answer(self, world: "LiveTurnWorld", yields: tuple[Yield, ...]) -> None:
         """Write down the answers to all that the agent waits for."""

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from greenroom.backends.backend import Backend, Interception
+from greenroom.backends.backend import Backend, Interception, hooks_heard
 from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
@@ -19,7 +19,7 @@ from greenroom.ledger.events import Calls, EndReason, Event, Forked, RunResumed,
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.questions import started
-from greenroom.simulation.fence import FencedScope, answerable, not_held
+from greenroom.simulation.fence import Breach, FencedScope, answerable, not_held, put_up
 from greenroom.simulation.gate import FencedWorld, Refusals, RehearsalWorld
 from greenroom.simulation.mock_names import answered_by_user, check_names
 from greenroom.simulation.user_side import UserSide
@@ -27,6 +27,9 @@ from greenroom.simulation.users import user_of
 from greenroom.world.resources import Resources
 from greenroom.world.visits import Visits
 from greenroom.world.world import FixedClock
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
 
 _SIDE: ContextVar[Voice] = ContextVar("greenroom_side", default="agent")
 
@@ -132,6 +135,7 @@ def set_up(
     run_id: str,
     resources: Resources | None = None,
     world_kind: type[RehearsalWorld] = RehearsalWorld,
+    approved: Collection[str] = (),
 ) -> TrialContext:
     """Everything that a trial of `case` needs; whatever is wrong with it is raised now."""
     chosen = case.agent if case.agent is not None else agent
@@ -145,7 +149,7 @@ def set_up(
     tools, allowed = backend.tools, (*case.allow_tools, *allow_tools)
     user = user_of(case.user, case.id)
     if case.mocks or allowed or answered_by_user(case):
-        check_names(case, backend, allowed)
+        check_names(case, backend, allowed, approved)
     ledger = Ledger() if ledger is None else ledger
     refusals = Refusals()
     clock = None if case.now is None else FixedClock(case.now)
@@ -165,6 +169,24 @@ def set_up(
     return TrialContext(
         case, backend, ledger, world, user, refusals, Visitors(world), on_event, clock
     )
+
+
+def attach(
+    trial: TrialContext,
+    stack: "MiddlewareStack",
+    on_breach: Callable[[Breach], None],
+) -> None:
+    """Put middleware around the agent's side of a trial."""
+    # Loaded where it is used: most trials have none.
+    from greenroom.world.middleware.attachment import attach_to
+
+    def fenced() -> FencedScope:
+        put_up()
+        return FencedScope(trial.case.id, on_breach)
+
+    heard = hooks_heard(trial.backend)
+    attach_to(trial.world, stack, heard, trial.backend.name, fenced)
+    trial.on_event = trial.world.on_event
 
 
 def _target(backend: Backend, case: Case) -> Backend:

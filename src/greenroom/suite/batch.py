@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -15,9 +15,12 @@ from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.users import with_user_model
 from greenroom.suite.options import CONCURRENCY, check
 from greenroom.suite.plan import Cases, backend_of
-from greenroom.suite.sources import as_evalset, as_resources
+from greenroom.suite.sources import as_evalset, as_middleware, as_resources
 from greenroom.suite.watch import refusals_since, watched
 from greenroom.world.resources import Factories
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
 
 OnSimulated = Callable[[Simulation], None]
 
@@ -72,26 +75,29 @@ async def simulate_all(
     allow_unfenced: bool = False,
     allow_opaque: bool = False,
     resources: Factories | str | None = None,
+    middleware: Collection[Any] = (),
     on_complete: OnSimulated | None = None,
 ) -> Batch:
     """Simulate every case, at most `concurrency` at once, without measuring anything.
 
     `user_model` speaks for the simulated users who have no model of their own. `on_complete` is called
     with each conversation as it ends. `allow_opaque` accepts an agent whose tools run where no gate
-    can see them. `resources` are functions by name that open what tools work with that really run.
+    can see them. `resources` are functions by name that open what tools work with that really run;
+    `middleware` stands around the agent's questions and calls.
     """
     check({"concurrency": concurrency, "allow_tools": allow_tools, "resources": resources or {}})
+    check({"middleware": middleware})
     check({"allow_unfenced": allow_unfenced, "allow_opaque": allow_opaque})
     evalset = as_evalset(cases)
     if not allow_unfenced:
         check_fence()
     backend = await backend_of(agent, allow_opaque)
-    factories = as_resources(resources or {})
+    factories, stack = as_resources(resources or {}), as_middleware(middleware)
     slots, notes, known_strays = asyncio.Semaphore(concurrency), list[str](), len(strays())
 
     async def run(case: Case) -> Simulation:
         async with slots:
-            done = await _simulated(case, backend, allow_tools, allow_opaque, factories)
+            done = await _simulated(case, backend, allow_tools, allow_opaque, factories, stack)
         if on_complete is not None:
             try:
                 on_complete(done)
@@ -101,6 +107,8 @@ async def simulate_all(
 
     async with watched(notes.append), asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(with_user_model(case, user_model))) for case in evalset]
+    if stack is not None:
+        await stack.close()
     faults = refusals_since(known_strays)
     return Batch([task.result() for task in tasks], (*notes, *faults), tuple(faults))
 
@@ -111,6 +119,7 @@ async def _simulated(
     allow_tools: Collection[Any],
     allow_opaque: bool,
     resources: Factories,
+    middleware: "MiddlewareStack | None",
 ) -> Simulation:
     try:
         ledger = await simulate(
@@ -120,6 +129,7 @@ async def _simulated(
             allow_unfenced=True,
             allow_opaque=allow_opaque,
             resources=resources,
+            middleware=middleware or (),
         )
     except Exception as error:  # noqa: BLE001 - a case that cannot run is its own outcome
         return Simulation(case_id=case.id, error=f"{type(error).__name__}: {error}")

@@ -20,7 +20,7 @@ class Flag:
     """The first is the one that printed commands use."""
     help: str
     metavar: str | None = None
-    kind: Literal["value", "switch", "file", "folder", "list"] = "value"
+    kind: Literal["value", "switch", "file", "folder", "list", "files"] = "value"
     words: Mapping[str, Any] | None = None
     """Words that stand for a value: {"off": 0}."""
     in_watch: bool = False
@@ -102,6 +102,12 @@ def is_resources(value: Any) -> bool:
     if isinstance(value, str):
         return bool(value.rpartition(":")[0])
     return is_mocks(value) and all(map(callable, cast("Mapping[str, object]", value).values()))
+
+
+def is_middleware(value: object) -> bool:
+    if not is_list(value) or not isinstance(value, Collection):
+        return False
+    return all(bool(one.rpartition(":")[0]) if isinstance(one, str) else True for one in value)
 
 
 def is_hook(value: object) -> bool:

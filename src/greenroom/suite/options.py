@@ -21,6 +21,7 @@ from greenroom.suite.option_types import (
     is_config,
     is_hook,
     is_list,
+    is_middleware,
     is_mocks,
     is_number,
     is_resources,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from greenroom.suite.trial import OnError
     from greenroom.suite.workers.references import Workers
     from greenroom.world.answers import AnswerCache
+    from greenroom.world.middleware.stack import MiddlewareStack
     from greenroom.world.resources import Factories
 
 CONCURRENCY = 4
@@ -159,6 +161,24 @@ class Options(TypedDict, total=False):
                 in_watch=True,
             ),
             setting="What tools work with that really run: resources.py:name of functions by name.",
+        ),
+    ]
+    middleware: Annotated[
+        "Collection[Any] | MiddlewareStack",
+        Option(
+            is_middleware,
+            "a list of middleware, or of references like audit.py:name",
+            (),
+            per_trial=True,
+            flag=Flag(
+                names=("--middleware",),
+                help="Middleware around the agent's questions and calls, audit.py:name of one or of a "
+                "list; may be repeated, the outermost first.",
+                metavar="FILE:NAME",
+                kind="files",
+                in_watch=True,
+            ),
+            setting="Middleware around the agent's questions and calls: audit.py:name; may be repeated.",
         ),
     ]
     allow_tools: Annotated[

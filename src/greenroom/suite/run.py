@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
-from greenroom.errors import StoreFailed
+from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import UNSEEN, CaseResult, skipped
 from greenroom.simulation.fence import strays
@@ -153,6 +153,14 @@ class ActiveRun:
                 await asyncio.gather(*self._hook_calls)
         finally:
             self.cancel.leave(self._cut)
+            await self._close_middleware()
+
+    async def _close_middleware(self) -> None:
+        if self.settings.middleware is not None:
+            try:
+                await self.settings.middleware.close()
+            except GreenroomError as error:
+                self.notes.append(str(error))
 
     def _workers(self, due: Sequence[Trial]) -> AbstractAsyncContextManager[object]:
         """The worker processes, while anything is due for them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, structs
 
@@ -29,6 +29,9 @@ from greenroom.suite.references import (
     split_reference,
 )
 from greenroom.world.resources import Factories
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
 
 _ENDINGS = (".evalset", ".test", ".eval", ".scenarios")
 _TEXTS = (".json", ".yaml", ".yml")
@@ -320,6 +323,24 @@ def as_resources(given: Factories | str) -> Factories:
     if isinstance(found, Mapping) and is_resources(found):
         return cast("Factories", found)
     raise BadFile(f"{given} is {found!r}, but resources are {OPTIONS['resources'].wanted}.")
+
+
+def as_middleware(given: "Iterable[Any] | MiddlewareStack") -> "MiddlewareStack | None":
+    """Middleware in its order, with what stands at `audit.py:name` in the place of the reference."""
+    if not given:
+        return None
+    from greenroom.world.middleware.stack import MiddlewareStack, is_middleware
+
+    if isinstance(given, MiddlewareStack):
+        return given
+    found: list[Any] = []
+    for one in given:
+        value = load_value(one) if isinstance(one, str) else one
+        listed = list(cast("Iterable[Any]", value)) if isinstance(value, list | tuple) else [value]
+        if isinstance(one, str) and not all(map(is_middleware, listed)):
+            raise BadFile(f"{one} is {value!r}, but middleware are objects with hooks.")
+        found += listed
+    return MiddlewareStack(found)
 
 
 def load_model(name: str) -> Any:

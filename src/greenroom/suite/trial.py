@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import inf
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -26,8 +26,11 @@ from greenroom.suite.hooks import HOOKS, Hooks
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import CONCURRENCY, Values
 from greenroom.suite.resume import before_calls, reason_for_doubt, up_to_last_pause
-from greenroom.suite.sources import as_resources
+from greenroom.suite.sources import as_middleware, as_resources
 from greenroom.world.resources import Factories
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
 
 OnError = Literal["collect", "stop", "skip"]
 OnEvent = Callable[[Event], None]
@@ -42,6 +45,7 @@ class Settings:
     allow_opaque: bool
     resources: Factories
     omit_questions: bool
+    middleware: "MiddlewareStack | None"
     concurrency: int
     on_error: OnError
     fail_fast: bool
@@ -63,6 +67,7 @@ class Settings:
             "concurrency": options["concurrency"] or usual,
             "budget": budget,
             "resources": as_resources(options["resources"]),
+            "middleware": as_middleware(options["middleware"]),
             "hooks": Hooks(plugins=options["plugins"], **{name: options[name] for name in HOOKS}),
         }
         return cls(**values)
@@ -184,6 +189,7 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
                 before_live=state.before_live,
                 resources=settings.resources,
                 omit_questions=settings.omit_questions,
+                middleware=settings.middleware or (),
             )
             if not state.go_back(ledger):
                 break

@@ -1,4 +1,4 @@
-"""For authors of backends: the suite that every backend passes, ours and yours.
+"""For authors of backends and of middleware: the suites that ours pass, and yours can.
 
     from greenroom.testing import BackendConformance
 
@@ -11,7 +11,9 @@
 import pytest
 
 # A failure here should show as much as one in your own tests.
-pytest.register_assert_rewrite("greenroom.testing.backends", "greenroom.testing.conformance")
+pytest.register_assert_rewrite(
+    "greenroom.testing.backends", "greenroom.testing.conformance", "greenroom.testing.middleware"
+)
 
 from greenroom.testing.backends import BackendConformance  # noqa: E402
 from greenroom.testing.blueprints import (  # noqa: E402
@@ -29,6 +31,7 @@ from greenroom.testing.blueprints import (  # noqa: E402
     pieces,
 )
 from greenroom.testing.ledgers import timeless  # noqa: E402
+from greenroom.testing.middleware import MiddlewareContract  # noqa: E402
 
 __all__ = [
     "USAGE",
@@ -40,6 +43,7 @@ __all__ = [
     "Hang",
     "Harness",
     "Line",
+    "MiddlewareContract",
     "Structured",
     "ToolPlan",
     "Verdict",

@@ -1,4 +1,7 @@
-"""The World: one seam for every effect, the live one, and how calls are written down."""
+"""The World: one seam for every effect, the live one, middleware, and how calls are written down."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from greenroom.world.live import LiveWorld
 from greenroom.world.records import ToolError, answer_model, answer_tool, begin_call, fail_call
@@ -15,13 +18,49 @@ from greenroom.world.world import (
     World,
 )
 
+if TYPE_CHECKING:
+    from greenroom.world.agent_turn import AgentTurn
+    from greenroom.world.middleware.approval import tool_approval
+    from greenroom.world.middleware.attempts import Ask
+    from greenroom.world.middleware.breaker import breaker
+    from greenroom.world.middleware.caching import cache
+    from greenroom.world.middleware.current import Run, current_run
+    from greenroom.world.middleware.pii import pii_filter
+    from greenroom.world.middleware.protocol import Middleware
+    from greenroom.world.middleware.rate_limit import rate_limit
+    from greenroom.world.middleware.recording import recorder
+    from greenroom.world.middleware.retrying import retry
+    from greenroom.world.middleware.spending import budget, cost_attribution
+
+_LATER = {
+    "AgentTurn": "greenroom.world.agent_turn",
+    "Ask": "greenroom.world.middleware.attempts",
+    "Middleware": "greenroom.world.middleware.protocol",
+    "Run": "greenroom.world.middleware.current",
+    "breaker": "greenroom.world.middleware.breaker",
+    "budget": "greenroom.world.middleware.spending",
+    "cache": "greenroom.world.middleware.caching",
+    "cost_attribution": "greenroom.world.middleware.spending",
+    "current_run": "greenroom.world.middleware.current",
+    "pii_filter": "greenroom.world.middleware.pii",
+    "rate_limit": "greenroom.world.middleware.rate_limit",
+    "recorder": "greenroom.world.middleware.recording",
+    "retry": "greenroom.world.middleware.retrying",
+    "tool_approval": "greenroom.world.middleware.approval",
+}
+"""Where the names are found that most runs do without."""
+
 __all__ = [
+    "AgentTurn",
+    "Ask",
     "Clock",
     "Context",
     "FixedClock",
     "LiveWorld",
+    "Middleware",
     "Pending",
     "Returned",
+    "Run",
     "Scope",
     "Scopes",
     "SystemClock",
@@ -32,5 +71,22 @@ __all__ = [
     "answer_model",
     "answer_tool",
     "begin_call",
+    "breaker",
+    "budget",
+    "cache",
+    "cost_attribution",
+    "current_run",
     "fail_call",
+    "pii_filter",
+    "rate_limit",
+    "recorder",
+    "retry",
+    "tool_approval",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value

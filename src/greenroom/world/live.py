@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from threading import RLock
 from time import time
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
 
@@ -17,6 +17,9 @@ from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.records import answer_model, answer_tool, begin_call
 from greenroom.world.resources import Resources
 from greenroom.world.world import Clock, Pending, Returned, SystemClock, ToolBody, ToolRequest
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.run import RunMiddleware
 
 E = TypeVar("E", bound=Event)
 
@@ -45,8 +48,9 @@ class LiveWorld:
         self.run_id = run_id
         self.deadline: float | None = None
         self.resources = resources or Resources()
+        self.middleware: RunMiddleware | None = None
         self._clock = clock or _SYSTEM_CLOCK
-        self._on_event = on_event
+        self.on_event = on_event
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
@@ -56,6 +60,10 @@ class LiveWorld:
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool, unless its answer is the user's to give."""
+        if self.middleware is not None:
+            answer = await self.middleware.before_tool(request)
+            if answer is not None:
+                return answer
         if request.yields and not request.visits:
             begin_call(self, request)
             return Pending(request.id)
@@ -90,8 +98,8 @@ class LiveWorld:
             if self.ledger.indexes[self.voice].is_closed(event.path):
                 raise CancelledError(f"{event.path} was stopped before; nothing is recorded there")
             event = self.ledger.append(event, time())
-            if self._on_event is not None:
-                self._on_event(event)
+            if self.on_event is not None:
+                self.on_event(event)
         return event
 
     def now(self) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from greenroom import errors
 from greenroom.errors import BadValue, FailedBefore, GreenroomError, ModelBroke, Refusal
@@ -33,6 +33,9 @@ from greenroom.world.presence import asking, placed
 from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
 from greenroom.world.world import Context, Returned, ToolBody, ToolRequest, World, opened
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.run import RunMiddleware
 
 
 class ToolError(Exception):
@@ -81,44 +84,17 @@ async def answer_model(
 ) -> ModelReply:
     """Ask `body` inside `opening`, and record the question and its answer."""
     request, body = chosen(world, request, body)
-    about: _About = {
-        "path": request.path,
-        "node": request.node,
-        "agent": request.agent,
-        "n": request.n,
-    }
+    hooks: RunMiddleware | None = getattr(world, "middleware", None)
+    if hooks is not None:
+        return await hooks.answer_model(request, body, on_delta, source, opening)
     with opening(), asking():
-        world.record(
-            ModelCalled(
-                **about,
-                model=request.model,
-                messages=len(request.messages),
-                tools=tuple([tool.name for tool in request.tools]),
-                digest=request.digest,
-                question=captured(world, request) if getattr(world, "captures", False) else None,
-            )
-        )
+        record_question(world, request)
         try:
-            reply, begun = await _ask(world, request, body, on_delta, source)
+            reply, begun = await ask_in_turn(world, request, body, on_delta, source)
         except Exception as error:
-            found = describe_error(error)
-            world.record(ModelFailed(**about, model=request.model, **found, ours=ours(error)))
+            record_model_failure(world, request, error)
             raise
-        reply = _with_call_ids(world, request, reply)
-        world.record(
-            ModelReplied(
-                **about,
-                model=reply.model or request.model,
-                text=reply.text or "",
-                calls=reply.calls,
-                usage=reply.usage,
-                cost=reply.cost,
-                prices=reply.prices,
-                seconds=perf_counter() - begun,
-                source=source,
-            )
-        )
-        return reply
+        return record_reply(world, request, reply, source, perf_counter() - begun)
 
 
 class _About(TypedDict):
@@ -130,7 +106,53 @@ class _About(TypedDict):
     n: int
 
 
-async def _ask(
+def _about(request: ModelRequest) -> _About:
+    return {"path": request.path, "node": request.node, "agent": request.agent, "n": request.n}
+
+
+def record_question(world: World, request: ModelRequest) -> None:
+    """Record that a model is asked."""
+    world.record(
+        ModelCalled(
+            **_about(request),
+            model=request.model,
+            messages=len(request.messages),
+            tools=tuple([tool.name for tool in request.tools]),
+            digest=request.digest,
+            question=captured(world, request) if getattr(world, "captures", False) else None,
+        )
+    )
+
+
+def record_model_failure(world: World, request: ModelRequest, error: Exception) -> None:
+    """Record that a model could not be asked, or did not answer."""
+    found = describe_error(error)
+    failed = ModelFailed(**_about(request), model=request.model, **found, ours=ours(error))
+    world.record(failed)
+
+
+def record_reply(
+    world: World, request: ModelRequest, reply: ModelReply, source: Source, seconds: float
+) -> ModelReply:
+    """Record a reply, with an id on every call; the reply as it was recorded."""
+    reply = _with_call_ids(world, request, reply)
+    world.record(
+        ModelReplied(
+            **_about(request),
+            model=reply.model or request.model,
+            text=reply.text or "",
+            calls=reply.calls,
+            usage=reply.usage,
+            cost=reply.cost,
+            prices=reply.prices,
+            seconds=seconds,
+            source=source,
+        )
+    )
+    return reply
+
+
+async def ask_in_turn(
     world: World, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None, source: Source
 ) -> tuple[ModelReply, float]:
     """The reply, and when the question that got it was asked; at the model's pace if it has one."""
@@ -209,6 +231,7 @@ async def answer_tool(
     `settle` is awaited in between: what it raises keeps the body from being run.
     """
     begin_call(world, request)
+    hooks: RunMiddleware | None = getattr(world, "middleware", None)
     index = world.ledger.indexes[world.voice]
     called = index.called[request.id]
     # A call sees the state as it was when it began; one that was approved meanwhile, as it is now.
@@ -229,8 +252,14 @@ async def answer_tool(
     except GreenroomError:
         raise
     except Exception as error:  # noqa: BLE001 - a tool's failure is the agent's to see
-        return fail_call(world, request, error, source, perf_counter() - begun)
-    return _returned(world, called, value, source, context, perf_counter() - begun)
+        seconds = perf_counter() - begun
+        if hooks is not None and (instead := await hooks.on_tool_error(request, error)) is not None:
+            return instead
+        return fail_call(world, request, error, source, seconds)
+    seconds = perf_counter() - begun
+    if hooks is not None:
+        value = await hooks.after_tool(request, value)
+    return _returned(world, called, value, source, context, seconds)
 
 
 def _returned(

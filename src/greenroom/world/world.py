@@ -55,6 +55,8 @@ class Pending:
     """A tool call that waits for the user's answer."""
 
     call_id: str
+    approval: str = ""
+    """The id of the wait, where the user only says whether the tool may be called."""
 
 
 class Context:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import localtime, strftime
 from typing import Any
@@ -23,7 +23,7 @@ from greenroom.reports.terminal import Terminal
 from greenroom.simulation import perform
 from greenroom.store.conversations import Conversations
 from greenroom.store.store import as_store
-from greenroom.suite.sources import as_resources, load_model
+from greenroom.suite.sources import as_middleware, as_resources, load_model
 
 _YES = {"y": True, "yes": True, "n": False, "no": False}
 _HELP = "/state shows the state, /save FILE [ID] saves a case, /quit leaves."
@@ -38,6 +38,7 @@ def talk(
     model: str,
     store: str,
     resources: str,
+    middleware: Sequence[str],
     max_model_calls: int,
     seconds: float | None,
     as_json: bool,
@@ -58,6 +59,7 @@ def talk(
                 "app": app,
                 "store": False if kept is None else kept,
                 "resources": as_resources(resources) if resources else None,
+                "middleware": getattr(as_middleware(middleware), "members", ()),
                 "max_model_calls": max_model_calls,
                 "seconds": seconds,
             },

@@ -73,6 +73,8 @@ def _declared(name: str, option: Option, help: str) -> Decorator[Any]:
             given |= {"is_flag": True, "metavar": None}
         case "file":
             given |= {"type": FILE, "default": ""}
+        case "files":
+            given |= {"type": FILE, "multiple": True}
         case "folder":
             given |= {"type": click.Path(file_okay=False), "default": ""}
         case "list":
@@ -144,7 +146,9 @@ def import_network(command: F) -> F:
     )(command)
 
 
-tools = together(import_network, declared("allow_tools", "mocks", "resources", "allow_opaque"))
+tools = together(
+    import_network, declared("allow_tools", "mocks", "resources", "middleware", "allow_opaque")
+)
 """What answers for tools, and what the agent's file may do when it is loaded."""
 
 

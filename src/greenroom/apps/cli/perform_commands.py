@@ -44,7 +44,7 @@ Exit codes, the first that applies:
 )
 @click.option("--model", default="", metavar="NAME", help="Another model for all of the agent.")
 @options.declared("store", help="The folder where conversations are kept.")
-@options.declared("resources")
+@options.declared("resources", "middleware")
 @click.option(
     "--max-model-calls",
     type=click.IntRange(min=1),

@@ -48,6 +48,7 @@ class _Setup(Struct, frozen=True, kw_only=True):
     mocks: str
     allow_tools: Sequence[str]
     resources: str = ""
+    middleware: Sequence[str] = ()
     allow_opaque: bool = False
     concurrency: int = 1
     verbose: bool = False
@@ -67,6 +68,7 @@ class _Setup(Struct, frozen=True, kw_only=True):
                 allow_tools=self.allow_tools,
                 allow_opaque=self.allow_opaque,
                 resources=self.resources,
+                middleware=self.middleware,
                 on_complete=on_complete,
             )
 

@@ -125,7 +125,7 @@ def add_options(group: pytest.OptionGroup) -> None:
         if flag.kind == "switch":
             given |= {"action": "store_true", "default": None}
         else:
-            given["action"] = "append" if flag.kind == "list" else "store"
+            given["action"] = "append" if flag.kind in ("list", "files") else "store"
             given["metavar"] = (flag.metavar or "").partition("|")[0]
         group.addoption(f"--greenroom{flag.names[0][1:]}", **given)
 
@@ -166,11 +166,11 @@ def read_settings(config: pytest.Config) -> Settings:
 def _anchored(name: str, value: Any, root: Path) -> Any:
     """A setting that names a file as seen from the project's folder, wherever pytest was started."""
     flag = _KNOWN[name].flag
-    if flag is None or flag.kind != "file":
+    if flag is None or flag.kind not in ("file", "files"):
         return value
     from greenroom.suite.references import anchored
 
-    return anchored(value, root)
+    return anchored(value, root) if flag.kind == "file" else [anchored(v, root) for v in value]
 
 
 def _section(file: Path) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _problem(name: str, value: Any) -> str:
     kind = option.flag.kind if option.flag is not None else "value"
     if kind in ("file", "folder") and not isinstance(value, str):
         return f"{name}={value!r} should be a path."
-    if kind == "list" and not _is_texts(value):
+    if kind in ("list", "files") and not _is_texts(value):
         return f"{name}={value!r} should be a list of texts."
     if name == "trials" and value == "auto":
         return "trials='auto' looks at all cases together, and here each case is a test of its own."

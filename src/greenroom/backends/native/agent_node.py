@@ -9,6 +9,7 @@ from greenroom.agents.handoffs import transfer_tools, transfers
 from greenroom.agents.instructions import filled
 from greenroom.agents.signature import output_adapter
 from greenroom.backends.backend import Yield
+from greenroom.backends.native.approval_answers import check_approval
 from greenroom.backends.native.history import conversation, handed_over
 from greenroom.backends.native.summaries import rule_that_summarises, summary_of_the_past
 from greenroom.backends.together import together
@@ -190,6 +191,13 @@ class AgentRun(Struct, eq=False):
             return tool.checked_answer(value, strict=strict)
 
         asked, root = dict(request.args), root_of(self.path)
+        if outcome.approval:
+            approval = f"May {call.tool} be called?"
+            wait = Yield(
+                outcome.approval, "tool", call.tool, call.id, asked, approval, root, check_approval
+            )
+            open_yield(self.world, wait, self.path)
+            return (wait,)
         wait = Yield(call.id, "tool", call.tool, call.id, asked, "", root, check)
         open_yield(self.world, wait, self.path)
         return (wait,)

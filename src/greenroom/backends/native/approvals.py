@@ -1,12 +1,12 @@
 """An approval: the user is asked once, and only a yes leads to what it guards."""
 
-import json
 from typing import NoReturn
 
 from greenroom.agents.approvals import Approved
 from greenroom.agents.graph import Node
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import open_yield
+from greenroom.backends.native.approval_answers import check_approval
 from greenroom.backends.native.walk import GraphWalk, Paused, Walked
 from greenroom.errors import AgentFailed, MockBroke, UserAgentFailed
 from greenroom.ledger.events import Decided, ToolFailed, ToolReturned
@@ -75,7 +75,9 @@ async def _ask(walk: GraphWalk, flow: Approved, path: str, given: Json) -> Yield
     outcome = await world.call_tool(request, SealedBody(_has_no_body))
     if not isinstance(outcome, Pending):
         return None
-    wait = Yield(key, "tool", flow.tool, key, dict(args), str(args["question"]), walk.root, checked)
+    wait = Yield(
+        key, "tool", flow.tool, key, dict(args), str(args["question"]), walk.root, check_approval
+    )
     open_yield(world, wait, path)
     return wait
 
@@ -90,43 +92,10 @@ def _answer(walk: GraphWalk, flow: Approved, path: str) -> tuple[bool, str]:
     if isinstance(end, ToolFailed):
         raise AgentFailed(f"{flow.tool!r} could not be asked at {path}: {end.error}")
     try:
-        said = checked(end.value, False)
+        said = check_approval(end.value, False)
     except ValueError as error:
         wrong = UserAgentFailed if end.source == "user" else MockBroke
         raise wrong(f"the answer {end.value!r} to {flow.tool!r} does not fit: {error}") from None
     if is_object(said):
         return bool(said["approved"]), str(said.get("reason", ""))
     return bool(said), ""
-
-
-_SHAPE = 'answer true or false, or {"approved": false, "reason": "..."}'
-_WORDS = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def checked(value: Json, strict: bool) -> Json:
-    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _read(value, strict)
-    if not is_object(value):
-        raise ValueError(_SHAPE)
-    # Users of other frameworks say `confirmed` and `message`.
-    said = {{"confirmed": "approved", "message": "reason"}.get(k, k): v for k, v in value.items()}
-    is_clear = isinstance(said.get("approved"), bool) and isinstance(said.get("reason", ""), str)
-    if not is_clear or not said.keys() <= {"approved", "reason"}:
-        raise ValueError(_SHAPE)
-    return said
-
-
-def _read(text: str, strict: bool) -> Json:
-    """An answer in words: the JSON that was asked for; where less will do, yes or no."""
-    if not strict and text.strip().rstrip(".!").lower() in _WORDS:
-        return _WORDS[text.strip().rstrip(".!").lower()]
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if isinstance(found, bool | dict):
-        return checked(found, strict)  # pyright: ignore[reportUnknownArgumentType]
-    raise ValueError(_SHAPE)

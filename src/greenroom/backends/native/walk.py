@@ -11,7 +11,7 @@ ways at once, `guards` those that watch over a part, and `kinds` says which is r
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -34,9 +34,13 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_text, plain
 from greenroom.ledger.query import MISSING, matches_state
+from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.presence import placed
 from greenroom.world.records import RecordedFailure
 from greenroom.world.world import Context, World
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.run import RunMiddleware
 
 
 class Done(Struct, frozen=True):
@@ -88,9 +92,12 @@ class GraphWalk(Struct, frozen=True, eq=False):
         try:
             if isinstance(node.flow, Agent):
                 asking = AgentRun(node.flow, node.id, path, self.world, index, node.team)
+                hooks: RunMiddleware | None = getattr(self.world, "middleware", None)
+                if hooks is not None:
+                    return await run_hooked(self, node, asking, given, hooks)
                 waits = await asking.run()
                 if asking.handed_to:
-                    return self._hand_over(node, path, asking.handed_to)
+                    return self.hand_over(node, path, asking.handed_to)
                 return Paused(waits) if waits else self.end(node, path, asking.output)
             return await self._run(node, path, given)
         except GreenroomError:
@@ -147,7 +154,7 @@ class GraphWalk(Struct, frozen=True, eq=False):
         event = NodeEnded(path=path, node=node.id, output=output, changes=written, asks=asks)
         return Done(self.world.record(event).output)
 
-    def _hand_over(self, node: Node, path: str, to: str) -> Done:
+    def hand_over(self, node: Node, path: str, to: str) -> Done:
         """Record that an agent leaves the conversation to another; it has written nothing."""
         if path not in self.index.decided:
             self.world.record(Decided(path=path, choice=to))
@@ -166,6 +173,23 @@ class GraphWalk(Struct, frozen=True, eq=False):
         if context.changes():
             raise BadAgent(f"the decision at {path} changed the state; decide only, or use a step.")
         return choice
+
+
+async def run_hooked(
+    walk: GraphWalk, node: Node, asking: AgentRun, given: Json, hooks: "RunMiddleware"
+) -> Walked:
+    """An agent with middleware around it, which may answer in its place."""
+    turn = AgentTurn(asking.agent.name, asking.path, given)
+    if not walk.index.steps.get(asking.path):
+        answer = await hooks.before_agent(turn)
+        if answer is not None:
+            return walk.end(node, asking.path, answer[0])
+    waits = await asking.run()
+    if asking.handed_to:
+        return walk.hand_over(node, asking.path, asking.handed_to)
+    if waits:
+        return Paused(waits)
+    return walk.end(node, asking.path, await hooks.after_agent(turn, asking.output))
 
 
 async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:

@@ -96,6 +96,8 @@ def _option(name: str, value: Any) -> Json:
             return [_metric(metric) for metric in value]
         case "allow_tools":
             return [_plain(tool, f"the allowed tool {_shown(tool)}") for tool in value]
+        case "middleware":
+            return [_plain(one, f"the middleware {_shown(one)}") for one in _members(value)]
         case "mocks":
             return value if isinstance(value, str) else _mocks(value)
         case "resources":
@@ -105,6 +107,10 @@ def _option(name: str, value: Any) -> Json:
             return None if cache is None else str(cache.path.absolute())
         case _:
             return _plain(value, f"the {name}")
+
+
+def _members(middleware: Any) -> Iterable[Any]:
+    return getattr(middleware, "members", middleware)
 
 
 def _plain(value: Any, what: str) -> Json:

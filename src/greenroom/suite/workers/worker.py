@@ -71,6 +71,8 @@ async def _serve(inbox: int, outbox: Outbox) -> None:
             task = asyncio.create_task(setup.run(order, outbox))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
+    if setup is not None and setup.settings.middleware is not None:
+        await setup.settings.middleware.close()
 
 
 def _send_stall(outbox: Outbox, stall: Stall) -> None:
@@ -256,6 +258,8 @@ def _option(name: str, given: Any) -> Any:
             return [_metric(metric) for metric in given]
         case "allow_tools":
             return [_named(tool) for tool in given]
+        case "middleware":
+            return [_named(one) for one in given]
         case "resources":
             return _resources(given)
         case "mocks" if isinstance(given, str):

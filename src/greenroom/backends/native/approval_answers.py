@@ -1,0 +1,37 @@
+"""What a user may answer when asked for an approval."""
+
+import json
+
+from greenroom.ledger.plain import Json, is_object
+
+_SHAPE = 'answer true or false, or {"approved": false, "reason": "..."}'
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def check_approval(value: Json, strict: bool) -> Json:
+    """An approval in the shape it was given, with a real bool in it; ValueError if it is none."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _read(value, strict)
+    if not is_object(value):
+        raise ValueError(_SHAPE)
+    # Users of other frameworks say `confirmed` and `message`.
+    said = {{"confirmed": "approved", "message": "reason"}.get(k, k): v for k, v in value.items()}
+    is_clear = isinstance(said.get("approved"), bool) and isinstance(said.get("reason", ""), str)
+    if not is_clear or not said.keys() <= {"approved", "reason"}:
+        raise ValueError(_SHAPE)
+    return said
+
+
+def _read(text: str, strict: bool) -> Json:
+    """An answer in words: the JSON that was asked for; where less will do, yes or no."""
+    if not strict and text.strip().rstrip(".!").lower() in _WORDS:
+        return _WORDS[text.strip().rstrip(".!").lower()]
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if isinstance(found, bool | dict):
+        return check_approval(found, strict)  # pyright: ignore[reportUnknownArgumentType]
+    raise ValueError(_SHAPE)

@@ -1,0 +1,64 @@
+"""The run that a hook is called in."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from msgspec import Struct
+
+from greenroom.errors import BadInput
+from greenroom.ledger.events import Noted
+from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.plain import Json
+from greenroom.world.world import World
+
+
+class Run(Struct, frozen=True):
+    """The run that a hook is called in."""
+
+    _world: World
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has happened in it."""
+        return self._world.ledger
+
+    @property
+    def run_id(self) -> str:
+        """What it is called."""
+        return self._world.run_id
+
+    def now(self) -> float:
+        """Seconds since the epoch by its clock, which a case may set."""
+        return self._world.now()
+
+    def note(self, name: str, data: Json = None, path: str = "") -> None:
+        """Write a note into its ledger."""
+        self._world.record(Noted(path=path, name=name, data=data))
+
+
+_RUN: Final = ContextVar["Run | None"]("greenroom_middleware_run", default=None)
+
+
+def current_run() -> Run:
+    """The run whose hook or context manager is at work here."""
+    run = _RUN.get()
+    if run is None:
+        raise BadInput("current_run() was called outside of a run; call it in a hook.")
+    return run
+
+
+def run_var() -> "ContextVar[Run | None]":
+    """Where the run stands while a hook is at work."""
+    return _RUN
+
+
+@contextmanager
+def outside_hooks() -> Generator[None]:
+    """Work that a hook waits for, but does not do itself."""
+    token = _RUN.set(None)
+    try:
+        yield
+    finally:
+        _RUN.reset(token)

@@ -1,0 +1,78 @@
+"""Personal data, kept from models and from what they say."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from msgspec import structs
+
+from greenroom.errors import BadInput
+from greenroom.ledger.messages import Message
+from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.world.middleware.attempts import Ask
+from greenroom.world.middleware.protocol import Middleware
+
+RULES: Final[Mapping[str, str]] = {
+    "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "iban": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
+    "card": r"\b(?:\d[ -]?){13,18}\d\b",
+    "phone": r"(?<![\w.])\+\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,5}\b",
+    "ssn": r"\b\d{3}-\d{2}-\d{4}\b",
+}
+"""What is hidden unless other rules are given: a pattern by the name that stands in its place."""
+
+
+def pii_filter(rules: Mapping[str, str] = RULES) -> "PiiFilter":
+    """Hides what these patterns find, as `[email]`, in questions to models and in their replies.
+
+    The model does not get to see it, and the ledger has no reply that contains it; what the user said
+    and tools returned is in the ledger as it was. Pieces of a reply are held until it is whole.
+    """
+    return PiiFilter(rules)
+
+
+class PiiFilter(Middleware):
+    """Patterns by the names that stand in their place."""
+
+    name = "pii_filter"
+    needs = ("around_attempt",)
+    holds_pieces = True
+
+    def __init__(self, rules: Mapping[str, str]) -> None:
+        try:
+            self._rules = {name: re.compile(pattern) for name, pattern in rules.items()}
+        except re.error as error:
+            raise BadInput(f"pii_filter() has a rule that is no pattern: {error}.") from error
+
+    async def around_attempt(self, request: ModelRequest, ask: Ask) -> ModelReply:
+        """Ask without personal data, and take it out of the reply."""
+        shown = replace(
+            request,
+            instructions=self.hide(request.instructions),
+            messages=tuple([self._hidden(message) for message in request.messages]),
+        )
+        reply = await ask(request if shown == request else shown)
+        text = self.hide(reply.text or "")
+        return reply if text == reply.text else replace(reply, text=text)
+
+    def hide(self, text: str) -> str:
+        """The text with names in the place of what the patterns find."""
+        for name, pattern in self._rules.items():
+            text = pattern.sub(f"[{name}]", text)
+        return text
+
+    def _hidden(self, message: Message) -> Message:
+        calls = tuple(
+            [structs.replace(call, args=self._hidden_in(call.args)) for call in message.calls]
+        )
+        return structs.replace(message, text=self.hide(message.text), calls=calls)
+
+    def _hidden_in(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, Mapping):
+            return {key: self._hidden_in(one) for key, one in cast("Any", value).items()}
+        if isinstance(value, list | tuple):
+            return [self._hidden_in(one) for one in cast("Any", value)]
+        return value

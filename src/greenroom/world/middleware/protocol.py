@@ -1,0 +1,121 @@
+"""Middleware: what an author may put around a run, and where it learns of the run.
+
+One object serves every trial, side by side. It keeps nothing of a run but what the ledger tells, so
+that a run which was cut goes on as if it never had been: `current_run().ledger`.
+"""
+
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, ClassVar, Final
+
+from greenroom.ledger.events import Event, Source
+from greenroom.ledger.plain import Json
+from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.world.agent_turn import AgentTurn
+from greenroom.world.middleware.attempts import Ask
+from greenroom.world.world import Returned, ToolRequest
+
+Around = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
+
+
+class Middleware:
+    """Hooks around what an agent does; a subclass defines those it needs.
+
+    Each hook is asked in the order in which middleware is given. The first answer that is not None
+    counts, and the others are not asked. A hook that raises ends the trial as an error of phase
+    `system`, which names it. Hooks run inside the fence, and never see the body of a tool.
+    """
+
+    name: ClassVar[str] = ""
+    """What errors and notes call it; without one, the name of its class."""
+    source: ClassVar[Source] = "middleware"
+    """What its answers are labelled with in the ledger."""
+    holds_pieces: ClassVar[bool] = False
+    """Whether the pieces of a reply wait until the whole reply has passed its hooks."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Hooks without which it would be no use: a backend that does not call them is refused."""
+
+    def around_run(self) -> Around | None:
+        """A context manager that is held while the trial runs, in the task that runs it."""
+
+    def around_turn(self) -> Around | None:
+        """A context manager that is held while the agent works on one turn."""
+
+    async def on_user_message(self, text: str) -> str | None:
+        """Before the agent hears a message of its user; an answer is what it hears instead."""
+
+    async def before_run(self) -> Json:
+        """Before the agent first works; an answer is its reply to the first message."""
+
+    async def after_run(self) -> None:
+        """When the conversation is over; nothing can be changed any more."""
+
+    async def on_event(self, event: Event) -> None:
+        """After each event was recorded. It may look, but not wait: facts are not edited."""
+
+    async def before_agent(self, agent: AgentTurn) -> Json:
+        """Before an agent first asks its model; an answer is its output."""
+
+    async def after_agent(self, agent: AgentTurn, output: Json) -> Json:
+        """When an agent has its output; an answer stands in its place."""
+
+    async def before_model(self, request: ModelRequest) -> ModelReply | str | None:
+        """Before a question to a model; an answer is its reply, and the model is not asked."""
+
+    async def after_model(
+        self, request: ModelRequest, reply: ModelReply
+    ) -> ModelReply | str | None:
+        """When a model has replied, before that is recorded; an answer stands in its place."""
+
+    async def on_model_error(
+        self, request: ModelRequest, error: Exception
+    ) -> ModelReply | str | None:
+        """When a model could not be asked; an answer is its reply, as if nothing had happened."""
+
+    async def around_attempt(self, request: ModelRequest, ask: Ask) -> ModelReply:
+        """Around each attempt to ask a model: `ask(request)` makes one.
+
+        Middleware that defines this stands inside all that does not.
+        """
+        return await ask(request)
+
+    async def before_tool(self, call: ToolRequest) -> Json | Returned:
+        """Before a tool is called; an answer is what it returns, and neither mock nor tool is asked."""
+
+    async def after_tool(self, call: ToolRequest, result: Json) -> Json:
+        """When a tool has returned, before that is recorded; an answer stands in its place."""
+
+    async def on_tool_error(self, call: ToolRequest, error: Exception) -> Json:
+        """When a tool has failed; an answer is what it returns, as if nothing had happened."""
+
+    async def close(self) -> None:
+        """When the evaluation, or the turn of a live conversation, is over."""
+
+
+HOOKS: Final = (
+    "around_run",
+    "around_turn",
+    "on_user_message",
+    "before_run",
+    "after_run",
+    "on_event",
+    "before_agent",
+    "after_agent",
+    "before_model",
+    "after_model",
+    "on_model_error",
+    "around_attempt",
+    "before_tool",
+    "after_tool",
+    "on_tool_error",
+    "close",
+)
+"""Every hook, by its name."""
+
+
+def hook_of(middleware: Any, hook: str) -> Any:
+    """The hook as the author wrote it; None where it does nothing."""
+    found = getattr(middleware, hook, None)
+    if not callable(found):
+        return None
+    is_own = getattr(found, "__func__", found) is not getattr(Middleware, hook)
+    return found if is_own else None

@@ -1,0 +1,352 @@
+"""The middleware of one run: how hooks are called, and how their answers are written down."""
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Literal
+
+from greenroom.errors import GreenroomError, HookRefused, MiddlewareFailed, ModelBroke
+from greenroom.ledger.changes import WithStateChange, unwrapped
+from greenroom.ledger.events import Event, Noted, Source
+from greenroom.ledger.messages import Usage
+from greenroom.ledger.plain import Json, plain
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.world.agent_turn import AgentTurn
+from greenroom.world.middleware.attempts import Attempts, Opening
+from greenroom.world.middleware.current import Run, run_var
+from greenroom.world.middleware.names import failed, name_of
+from greenroom.world.middleware.stack import MiddlewareStack
+from greenroom.world.records import (
+    ToolError,
+    answer_constant,
+    ask_in_turn,
+    begin_call,
+    fail_call,
+    record_model_failure,
+    record_question,
+    record_reply,
+)
+from greenroom.world.world import Pending, Returned, ToolRequest, World
+
+ANSWERED = "answered_by_middleware"
+"""The note that middleware spoke for the user, or answered for an agent."""
+
+Listener = tuple[Any, Callable[..., Any]]
+
+
+class RunMiddleware:
+    """What stands around one run."""
+
+    def __init__(self, stack: MiddlewareStack, world: World) -> None:
+        self.stack = stack
+        self._world = world
+        self._run = Run(world)
+        self.broke: GreenroomError | None = None
+        """What a hook raised that only looks on."""
+
+    def listeners(self, hook: str) -> Sequence[Listener]:
+        """Who has this hook, outermost first."""
+        return self.stack.listeners.get(hook, ())
+
+    # Calling hooks
+
+    async def call(
+        self,
+        member: Any,
+        hook: str,
+        method: Callable[..., Any],
+        *given: Any,
+        own: Sequence[Exception] = (),
+    ) -> Any:
+        """What a hook answers; what it raises is an error of its own, unless it is one of `own`."""
+        token = run_var().set(self._run)
+        try:
+            answer = method(*given)
+            return await answer if inspect.isawaitable(answer) else answer
+        except GreenroomError:
+            raise
+        except Exception as error:
+            if any(error is one for one in own):
+                raise
+            raise failed(member, hook, error) from error
+        finally:
+            run_var().reset(token)
+
+    async def first(self, hook: str, *given: Any) -> tuple[Any, Any] | None:
+        """The first answer that is not None, and who gave it."""
+        self.check()
+        for member, method in self.listeners(hook):
+            answer = await self.call(member, hook, method, *given)
+            if answer is not None:
+                return member, answer
+        return None
+
+    def _refuse_inside(self, what: str) -> None:
+        """Refuse what a hook asks or calls itself: it would be asked about that, and so on."""
+        if run_var().get() is self._run:
+            refused = HookRefused(
+                f"middleware {what} itself in a hook, which was refused. Give an answer in its place, "
+                f"or None to go on."
+            )
+            self.broke = self.broke or refused
+            raise refused
+
+    def check(self) -> None:
+        """Raise what a hook raised that only looked on."""
+        if self.broke is not None:
+            raise self.broke
+
+    def on_event(self, event: Event) -> None:
+        """Let everyone look at an event; what they raise ends the run at its next step."""
+        for member, method in self.listeners("on_event"):
+            token = run_var().set(self._run)
+            try:
+                _finish(method(event))
+            except Exception as error:  # noqa: BLE001 - the author's code
+                is_ours = isinstance(error, GreenroomError)
+                broke = error if is_ours else failed(member, "on_event", error)
+                self.broke = self.broke or broke
+            finally:
+                run_var().reset(token)
+
+    @asynccontextmanager
+    async def around(self, hook: Literal["around_run", "around_turn"]) -> AsyncGenerator[None]:
+        """Hold everyone's context manager, the outermost first."""
+        held: list[tuple[Any, Any]] = []
+        error: BaseException | None = None
+        try:
+            for member, method in self.listeners(hook):
+                manager = await self.call(member, hook, method)
+                if manager is not None:
+                    await self._enter(member, hook, manager)
+                    held.append((member, manager))
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            for member, manager in reversed(held):
+                await self._leave(member, hook, manager, error)
+
+    async def _enter(self, member: Any, hook: str, manager: Any) -> None:
+        enter: Any = getattr(manager, "__aenter__", None) or manager.__enter__
+        await self.call(member, hook, enter)
+
+    async def _leave(
+        self, member: Any, hook: str, manager: Any, error: BaseException | None
+    ) -> None:
+        # What happened inside stays what happened: a context manager cannot swallow it.
+        leave: Any = getattr(manager, "__aexit__", None) or manager.__exit__
+        raised = (None, None, None) if error is None else (type(error), error, error.__traceback__)
+        own = [error] if isinstance(error, Exception) else []
+        try:
+            await self.call(member, hook, leave, *raised, own=own)
+        except Exception as raised_again:
+            if raised_again is not error:
+                raise
+
+    # Models
+
+    async def answer_model(
+        self,
+        request: ModelRequest,
+        body: ModelBody,
+        on_delta: OnDelta | None,
+        source: Source,
+        opening: Opening,
+    ) -> ModelReply:
+        """Ask `body` with everything around it, and record the question and its answer.
+
+        What hooks make of a failure or a reply is recorded in its place: a run that is cut goes on
+        from what was recorded, as if there were no middleware.
+        """
+        world, given = self._world, await self.before_model(request)
+        record_question(world, request)
+        begun = perf_counter()
+        if given is not None:
+            reply, source = given
+        else:
+            pieces = None if self.stack.holds_pieces else on_delta
+            attempts = Attempts(self, body, opening).ask
+            try:
+                reply, begun = await ask_in_turn(world, request, attempts, pieces, source)
+                seconds = perf_counter() - begun
+                reply = await self.after_model(request, reply)
+            except Exception as error:
+                try:
+                    instead = await self._in_spite_of(request, error)
+                except Exception as worse:
+                    record_model_failure(world, request, worse)
+                    raise
+                if instead is None:
+                    record_model_failure(world, request, error)
+                    raise
+                reply, source = instead
+                seconds = perf_counter() - begun
+            if on_delta is not None and pieces is None:
+                on_delta(reply.text)
+            return record_reply(world, request, reply, source, seconds)
+        if on_delta is not None:
+            on_delta(reply.text)
+        return record_reply(world, request, reply, source, perf_counter() - begun)
+
+    async def before_model(self, request: ModelRequest) -> tuple[ModelReply, Source] | None:
+        """A reply in the model's place, and what it is labelled with."""
+        self._refuse_inside(f"asked the model {request.model!r}")
+        found = await self.first("before_model", request)
+        if found is None:
+            return None
+        return self.reply(found[0], "before_model", found[1]), _source_of(found[0])
+
+    async def after_model(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
+        """The reply, or what stands in its place; what it cost stays what it cost."""
+        found = await self.first("after_model", request, reply)
+        return reply if found is None else self.reply(found[0], "after_model", found[1], [reply])
+
+    async def _in_spite_of(
+        self, request: ModelRequest, error: Exception
+    ) -> tuple[ModelReply, Source] | None:
+        """A reply though the model failed; an error that is not the model's stands."""
+        if isinstance(error, GreenroomError) and not isinstance(error, ModelBroke):
+            return None
+        found = await self.first("on_model_error", request, error)
+        if found is None:
+            return None
+        return self.reply(found[0], "on_model_error", found[1]), _source_of(found[0])
+
+    def reply(
+        self, member: Any, hook: str, answer: Any, real: Sequence[ModelReply] = ()
+    ) -> ModelReply:
+        """The answer of a hook as a reply; it costs what the real one did, else nothing."""
+        if real and answer is real[0]:
+            return answer
+        if isinstance(answer, str):
+            calls = real[0].calls if real else ()
+            answer = ModelReply(answer, calls)
+        if not isinstance(answer, ModelReply):
+            raise MiddlewareFailed(
+                f"middleware {name_of(member)!r} answered {answer!r} in {hook}; give a ModelReply "
+                f"or a text, or None to go on."
+            )
+        if real:
+            paid = real[0]
+            model = answer.model or paid.model
+            kept = {"usage": paid.usage, "cost": paid.cost, "prices": paid.prices}
+            return replace(answer, model=model, **kept)
+        usage = Usage() if answer.usage is None else answer.usage
+        return replace(answer, usage=usage, cost=answer.cost or 0.0)
+
+    # Tools
+
+    async def before_tool(self, request: ToolRequest) -> Returned | Pending | None:
+        """What answers in the tool's place, written down; None: it is called."""
+        self._refuse_inside(f"called the tool {request.tool!r}")
+        found = await self.first("before_tool", _without_body(request))
+        if found is None:
+            return None
+        member, answer = found
+        if isinstance(answer, Pending):
+            return answer  # it is called when the user has approved, and not before
+        source = _source_of(member)
+        if isinstance(answer, Returned) and answer.error:
+            begin_call(self._world, request)
+            return fail_call(self._world, request, ToolError(answer.error), source)
+        value = answer.value if isinstance(answer, Returned) else answer
+        return answer_constant(self._world, request, value, source)
+
+    async def after_tool(self, request: ToolRequest, value: Any) -> Any:
+        """What a tool gave, or what stands in its place; the changes it asked for stay."""
+        if not self.listeners("after_tool"):
+            return value
+        result, asks = unwrapped(value)
+        shown = plain(result, f"the answer of tool {request.tool!r}")
+        found = await self.first("after_tool", _without_body(request), shown)
+        if found is None:
+            return value
+        return WithStateChange(found[1], asks) if asks else found[1]
+
+    async def on_tool_error(self, request: ToolRequest, error: Exception) -> Returned | None:
+        """What a failed tool returns in spite of its error, written down."""
+        found = await self.first("on_tool_error", _without_body(request), error)
+        if found is None:
+            return None
+        return answer_constant(self._world, request, found[1], _source_of(found[0]))
+
+    # Agents, messages and runs
+
+    async def before_agent(self, agent: AgentTurn) -> tuple[Json] | None:
+        """An output in the agent's place."""
+        return await self._answer("before_agent", agent.path, agent)
+
+    async def after_agent(self, agent: AgentTurn, output: Json) -> Json:
+        """The agent's output, or what stands in its place."""
+        found = await self._answer("after_agent", agent.path, agent, output)
+        return output if found is None else found[0]
+
+    async def heard(self, text: str) -> str:
+        """What the agent hears of a message of its user."""
+        found = await self.first("on_user_message", text)
+        if found is None:
+            return text
+        member, answer = found
+        if not isinstance(answer, str) or not answer.strip():
+            raise MiddlewareFailed(
+                f"middleware {name_of(member)!r} answered {answer!r} in on_user_message; give the "
+                f"text that the agent is to hear, or None."
+            )
+        self._note(member, "on_user_message", "")
+        return answer
+
+    async def before_run(self, path: str) -> tuple[Json] | None:
+        """The agent's reply to the first message, in its place."""
+        return await self._answer("before_run", path)
+
+    async def after_run(self) -> None:
+        """Let everyone know that the conversation is over."""
+        for member, method in self.listeners("after_run"):
+            await self.call(member, "after_run", method)
+        self.check()
+
+    async def close(self) -> None:
+        """Let everyone close what they hold."""
+        await self.stack.close()
+
+    async def _answer(self, hook: str, path: str, *given: Any) -> tuple[Json] | None:
+        found = await self.first(hook, *given)
+        if found is None:
+            return None
+        member, answer = found
+        self._note(member, hook, path)
+        return (plain(answer, f"the answer of middleware {name_of(member)!r}"),)
+
+    def _note(self, member: Any, hook: str, path: str) -> None:
+        """Write down who answered; once, however often the run is resumed."""
+        data: Json = {"middleware": name_of(member), "hook": hook}
+        notes = self._world.ledger.of(Noted, voice=self._world.voice) if path else ()
+        if not any(note.path == path and note.data == data for note in notes):
+            self._world.record(Noted(path=path, name=ANSWERED, data=data))
+
+
+def _without_body(request: ToolRequest) -> ToolRequest:
+    """The call as hooks see it: without the tool behind it, and with arguments of their own."""
+    args: Any = plain(dict(request.args), "arguments")
+    return replace(request, origin=None, args=args)
+
+
+def _source_of(member: Any) -> Source:
+    return getattr(member, "source", "middleware")
+
+
+def _finish(answer: Any) -> None:
+    """Run a hook that only looks on to its end; one that waits is refused."""
+    if not inspect.isawaitable(answer):
+        return
+    steps = answer.__await__()
+    try:
+        next(steps)
+    except StopIteration:
+        return
+    steps.close()
+    raise TypeError("on_event must not wait for anything: events are recorded one by one")

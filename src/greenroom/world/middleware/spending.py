@@ -1,0 +1,103 @@
+"""What a trial may spend, and who spent it."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from greenroom.errors import BadInput, OverBudget
+from greenroom.ledger.messages import Usage
+from greenroom.ledger.questions import spending
+from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.world.middleware.current import current_run
+from greenroom.world.middleware.protocol import Middleware
+
+
+def budget(*, tokens: int | None = None, usd: float | None = None) -> "Budget":
+    """Lets a trial ask its models until it has used so many tokens, or so much money.
+
+    The question that reaches the limit is answered; the next one ends the trial. Where a price is
+    unknown no amount can be kept to, so a budget in USD ends the trial there.
+    """
+    return Budget(tokens, usd)
+
+
+class Budget(Middleware):
+    """What one trial may spend."""
+
+    name = "budget"
+    needs = ("before_model",)
+
+    def __init__(self, tokens: int | None, usd: float | None) -> None:
+        if tokens is None and usd is None:
+            raise BadInput("budget() has no limit; give tokens=, usd= or both.")
+        for limit, what in ((tokens, "tokens"), (usd, "usd")):
+            if limit is not None and not limit > 0:
+                raise BadInput(f"budget({what}={limit}) should be more than 0.")
+        self._tokens = tokens
+        self._usd = usd
+
+    async def before_model(self, request: ModelRequest) -> ModelReply | str | None:
+        """Refuse to ask once the limit is reached, by what the ledger tells."""
+        spent = spending(current_run().ledger)
+        if self._tokens is not None:
+            if spent.usage is None:
+                raise OverBudget(
+                    f"a model did not say how many tokens it used, so {self._tokens} tokens cannot "
+                    f"be kept to. Take a model that does, or leave budget(tokens=...) out."
+                )
+            used = spent.usage.total
+            if used >= self._tokens:
+                raise OverBudget(
+                    f"the trial has used {used} of {self._tokens} tokens, and agent "
+                    f"{request.agent!r} would ask on. Raise budget(tokens=...), or look what it asks."
+                )
+        if self._usd is not None:
+            if spent.cost is None:
+                raise OverBudget(
+                    f"the price of a model is unknown, so {self._usd} USD cannot be kept to. Give "
+                    f"its price, or leave budget(usd=...) out."
+                )
+            if spent.cost >= self._usd:
+                raise OverBudget(
+                    f"the trial has cost {spent.cost:.6g} of {self._usd} USD, and agent "
+                    f"{request.agent!r} would ask on. Raise budget(usd=...), or look what it asks."
+                )
+
+
+class Spent(Struct, frozen=True):
+    """What one agent spent on one model; None where that is not known."""
+
+    calls: int = 0
+    usage: Usage | None = Usage()
+    cost: float | None = 0.0
+
+
+Attribution = Mapping[tuple[str, str], Spent]
+"""What was spent, by agent and model."""
+
+
+def cost_attribution(report: Callable[[str, Attribution], object]) -> "CostAttribution":
+    """Says at the end of each trial who spent what: `report(run_id, {(agent, model): spent})`."""
+    return CostAttribution(report)
+
+
+class CostAttribution(Middleware):
+    """Who spent what, from the ledger."""
+
+    name = "cost_attribution"
+
+    def __init__(self, report: Callable[[str, Attribution], object]) -> None:
+        self._report = report
+
+    async def after_run(self) -> None:
+        """Add up what the ledger tells."""
+        run, found = current_run(), dict[tuple[str, str], Spent]()
+        for reply in run.ledger.index_of().replied:
+            who = reply.agent or reply.node, reply.model
+            before = found.get(who, Spent())
+            usage = (
+                None if before.usage is None or reply.usage is None else before.usage + reply.usage
+            )
+            cost = None if before.cost is None or reply.cost is None else before.cost + reply.cost
+            found[who] = Spent(before.calls + 1, usage, cost)
+        self._report(run.run_id, found)

@@ -1,0 +1,91 @@
+"""The middleware of an evaluation, in an order that can be resumed."""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from greenroom.errors import BadInput, GreenroomError
+from greenroom.world.middleware.names import failed, name_of
+from greenroom.world.middleware.protocol import HOOKS, hook_of
+
+
+class MiddlewareStack:
+    """Middleware from the outside in: around the World first, then around each attempt.
+
+    The World is asked each question once; what stands around attempts may see it several times. Retries
+    outside of what records would leave a failure in the ledger at which a resumed run ends.
+    """
+
+    def __init__(self, given: Iterable[Any]) -> None:
+        self.members: Sequence[Any] = tuple(given)
+        for member in self.members:
+            if not is_middleware(member):
+                raise BadInput(
+                    f"middleware={member!r} has none of the hooks {', '.join(HOOKS)}. Subclass "
+                    f"greenroom.world.Middleware."
+                )
+        _check_order(self.members)
+        self.holds_pieces = any(getattr(one, "holds_pieces", False) for one in self.members)
+        self.approved = frozenset(
+            name for one in self.members for name in getattr(one, "approves", ())
+        )
+        """The tools that may wait for an approval."""
+        self.listeners: dict[str, Sequence[tuple[Any, Callable[..., Any]]]] = {}
+        for hook in HOOKS:
+            found = [(one, method) for one in self.members if (method := hook_of(one, hook))]
+            if found:
+                self.listeners[hook] = tuple(found)
+
+    @classmethod
+    def of(cls, given: "Iterable[Any] | MiddlewareStack") -> "MiddlewareStack | None":
+        """The stack that these make; None for none at all."""
+        if isinstance(given, MiddlewareStack):
+            return given
+        members = tuple(given)
+        return cls(members) if members else None
+
+    async def close(self) -> None:
+        """Let everyone close what they hold."""
+        for member, method in self.listeners.get("close", ()):
+            try:
+                answer = method()
+                if inspect.isawaitable(answer):
+                    await answer
+            except GreenroomError:
+                raise
+            except Exception as error:
+                raise failed(member, "close", error) from error
+
+    def check_heard(self, heard: Iterable[str], backend: str) -> None:
+        """Refuse middleware that would be no use, because its hooks are never called."""
+        known = set(heard)
+        for member in self.members:
+            lacking = [hook for hook in getattr(member, "needs", ()) if hook not in known]
+            if lacking:
+                raise BadInput(
+                    f"middleware {name_of(member)!r} needs {', '.join(lacking)}, which an agent run "
+                    f"by {backend!r} does not call. Leave it out, or use an agent whose calls can be "
+                    f"seen."
+                )
+
+
+def is_middleware(thing: Any) -> bool:
+    """Whether it has at least one hook of its own; a class is not yet an object."""
+    return not isinstance(thing, type) and any(hook_of(thing, hook) for hook in HOOKS)
+
+
+def _height(member: Any) -> int:
+    """0 around the World, 1 around each attempt."""
+    return 1 if hook_of(member, "around_attempt") else 0
+
+
+def _check_order(members: Sequence[Any]) -> None:
+    heights = [_height(one) for one in members]
+    if heights != sorted(heights):
+        right = sorted(members, key=_height)
+        inner = ", ".join(name_of(one) for one in members if _height(one))
+        raise BadInput(
+            f"middleware is in an order that cannot be resumed: {inner} stands around each attempt "
+            f"to ask a model, and belongs inside of what stands around the whole question. Give "
+            f"middleware=[{', '.join(map(name_of, right))}]."
+        )
