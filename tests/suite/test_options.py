@@ -60,6 +60,7 @@ WRONG: dict[str, list[Any]] = {
     "config": [5, "", ["config.json"], {"criteria": {}}],
     "mocks": [None, "mocks.yaml", ["refund"], {5: "ok"}],
     "resources": [None, "resources.py", ":db", ["db"], {5: open}, {"db": 5}],
+    "middleware": [None, "audit.py:name", ["name"], [":name"], {"a": 5}],
     "cache": [5, "", True],
     "seconds_per_metric": [None, 0, -1, float("nan"), "60"],
     "allow_tools": [None, "refund", 5, {"refund": 1}, len, [5], [""], [None]],

@@ -66,18 +66,21 @@ class MiddlewareContract:
         return Case("contract", turns=[Turn("Refund 7."), Turn("Thanks.")], mocks=mocks)
 
     def test_a_run_that_does_not_concern_it_is_left_unchanged(self) -> None:
+        """The ledger is the same with it as without."""
         if not self.passes_through:
             pytest.skip("it says that it changes runs: passes_through = False")
         with_it, without = self._run(self._made()), self._run(())
         assert timeless(with_it) == timeless(without)
 
     def test_a_run_that_is_cut_anywhere_comes_to_the_same_end(self) -> None:
+        """What it must know of a run it has from the ledger."""
         whole = self._run(self._made())
         for cut in range(1, len(whole)):
             resumed = self._run(self._made(), Ledger(whole.events[:cut]))
             assert _said_and_done(resumed) == _said_and_done(whole), f"cut behind event {cut - 1}"
 
     def test_sixteen_runs_at_once_do_not_disturb_each_other(self) -> None:
+        """One object serves many runs."""
         alone, shared = self._run(self._made()), self._made()
 
         async def at_once() -> list[Ledger]:
@@ -88,6 +91,7 @@ class MiddlewareContract:
             assert _said_and_done(ledger) == _said_and_done(alone)
 
     def test_it_never_runs_the_body_of_a_tool(self) -> None:
+        """A tool that is mocked does not act."""
         model = Scripted(call("refund", order=1), "Done.")
         clerk = Agent("clerk", model=model, tools=[refund])
         _acted.clear()
