@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -459,3 +461,17 @@ async def test_simulations_take_middleware_and_close_it() -> None:
 
 def test_an_empty_list_changes_nothing() -> None:
     assert timeless(run()) == timeless(asyncio.run(simulate(CASE, clerk())))
+
+
+def test_a_run_without_middleware_does_not_even_load_it() -> None:
+    code = """
+import sys
+from greenroom import Agent, Case, Scripted, rehearse
+agent = Agent("a", model=Scripted("Hi."))
+rehearse(agent, [Case("c", says="Hi")], store=False)
+print([name for name in sys.modules if "world.middleware" in name])
+from greenroom.world import Middleware
+print("greenroom.world.middleware.protocol" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[]", "True"]

@@ -8,7 +8,7 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,7 +240,8 @@ def _home(agent: str) -> Path:
 
 def _data_places(order: Order) -> Iterator[Path]:
     resources = str(order.passed_on.get("resources", ""))
-    for name in (order.cases, order.config, order.mocks, resources):
+    middleware: Iterable[str] = order.passed_on.get("middleware", ())
+    for name in (order.cases, order.config, order.mocks, resources, *middleware):
         path = Path(split_reference(name)[0])
         if name and (path.suffix in _DATA or path.exists()):
             # A glob starts in the first folder that exists.
