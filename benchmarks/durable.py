@@ -6,14 +6,15 @@ Every store is a temporary folder. Where that is on a disk, the disk is measured
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import ceil
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
 
 from goals import Goal, row
-from peers import environment, left_out
+from peers import PEER, environment, left_out
+from plan import Plan
 from scenario import CONCURRENCY
 from turns import Figures, best, in_turns, output, played, turns
 
@@ -25,26 +26,14 @@ PARTS = 5
 """The slope is drawn between a fifth of the large ledgers and all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much is measured."""
-
-    cases: int
-    slow_cases: int
-    finished: int
-    large: int
-    size: int = 1_000_000
-    """Bytes of a large ledger."""
-
-
-def measured(plan: Plan, peers: Sequence[str], rounds: int) -> Figures:
-    """All of it, and what the same race takes these peers."""
+def measured(plan: Plan) -> Figures:
+    """All of it, and what the same race takes the peers."""
     return {
         "plan": asdict(plan),
-        "race": race(plan.cases, peers, rounds),
-        "latency": latency(plan.slow_cases, rounds),
-        "resumed": resumed(plan.finished, rounds),
-        "memory": memory(plan.large, plan.size, rounds),
+        "race": race(plan.stored, [PEER, *plan.heavy], plan.rounds),
+        "latency": latency(plan.stored_slow, plan.rounds),
+        "resumed": resumed(plan.finished, plan.rounds),
+        "memory": memory(plan.large, plan.large_bytes),
     }
 
 
@@ -76,15 +65,15 @@ def resumed(finished: int, rounds: int) -> Figures:
     return best(found)
 
 
-def memory(count: int, size: int, rounds: int) -> Figures:
-    """By how many MB a process grows with few large ledgers and with many."""
+def memory(count: int, size: int) -> Figures:
+    """By how many MB a process grows with few large ledgers and with many; a busy machine changes nothing of it."""
     few = max(1, count // PARTS)
     counts = {"few": few, "many": count}
     entries = {
         name: played("large_ledgers", sys.executable, number, size)
         for name, number in counts.items()
     }
-    found = {name: it["kb"] / 1024 for name, it in in_turns("memory", entries, rounds).items()}
+    found = {name: it["kb"] / 1024 for name, it in in_turns("memory", entries, 1).items()}
     slope = (found["many"] - found["few"]) / (count - few) * 1024
     return {**found, "kb_per_case": slope}
 
@@ -104,10 +93,9 @@ def goals(found: Figures) -> list[Goal]:
 def lines(found: Figures) -> list[str]:
     """Everybody beside Greenroom with and without a store, and what has no goal."""
     plan = found["plan"]
-    cpu = {name: it["cpu"] / plan["cases"] * 1e6 for name, it in found["race"].items()}
+    cpu = {name: it["cpu"] / plan["stored"] * 1e6 for name, it in found["race"].items()}
     return [
-        "",
-        row(f"A remembered run, N={plan['cases']}", ["µs/case", "without", "with"]),
+        row(f"A remembered run, N={plan['stored']}", ["µs/case", "without", "with"]),
         *(row(name, _cells(name, cpu)) for name in cpu),
         "  without and with a store: Greenroom as a part of this; of the others only inspect-ai writes",
         *left_out(cpu),
@@ -117,7 +105,7 @@ def lines(found: Figures) -> list[str]:
 
 def _told(plan: Figures, again: Figures, held: Figures) -> list[str]:
     begins, cpu, done = (again[key] for key in ("seconds", "cpu", "whole"))
-    size, more, slope = plan["size"] / 1e6, held["many"], held["kb_per_case"]
+    size, more, slope = plan["large_bytes"] / 1e6, held["many"], held["kb_per_case"]
     return [
         f"  going on after {plan['finished']} trials: a case begins after {begins:.2f} s, {cpu:.2f} CPU",
         f"  and all is done after {done:.2f} s",

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from goals import Goal, row
-from peers import environment, left_out
+from peers import PEER, environment, left_out
+from plan import Plan
 from turns import Figures, best, in_turns, output, played, turns
 
-PEER = "pydantic-evals"
 OURS, BARE, BARE_OURS = "greenroom", "bare", "bare, our rouge"
 
 
@@ -21,6 +21,14 @@ def contestants(heavy: Sequence[str]) -> dict[str, str]:
     here = sys.executable
     found = {BARE: here, BARE_OURS: here, PEER: environment(PEER), OURS: here}
     return found | {name: environment(name) for name in heavy}
+
+
+def measured(plan: Plan) -> Figures:
+    """The comparison alone, and the race."""
+    return {
+        "pairs": pairs(plan.pairs, plan.rounds),
+        "race": race(contestants(plan.heavy), plan.usual, plan.rounds),
+    }
 
 
 def race(pythons: Mapping[str, str], count: int, rounds: int) -> Figures:
@@ -40,13 +48,14 @@ def pairs(count: int, rounds: int) -> Figures:
     return {kind: best([one[kind] for one in found]) for kind in found[0]}
 
 
-def goals(found: Figures, alone: Figures) -> list[Goal]:
+def goals(found: Figures) -> list[Goal]:
     """What is promised: a fifth, of rouge-score and of a peer that uses it."""
+    alone, race = found["pairs"], found["race"]
     worst = max(alone, key=lambda kind: _ratio(alone[kind]))
-    cpu = per_case(found)
+    cpu = per_case(race)
     return [
         Goal(f"CPU of rouge-score, {worst}", _ratio(alone[worst]), 0.2, "×"),
-        Goal(f"CPU of {PEER} with it, {found['count']}", cpu[OURS] / cpu[PEER], 0.2, "×"),
+        Goal(f"CPU of {PEER} with it, {race['count']}", cpu[OURS] / cpu[PEER], 0.2, "×"),
     ]
 
 
@@ -60,12 +69,11 @@ def per_case(found: Figures) -> dict[str, float]:
     return {name: figures[name]["cpu"] / found["count"] * 1e6 for name in figures}
 
 
-def lines(found: Figures, alone: Figures) -> list[str]:
+def lines(found: Figures) -> list[str]:
     """Both tables."""
-    cpu = per_case(found)
+    alone, cpu = found["pairs"], per_case(found["race"])
     shown = [
-        "",
-        row(f"Trajectory and ROUGE-1, N={found['count']}", ["µs/case", "net", "of peer"]),
+        row(f"Trajectory and ROUGE-1, N={found['race']['count']}", ["µs/case", "net", "of peer"]),
         *(row(name, _cells(name, cpu)) for name in cpu),
         *left_out(cpu),
         "",

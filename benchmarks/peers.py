@@ -2,7 +2,7 @@
 
 import platform
 import venv
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from turns import output, progress
@@ -10,6 +10,7 @@ from turns import output, progress
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE / ".envs"
 
+PEER = "pydantic-evals"
 HEAVY = {"google-adk": "--with-adk", "inspect-ai": "--with-inspect"}
 """Peers whose environments are large, and the option that asks for each."""
 
@@ -25,6 +26,11 @@ def requirements(name: str) -> list[str]:
 
 def _package(requirement: str) -> str:
     return requirement.partition("==")[0].partition("[")[0]
+
+
+def versions(heavy: Sequence[str]) -> list[str]:
+    """Python's and those of the peers that take part."""
+    return [f"Python {platform.python_version()}", *(requirements(n)[0] for n in (PEER, *heavy))]
 
 
 def is_set_up(name: str) -> bool:

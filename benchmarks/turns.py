@@ -14,6 +14,9 @@ HERE = Path(__file__).parent
 # Compiled code is what users run; without it imports cost three times as much.
 SETTINGS = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
+LONGEST = 600
+"""Seconds that one command may take, on a machine that is busy with other things too."""
+
 K = TypeVar("K")
 Figures = dict[str, Any]
 
@@ -59,11 +62,22 @@ def cpu_of(command: Sequence[object]) -> float:
 
 
 def output(command: Sequence[object]) -> str:
-    """What a command prints; a failing one ends the run with its own words."""
+    """What a command prints; one that fails or hangs ends the run with its own words."""
     line = [str(part) for part in command]
-    done = subprocess.run(line, cwd=HERE, env=SETTINGS, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(line)} failed:\n{done.stdout}{done.stderr}")
+    try:
+        done = subprocess.run(
+            line,
+            cwd=HERE,
+            env=SETTINGS,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LONGEST,
+        )
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{' '.join(line)} was not done within {LONGEST} s")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{' '.join(line)} failed:\n{error.stdout}{error.stderr}")
     return done.stdout
 
 

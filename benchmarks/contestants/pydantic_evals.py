@@ -39,14 +39,15 @@ async def evaluate(rows: Sequence[Row], latency: float) -> int:
 
     dataset = Dataset(
         name="weather",
-        cases=[_case(row) for row in rows],
+        cases=[case(row) for row in rows],
         evaluators=[InOrder(), Contains()],
     )
     report = await dataset.evaluate(task, max_concurrency=CONCURRENCY, progress=False)
     return sum(all(found.value for found in case.assertions.values()) for case in report.cases)
 
 
-def _case(row: Row) -> Any:
+def case(row: Row) -> Any:
+    """One row as a case."""
     return Case(
         name=row.id,
         inputs=row.says,
