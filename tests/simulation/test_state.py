@@ -283,3 +283,46 @@ def test_reading_a_scope_changes_nothing_even_if_the_state_moves_on(
         _ = scopes.session[key]
     fold["session"].update(deepcopy(later))
     assert scopes.changes() == ()
+
+
+def set_key(state: Any) -> None:
+    state.session.order = 7
+
+
+def set_name(state: Any) -> None:
+    state.session.name = "Ada"
+
+
+def set_scope(state: Any) -> None:
+    state.session = {"order": 7}
+
+
+def read_key(state: Any) -> Any:
+    return state.session.notes
+
+
+ATTRIBUTES = [
+    (set_key, 'state.session["order"]'),
+    (set_name, 'state.session["name"]'),
+    (set_scope, 'state.session["key"] = ...'),
+    (read_key, 'state.session["notes"]'),
+]
+
+
+@pytest.mark.parametrize("wrong, instead", ATTRIBUTES)
+async def test_an_attribute_that_would_be_lost_is_an_error_that_says_what_to_write(
+    wrong: Any, instead: str
+) -> None:
+    def touch(state: Any) -> str:
+        wrong(state)
+        return "done"
+
+    ledger = await simulate(Case("lost", "Go.", state=FIXTURE), step(touch))
+    assert end_of(ledger).reason == "error"
+    assert instead in end_of(ledger).error
+    assert state(ledger) == FIXTURE
+
+
+def test_scopes_can_be_copied() -> None:
+    scopes = Scopes({"session": {"notes": ["old"]}})
+    assert dict(deepcopy(scopes).session) == {"notes": ["old"]}

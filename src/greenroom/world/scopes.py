@@ -1,7 +1,7 @@
 """State as code inside a run sees it: named scopes that read like dicts and remember changes."""
 
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from greenroom.ledger.changes import Change, State
 from greenroom.ledger.plain import Json, plain, same
@@ -13,14 +13,30 @@ T = TypeVar("T")
 class Scope(MutableMapping[str, Json]):
     """One scope. Values handed out are copies; what is done to them counts when the call ends."""
 
+    __slots__ = ("_found", "_held", "_lent", "_name", "_read", "_views", "_written")
+
     def __init__(self, name: str, held: dict[str, Json]) -> None:
-        self.name = name
+        self._name = name
         self._held = held
         self._lent: dict[str, Json] = {}
         self._found: dict[str, Json] = {}
         self._written: dict[str, Change] = {}
         self._read: set[str] = set()
         self._views: dict[str, tuple[Any, Callable[[Any], Json], Json, Callable[[Any], Json]]] = {}
+
+    @property
+    def name(self) -> str:
+        """What the scope is called."""
+        return self._name
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # What Python looks for itself, also before there is a name.
+        raise AttributeError(name) if name.startswith("_") else _no_attribute(self, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in Scope.__slots__:
+            raise _no_attribute(self, name)
+        super().__setattr__(name, value)
 
     def __getitem__(self, key: str) -> Json:
         if key in self._lent:
@@ -96,8 +112,15 @@ class Scope(MutableMapping[str, Json]):
         return list(self._written.values())
 
 
+def _no_attribute(scope: Scope, name: str) -> AttributeError:
+    place = f"state.{scope.name}"
+    return AttributeError(f'a scope has keys: write {place}["{name}"], not {place}.{name}.')
+
+
 class Scopes:
     """All scopes: `state["session"]` or `state.session`; any name may be a scope."""
+
+    __slots__ = ("_fold", "_open")
 
     def __init__(self, fold: State) -> None:
         self._fold = fold
@@ -119,6 +142,14 @@ class Scopes:
         if name.startswith("_"):
             raise AttributeError(name)
         return self[name]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in Scopes.__slots__:
+            raise AttributeError(
+                f"state.{name} is a scope, which cannot be replaced: write "
+                f'state.{name}["key"] = ..., or state.{name}.update(...).'
+            )
+        super().__setattr__(name, value)
 
     def get(self, name: str, default: Any = None) -> Any:
         """The scope if anything was ever put into it, else `default`."""
