@@ -26,6 +26,7 @@ from greenroom.ledger import (
     state,
 )
 from greenroom.ledger.messages import Voice
+from greenroom.simulation.watchdog import keep_watching
 from rehearsals import end_of
 
 
@@ -184,6 +185,29 @@ async def test_a_step_that_holds_up_the_event_loop_is_late_when_it_is_done() -> 
 
     ledger = await played(timeout(block, 0.01) // (lambda: "else"))
     assert output(ledger) == "else"
+
+
+async def test_time_for_which_another_case_holds_up_the_event_loop_does_not_count() -> None:
+    """The limit is short beside the block, and long beside what the waiting step does."""
+
+    async def wait(input: str) -> str:
+        await asyncio.sleep(60 if input == "hang" else 0.01)
+        return "in time"
+
+    async def block() -> str:
+        await asyncio.sleep(0)
+        time.sleep(1.0)  # noqa: ASYNC251
+        return "done"
+
+    flow = timeout(step(wait), 0.5) // (lambda: "too late")
+    with keep_watching():
+        waited, hung, _ = await asyncio.gather(
+            simulate(Case("waits", "wait"), flow),
+            simulate(Case("hangs", "hang"), flow),
+            simulate(Case("blocks", "block"), step(block)),
+        )
+    assert output(waited) == "in time"
+    assert output(hung) == "too late"
 
 
 async def test_a_body_that_swallows_its_cancellation_holds_up_nothing_and_changes_nothing() -> None:
