@@ -8,7 +8,7 @@ python=$folder/bin/python
 install() {
     [ -x "$python" ] || ${PYTHON:-python3} -m venv "$folder" || return 1
     "$python" -m pip install -qq --disable-pip-version-check 'google-adk==1.25.*' \
-        'click>=8.1' 'msgspec>=0.20' 'pydantic>=2.11' 'pyyaml>=6.0.1' 'rich>=13' \
+        'click>=8.1' 'jsonschema-rs>=0.60' 'msgspec>=0.20' 'pydantic>=2.11' 'pyyaml>=6.0.1' 'rich>=13' \
         'anyio>=4.5' 'httpx>=0.27' 'hypothesis>=6.100' 'pytest>=8.3' 'pytest-asyncio>=1.0' ||
         return 1
     # Our own dependencies were named above: the second version must not be replaced by the first.
