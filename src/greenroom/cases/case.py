@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from math import inf
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin
 
@@ -25,6 +26,7 @@ _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     Mapping: ((dict, Mapping), "a mapping"),
     NoneType: ((NoneType,), ""),
 }
+_ABSTRACT = (Sequence, Mapping)
 _BY_SCOPE = 'a query by scope: {"session": {"key": ...}}'
 
 
@@ -35,21 +37,25 @@ class _Types:
     """
 
     def __init__(self, part: type[Any], **words: str) -> None:
-        self._fields: list[tuple[str, tuple[type, ...], str]] = []
+        self._fields: list[tuple[str, Any, tuple[type, ...], str]] = []
         for one in fields(part):
             if not one.init:
                 continue
             hints = get_args(one.type) if isinstance(one.type, UnionType) else (one.type,)
             known = [_KINDS.get(get_origin(hint) or hint) for hint in hints]
             if None not in known:
-                kinds = tuple(kind for found in known if found for kind in found[0])
+                kinds = [kind for found in known if found for kind in found[0]]
+                kinds.sort(key=_ABSTRACT.__contains__)  # these are slow to ask
                 said = words.get(one.name) or " or ".join(f[1] for f in known if f and f[1])
-                self._fields.append((one.name, kinds, said))
+                self._fields.append((one.name, one.default, tuple(kinds), said))
+        self._values = attrgetter(*(name for name, *_ in self._fields))
 
     def check(self, part: object, where: str) -> None:
         """Refuse a part with a value of the wrong type."""
-        for name, kinds, words in self._fields:
-            value = getattr(part, name)
+        values = self._values(part)
+        for value, (name, usual, kinds, words) in zip(values, self._fields, strict=True):
+            if value is usual:
+                continue
             if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
                 raise BadCase(f"{where}: `{name}` is {value!r}, but should be {words}.")
 

@@ -35,7 +35,8 @@ class Ledger:
         """Write `event` down at time `at`, its values as plain JSON; returns what was written."""
         place = len(self._events)
         if event.seq == -1:
-            event = replace(event, seq=place, at=at, **_plain_values(event))
+            values = _plain_values(event) if event.VALUES else {}
+            event = replace(event, seq=place, at=at, **values)
         elif event.seq != place:
             raise BadLedger(
                 f"event {event.seq} ({type(event).__name__}) cannot follow event "

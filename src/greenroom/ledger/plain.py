@@ -23,6 +23,7 @@ JSON_TYPES = frozenset((str, int, float, bool, type(None), dict, list))
 """The types JSON values have in Python, for a quick look before a thorough one."""
 
 _DEPTH = 100
+_TEXT = json.JSONEncoder(ensure_ascii=False)
 # Only where Python's own repr ends one: other text may merely look like an address.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}(?=>|, file | \[|; )")
 
@@ -62,7 +63,7 @@ def same(one: Json, other: Json) -> bool:
 
 def as_text(value: Json) -> str:
     """A value as a model reads it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else _TEXT.encode(value)
 
 
 def without_addresses(text: str) -> str:

@@ -56,18 +56,16 @@ class Scripted:
                 f"for number {n + 1} after {request.last[:80]!r}. Add an answer, or give "
                 f"Scripted(..., then=...)."
             )
-        is_made = callable(answer)
+        prices = SCRIPT
         if callable(answer):
             made: Any = answer(request)
-            answer = await made if inspect.isawaitable(made) else made
-        reply = self._reply(answer)
-        if is_made and reply.prices == SCRIPT:
-            reply = replace(reply, prices=_FUNCTION)
+            answer, prices = await made if inspect.isawaitable(made) else made, _FUNCTION
+        reply = self._reply(answer, prices)
         if on_delta and reply.text:
             on_delta(reply.text)
         return reply
 
-    def _reply(self, line: Line) -> ModelReply:
+    def _reply(self, line: Line, prices: str) -> ModelReply:
         given: Any = _checked(line)
         text, calls = "", ()
         match given:
@@ -76,7 +74,7 @@ class Scripted:
             case ToolCall() as wanted:
                 calls = (wanted,)
             case ModelReply() as reply:
-                return reply
+                return replace(reply, prices=prices) if reply.prices == SCRIPT else reply
             case Exception() as error:
                 raise error
             case list():
@@ -86,7 +84,7 @@ class Scripted:
             case value:
                 text = json.dumps(plain(value, "a scripted answer"), ensure_ascii=False)
         # A script costs nothing, and that is a known price.
-        return ModelReply(text, calls, self._usage, 0.0, SCRIPT, self.name)
+        return ModelReply(text, calls, self._usage, 0.0, prices, self.name)
 
     @property
     def identity(self) -> str:

@@ -67,9 +67,9 @@ class Measurement(Struct, frozen=True, kw_only=True):
             cache=AnswerCache.of(options["cache"]),
         )
 
-    def seconds_for(self, case: Case) -> float:
-        """How long the metrics of a case may take, all together, each being cut at its own limit."""
-        return (self.seconds_per_metric + _PATIENCE) * (1 + len(self.names(case)))
+    def seconds_for(self, count: int) -> float:
+        """How long so many metrics may take, all together, each being cut at its own limit."""
+        return (self.seconds_per_metric + _PATIENCE) * (1 + count)
 
     def names(self, case: Case) -> list[str]:
         """The names of all that measures a run of `case`, as far as it can be used at all."""
@@ -90,16 +90,14 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
         Answers that `judging` holds from before a cut are not asked for again.
         """
-        refusals = Refusals()
-        world = FencedWorld(judging, refusals, on_event=on_event)
-        world.deadline = monotonic() + self.seconds_for(case)
+        world = FencedWorld(judging, Refusals(), on_event=on_event)
         asked: World = RememberingWorld(world, f"{case.id}#{trial}")
         if self.cache is not None:
             asked = CachedWorld(asked, self.cache)
-        return self._fenced(case, ledger, asked, refusals)
+        return self._fenced(case, ledger, world, asked)
 
     async def _fenced(
-        self, case: Case, ledger: Ledger, world: World, refusals: Refusals
+        self, case: Case, ledger: Ledger, world: FencedWorld, asked: World
     ) -> dict[str, Outcome]:
         """Score inside the fence: metrics may look, and ask models, but not act.
 
@@ -113,12 +111,13 @@ class Measurement(Struct, frozen=True, kw_only=True):
                 with only_looking(case.id) as looks[metric]:
                     return await cut(metric, measure, seconds)
             except Refusal as error:
-                refusals.reset()
+                world.refusals.reset()
                 return Unmeasured(str(error))
 
         with only_looking(case.id):
             metrics = metrics_for(case, self.metrics)
-            found = await measure_run(ledger, case, metrics, world, limit, self.seconds_per_metric)
+            world.deadline = monotonic() + self.seconds_for(len(metrics))
+            found = await measure_run(ledger, case, metrics, asked, limit, self.seconds_per_metric)
         return {name: _late(outcome, looks.get(name)) for name, outcome in found.items()}
 
 

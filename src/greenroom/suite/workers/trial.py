@@ -149,7 +149,8 @@ class WorkerTrial:
     @property
     def measuring_seconds(self) -> float:
         """How long its metrics may take, all together."""
-        return self.settings.measuring.seconds_for(self.state.trial.case)
+        measuring = self.settings.measuring
+        return measuring.seconds_for(len(measuring.names(self.state.trial.case)))
 
     def cut(self) -> Cut:
         """How this trial ends when its worker is ended because one was overdue."""
