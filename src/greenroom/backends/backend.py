@@ -117,8 +117,10 @@ _ALWAYS_HEARD = (
     "on_event",
     "before_agent",
     "after_agent",
+    "redact",
     "close",
 )
+_HEARD_AT_CALLS = ("around_call",)
 _HEARD_AT_MODELS = ("before_model", "after_model", "on_model_error", "around_attempt")
 _HEARD_AT_TOOLS = ("before_tool", "after_tool", "on_tool_error")
 
@@ -127,8 +129,9 @@ def hooks_heard(backend: "Backend") -> frozenset[str]:
     """The hooks of middleware that are called for an agent: those at calls where calls are seen."""
     models = () if backend.models == "opaque" else _HEARD_AT_MODELS
     tools = () if backend.tool_calls == "opaque" else _HEARD_AT_TOOLS
+    calls = _HEARD_AT_CALLS if models or tools else ()
     waits = ("approvals",) if backend.name == "native" else ()
-    return frozenset((*_ALWAYS_HEARD, *models, *tools, *waits))
+    return frozenset((*_ALWAYS_HEARD, *models, *tools, *calls, *waits))
 
 
 class Backend(Protocol):

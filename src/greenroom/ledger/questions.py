@@ -38,7 +38,17 @@ from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
 from greenroom.ledger.plain import Json, as_object, plain
 
+TRACE = "trace"
+"""The note that says under which trace a run was written elsewhere."""
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
+
+
+class Trace(Struct, frozen=True, omit_defaults=True):
+    """Where a run was written as spans: the ids in hexadecimal digits, and where to look at it."""
+
+    trace_id: str
+    span_id: str
+    link: str = ""
 
 
 class CallRecord(Struct, frozen=True, omit_defaults=True):
@@ -352,3 +362,15 @@ def _steps(event: Event, index: VoiceIndex, *, brief: bool) -> list[Step]:
             return [Step("custom", event.name, event.data, event.at)]
         case _:
             return []
+
+
+def traces(ledger: Ledger) -> list[Trace]:
+    """The traces that a run was written as: one, and one more each time it was resumed."""
+    found: list[Trace] = []
+    for note in ledger.of(Noted):
+        if note.name == TRACE:
+            data = as_object(note.data)
+            found.append(
+                Trace(str(data["trace_id"]), str(data["span_id"]), str(data.get("link", "")))
+            )
+    return found

@@ -168,12 +168,17 @@ class RehearsalWorld(FencedWorld):
         )
         twin.deadline = self.deadline
         twin.before_live = self.before_live
-        twin.captures = self.captures
+        twin.captures, twin.redact = self.captures, self.redact
         return twin
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Mock, else the body its author named, else a violation."""
         self.refusals.check()
+        if self.middleware is None:
+            return await self._answer_call(request, body)
+        return await self.middleware.held(request, self._answer_call(request, body))
+
+    async def _answer_call(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         mock = self._case.mocks.get(request.tool, _ABSENT)
         if self.middleware is not None:
             answer = await self.middleware.before_tool(request)

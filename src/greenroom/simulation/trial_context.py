@@ -101,7 +101,7 @@ class TrialContext(Struct, eq=False):
                 resources=self.world.resources,
             )
             world.deadline = self.world.deadline
-            world.captures = self.world.captures
+            world.captures, world.redact = self.world.captures, self.world.redact
             self._user_world = world
             self._user_side = UserSide(self.case, self.user, self.ledger, world)
         return self._user_side

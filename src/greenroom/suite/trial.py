@@ -62,13 +62,15 @@ class Settings:
             budget = Budget(budget, options["unknown_prices"])
         # In worker processes one each, for there they are likely to block.
         usual = CONCURRENCY if workers is None else getattr(workers, "count", workers)
+        middleware = as_middleware(options["middleware"])
+        plugins = [*options["plugins"], *(() if middleware is None else middleware.plugins)]
         values |= {
             "measuring": measuring,
             "concurrency": options["concurrency"] or usual,
             "budget": budget,
             "resources": as_resources(options["resources"]),
-            "middleware": as_middleware(options["middleware"]),
-            "hooks": Hooks(plugins=options["plugins"], **{name: options[name] for name in HOOKS}),
+            "middleware": middleware,
+            "hooks": Hooks(plugins=plugins, **{name: options[name] for name in HOOKS}),
         }
         return cls(**values)
 

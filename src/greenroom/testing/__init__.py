@@ -1,4 +1,4 @@
-"""For authors of backends and of middleware: the suites that ours pass, and yours can.
+"""For authors of backends, middleware, metrics and file shapes: the suites that ours pass, and yours can.
 
     from greenroom.testing import BackendConformance
 
@@ -12,7 +12,11 @@ import pytest
 
 # A failure here should show as much as one in your own tests.
 pytest.register_assert_rewrite(
-    "greenroom.testing.backends", "greenroom.testing.conformance", "greenroom.testing.middleware"
+    "greenroom.testing.backends",
+    "greenroom.testing.conformance",
+    "greenroom.testing.metrics",
+    "greenroom.testing.middleware",
+    "greenroom.testing.shapes",
 )
 
 from greenroom.testing.backends import BackendConformance  # noqa: E402
@@ -31,7 +35,9 @@ from greenroom.testing.blueprints import (  # noqa: E402
     pieces,
 )
 from greenroom.testing.ledgers import timeless  # noqa: E402
+from greenroom.testing.metrics import MetricContract, rehearsed  # noqa: E402
 from greenroom.testing.middleware import MiddlewareContract  # noqa: E402
+from greenroom.testing.shapes import ShapeContract  # noqa: E402
 
 __all__ = [
     "USAGE",
@@ -43,10 +49,13 @@ __all__ = [
     "Hang",
     "Harness",
     "Line",
+    "MetricContract",
     "MiddlewareContract",
+    "ShapeContract",
     "Structured",
     "ToolPlan",
     "Verdict",
     "pieces",
+    "rehearsed",
     "timeless",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from threading import RLock
 from time import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec import structs
 
@@ -49,6 +49,8 @@ class LiveWorld:
         self.deadline: float | None = None
         self.resources = resources or Resources()
         self.middleware: RunMiddleware | None = None
+        self.redact: Callable[[Event], Event] | None = None
+        """Makes of an event the one that is recorded, where middleware changes texts."""
         self._clock = clock or _SYSTEM_CLOCK
         self.on_event = on_event
 
@@ -60,6 +62,11 @@ class LiveWorld:
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """Run the real tool, unless its answer is the user's to give."""
+        if self.middleware is None:
+            return await self._answer_call(request, body)
+        return await self.middleware.held(request, self._answer_call(request, body))
+
+    async def _answer_call(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         if self.middleware is not None:
             answer = await self.middleware.before_tool(request)
             if answer is not None:
@@ -93,6 +100,8 @@ class LiveWorld:
         """Record an event of this voice; work that was stopped can record nothing, and is cancelled once more."""
         if event.voice != self.voice:
             event = structs.replace(event, voice=self.voice)
+        if self.redact is not None:
+            event = cast("E", self.redact(event))
         # An agent inside a function may work in threads and loops of its own.
         with _RECORDING:
             if self.ledger.indexes[self.voice].is_closed(event.path):

@@ -136,7 +136,7 @@ def record_reply(
 ) -> ModelReply:
     """Record a reply, with an id on every call; the reply as it was recorded."""
     reply = _with_call_ids(world, request, reply)
-    world.record(
+    event = world.record(
         ModelReplied(
             **_about(request),
             model=reply.model or request.model,
@@ -149,6 +149,8 @@ def record_reply(
             source=source,
         )
     )
+    if event.text != (reply.text or "") or event.calls != reply.calls:
+        return replace(reply, text=event.text, calls=event.calls)
     return reply
 
 
@@ -299,7 +301,7 @@ def fail_call(
 ) -> Returned:
     """Record that a call failed in a way the agent gets to see."""
     text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
-    world.record(
+    event = world.record(
         ToolFailed(
             path=request.path,
             call_id=request.id,
@@ -310,7 +312,7 @@ def fail_call(
             seconds=seconds,
         )
     )
-    return Returned(None, text, source)
+    return Returned(None, event.error, source)
 
 
 def record_conflicts(world: World, path: str, writers: Iterable[Iterable[Change]]) -> None:

@@ -27,7 +27,7 @@ class Listener(Middleware):
     def __init__(self) -> None:
         self.heard: set[str] = set()
         for hook in HOOKS:
-            if hook not in ("around_run", "around_turn", "around_attempt"):
+            if hook not in ("around_run", "around_turn", "around_call", "around_attempt", "redact"):
                 setattr(self, hook, self._listening(hook))
 
     def _listening(self, hook: str) -> Any:
@@ -47,6 +47,17 @@ class Listener(Middleware):
         """Note it."""
         self.heard.add("around_turn")
         yield
+
+    @contextmanager
+    def around_call(self, _: object) -> Generator[None]:
+        """Note it."""
+        self.heard.add("around_call")
+        yield
+
+    def redact(self, text: str) -> str:
+        """Note it, and leave the text as it is."""
+        self.heard.add("redact")
+        return text
 
     async def around_attempt(self, request: ModelRequest, ask: Ask) -> ModelReply:
         """Note it, and ask."""

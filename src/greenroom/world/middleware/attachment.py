@@ -6,6 +6,7 @@ from typing import Any
 
 from greenroom.ledger.events import Event, RunEnded, RunResumed, RunStarted
 from greenroom.world.live import LiveWorld
+from greenroom.world.middleware.redacting import redaction_by
 from greenroom.world.middleware.run import RunMiddleware
 from greenroom.world.middleware.stack import MiddlewareStack
 
@@ -25,7 +26,8 @@ def attach_to(
     if stack is None:
         return None
     stack.check_heard(heard, backend)
-    hooks = world.middleware = RunMiddleware(stack, world)
+    hooks = world.middleware = RunMiddleware(stack, world, backend)
+    world.redact = redaction_by(hooks)
     if hooks.listeners("on_event"):
         observed = world.on_event
 

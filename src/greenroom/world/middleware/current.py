@@ -18,6 +18,8 @@ class Run(Struct, frozen=True):
     """The run that a hook is called in."""
 
     _world: World
+    backend: str = ""
+    """What runs its agent: "native", "google-adk"."""
 
     @property
     def ledger(self) -> Ledger:

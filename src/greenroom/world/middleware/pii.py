@@ -23,13 +23,15 @@ RULES: Final[Mapping[str, str]] = {
 """What is hidden unless other rules are given: a pattern by the name that stands in its place."""
 
 
-def pii_filter(rules: Mapping[str, str] = RULES) -> "PiiFilter":
+def pii_filter(rules: Mapping[str, str] = RULES, *, ledger: bool = False) -> "PiiFilter":
     """Hides what these patterns find, as `[email]`, in questions to models and in their replies.
 
     The model does not get to see it, and the ledger has no reply that contains it; what the user said
-    and tools returned is in the ledger as it was. Pieces of a reply are held until it is whole.
+    and tools returned is in the ledger as it was. With `ledger=True` it is not there either: what was
+    said, asked, called and returned, the case and the state are recorded without it, and the agent
+    hears what is recorded. Pieces of a reply are held until it is whole.
     """
-    return PiiFilter(rules)
+    return PiiFilter(rules, ledger)
 
 
 class PiiFilter(Middleware):
@@ -39,11 +41,13 @@ class PiiFilter(Middleware):
     needs = ("around_attempt",)
     holds_pieces = True
 
-    def __init__(self, rules: Mapping[str, str]) -> None:
+    def __init__(self, rules: Mapping[str, str], ledger: bool) -> None:
         try:
             self._rules = {name: re.compile(pattern) for name, pattern in rules.items()}
         except re.error as error:
             raise BadInput(f"pii_filter() has a rule that is no pattern: {error}.") from error
+        if ledger:
+            self.redact = self.hide
 
     async def around_attempt(self, request: ModelRequest, ask: Ask) -> ModelReply:
         """Ask without personal data, and take it out of the reply."""

@@ -33,12 +33,17 @@ class Middleware:
     """Whether the pieces of a reply wait until the whole reply has passed its hooks."""
     needs: ClassVar[tuple[str, ...]] = ()
     """Hooks without which it would be no use: a backend that does not call them is refused."""
+    plugin: Any = None
+    """An object that hears of results, as those given in `plugins=` do; None if there is none."""
 
     def around_run(self) -> Around | None:
         """A context manager that is held while the trial runs, in the task that runs it."""
 
     def around_turn(self) -> Around | None:
         """A context manager that is held while the agent works on one turn."""
+
+    def around_call(self, call: ModelRequest | ToolRequest) -> Around | None:
+        """A context manager that is held while a model or tool is asked, in the task that asks."""
 
     async def on_user_message(self, text: str) -> str | None:
         """Before the agent hears a message of its user; an answer is what it hears instead."""
@@ -87,6 +92,13 @@ class Middleware:
     async def on_tool_error(self, call: ToolRequest, error: Exception) -> Json:
         """When a tool has failed; an answer is what it returns, as if nothing had happened."""
 
+    def redact(self, text: str) -> str:
+        """Each text on its way into the ledger; what it gives is recorded in its place.
+
+        Agents, models and tools hear what is recorded. It is asked of everyone, one after the other.
+        """
+        return text
+
     async def close(self) -> None:
         """When the evaluation, or the turn of a live conversation, is over."""
 
@@ -94,6 +106,7 @@ class Middleware:
 HOOKS: Final = (
     "around_run",
     "around_turn",
+    "around_call",
     "on_user_message",
     "before_run",
     "after_run",
@@ -107,6 +120,7 @@ HOOKS: Final = (
     "before_tool",
     "after_tool",
     "on_tool_error",
+    "redact",
     "close",
 )
 """Every hook, by its name."""

@@ -1,11 +1,11 @@
 """The middleware of one run: how hooks are called, and how their answers are written down."""
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from greenroom.errors import GreenroomError, HookRefused, MiddlewareFailed, ModelBroke
 from greenroom.ledger.changes import WithStateChange, unwrapped
@@ -34,15 +34,16 @@ ANSWERED = "answered_by_middleware"
 """The note that middleware spoke for the user, or answered for an agent."""
 
 Listener = tuple[Any, Callable[..., Any]]
+T = TypeVar("T")
 
 
 class RunMiddleware:
     """What stands around one run."""
 
-    def __init__(self, stack: MiddlewareStack, world: World) -> None:
+    def __init__(self, stack: MiddlewareStack, world: World, backend: str) -> None:
         self.stack = stack
         self._world = world
-        self._run = Run(world)
+        self._run = Run(world, backend)
         self.broke: GreenroomError | None = None
         """What a hook raised that only looks on."""
 
@@ -112,13 +113,15 @@ class RunMiddleware:
                 run_var().reset(token)
 
     @asynccontextmanager
-    async def around(self, hook: Literal["around_run", "around_turn"]) -> AsyncGenerator[None]:
+    async def around(
+        self, hook: Literal["around_run", "around_turn", "around_call"], *given: Any
+    ) -> AsyncGenerator[None]:
         """Hold everyone's context manager, the outermost first."""
         held: list[tuple[Any, Any]] = []
         error: BaseException | None = None
         try:
             for member, method in self.listeners(hook):
-                manager = await self.call(member, hook, method)
+                manager = await self.call(member, hook, method, *given)
                 if manager is not None:
                     await self._enter(member, hook, manager)
                     held.append((member, manager))
@@ -157,7 +160,30 @@ class RunMiddleware:
         source: Source,
         opening: Opening,
     ) -> ModelReply:
-        """Ask `body` with everything around it, and record the question and its answer.
+        """Ask `body` with everything around it, and record the question and its answer."""
+        asked = self._answer_model(request, body, on_delta, source, opening)
+        return await self.held(request, asked)
+
+    async def held(self, request: ModelRequest | ToolRequest, answer: Coroutine[Any, Any, T]) -> T:
+        """What is answered, with what stands around a call held meanwhile."""
+        if not self.listeners("around_call"):
+            return await answer
+        seen = _without_body(request) if isinstance(request, ToolRequest) else request
+        try:
+            async with self.around("around_call", seen):
+                return await answer
+        finally:
+            answer.close()  # where it was not even begun
+
+    async def _answer_model(
+        self,
+        request: ModelRequest,
+        body: ModelBody,
+        on_delta: OnDelta | None,
+        source: Source,
+        opening: Opening,
+    ) -> ModelReply:
+        """Ask `body` with hooks before, around and after it.
 
         What hooks make of a failure or a reply is recorded in its place: a run that is cut goes on
         from what was recorded, as if there were no middleware.

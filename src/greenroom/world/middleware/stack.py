@@ -26,6 +26,8 @@ class MiddlewareStack:
                 )
         _check_order(self.members)
         self.holds_pieces = any(getattr(one, "holds_pieces", False) for one in self.members)
+        self.plugins = [one.plugin for one in self.members if getattr(one, "plugin", None)]
+        """What hears of results."""
         self.approved = frozenset(
             name for one in self.members for name in getattr(one, "approves", ())
         )

@@ -1,0 +1,110 @@
+"""Texts that are changed on their way into the ledger, wherever they stand in an event."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct, structs
+
+from greenroom.ledger.events import Event, Question, Remembered, RunStarted
+from greenroom.ledger.plain import Json, is_object
+from greenroom.world.middleware.names import failed
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.run import RunMiddleware
+
+NOT_RECORDED: Final = "[not recorded]"
+"""Stands for a text where `redact` failed."""
+Redact = Callable[[str], str]
+
+# By these the events of a run find each other, and tools, nodes and models their names.
+_KEPT: Final = frozenset(
+    (
+        *("path", "voice", "run_id", "digest", "agent", "node", "model", "tool", "call_id"),
+        *("yield_id", "id", "name", "scope", "key", "error_type", "ours", "from_run", "prices"),
+        *("source", "reason", "phase", "type", "outcome", "role", "op", "tools", "takes"),
+    )
+)
+
+
+def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
+    """What makes of an event the one that is recorded; None if nobody changes texts."""
+    listeners = hooks.listeners("redact")
+    if not listeners:
+        return None
+
+    def redact(text: str) -> str:
+        for member, method in listeners:
+            try:
+                text = method(text)
+                if not isinstance(text, str):
+                    raise TypeError(f"it gave {type(text).__name__}, and not a text")
+            except Exception as error:  # noqa: BLE001 - the author's code
+                hooks.broke = hooks.broke or failed(member, "redact", error)
+                # What could not be looked at is not recorded; why the run ends is.
+                return text if text == str(hooks.broke) else NOT_RECORDED
+        return text
+
+    def recorded(event: Event) -> Event:
+        found = _redacted(event, redact, isinstance(event, Remembered))
+        if isinstance(event, RunStarted) and is_object(event.case):
+            # The case is still called what it is called.
+            case: Json = {**found.case, "id": event.case.get("id")}
+            found = structs.replace(found, case=case)
+        return found
+
+    return recorded
+
+
+def _redacted(value: Any, redact: Redact, keeps_ids: bool) -> Any:
+    """The same value with other texts in it; itself, if they are the same."""
+    match value:
+        case str():
+            return redact(value)
+        case bool() | float() | None:
+            return value
+        case int():
+            # A number is a text in what models read.
+            text = str(value)
+            return value if (hidden := redact(text)) == text else hidden
+        case Struct():
+            return _record(value, redact, keeps_ids)
+        case Mapping():
+            return _mapping(cast("Mapping[Any, Any]", value), redact, keeps_ids)
+        case list() | tuple():
+            items = cast("list[Any] | tuple[Any, ...]", value)
+            return type(items)([_redacted(item, redact, keeps_ids) for item in items])
+        case _:
+            return value
+
+
+def _record(value: Struct, redact: Redact, keeps_ids: bool) -> Struct:
+    changed: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        given = getattr(value, name)
+        if name in _KEPT or type(given) in (int, float, bool):
+            continue
+        if isinstance(value, Question) and name == "messages":
+            # A text among them is no text but a reference.
+            messages = cast("tuple[Any, ...]", given)
+            new = tuple(
+                [m if isinstance(m, str) else _redacted(m, redact, keeps_ids) for m in messages]
+            )
+        else:
+            new = _redacted(given, redact, keeps_ids)
+        if new != given:
+            changed[name] = new
+    return structs.replace(value, **changed) if changed else value
+
+
+def _mapping(value: Mapping[Any, Any], redact: Redact, keeps_ids: bool) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for key, inner in value.items():
+        # The ids of a framework are its own; what a tool takes as an id may be anybody's.
+        if keeps_ids and str(key).lower().endswith("id"):
+            found[key] = inner
+            continue
+        name = redact(key) if isinstance(key, str) else key
+        while name in found:
+            name = f"{name}'"
+        found[name] = _redacted(inner, redact, keeps_ids)
+    return found

@@ -1,0 +1,125 @@
+"""Personal data that is kept out of the ledger, wherever it comes from."""
+
+import asyncio
+from typing import Any
+
+from msgspec import structs
+
+from greenroom import Agent, Case, Ledger, Scripted, Stop, Turn, call, fault, simulate, tool
+from greenroom.ledger import (
+    ModelReplied,
+    RunEnded,
+    RunStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    UserSaid,
+    model_interactions,
+)
+from greenroom.testing import MiddlewareContract
+from greenroom.world import Middleware, pii_filter
+
+
+def run(*middleware: Any, agent: Any, case: Case) -> Ledger:
+    return asyncio.run(simulate(case, agent, middleware=middleware))
+
+
+def end_of(ledger: Ledger) -> RunEnded:
+    assert isinstance(ledger.last, RunEnded)
+    return ledger.last
+
+
+BARE = Case("c", says="Hi")
+
+CARD = "4111 1111 1111 1111"
+
+
+@tool
+def find(name: str) -> dict[str, Any]:
+    """Find a customer."""
+    return {}
+
+
+def keeper(*replies: Any) -> Agent:
+    return Agent(
+        "clerk", model=Scripted(*replies), tools=[find], instructions="Ask eve@example.org."
+    )
+
+
+PERSONAL = Case(
+    "personal",
+    turns=[Turn(f"I am ann@example.org, card {CARD}."), Turn("Again, ann@example.org.")],
+    mocks={"find": {"mail": "bob@example.org", "card": 4111111111111111, "x@example.org": [1]}},
+    state={"session": {"owner": "ann@example.org"}},
+)
+
+
+def test_personal_data_can_be_kept_out_of_the_whole_ledger() -> None:
+    agent = keeper(
+        call("find", name="ann@example.org"), lambda asked: f"It says {asked.last}", "Bye."
+    )
+    assert run(pii_filter(), agent=agent, case=PERSONAL).dumps().count("example.org") > 5
+    ledger = run(pii_filter(ledger=True), agent=agent, case=PERSONAL)
+    assert end_of(ledger).reason == "completed"
+    first, *rest = ledger
+    assert isinstance(first, RunStarted)
+    held = Ledger([structs.replace(first, agent=None), *rest]).dumps()
+    assert "example.org" not in held
+    assert "4111" not in held
+    assert ledger.of(UserSaid)[0].text == "I am [email], card [card]."
+    assert ledger.of(ToolCalled)[0].args == {"name": "[email]"}
+    assert ledger.of(ToolReturned)[0].value == {
+        "mail": "[email]",
+        "card": "[card]",
+        "[email]": [1],
+    }
+    assert ledger.fold()["session"]["owner"] == "[email]"
+    asked = [one.request.instructions for one in model_interactions(ledger) if one.request]
+    assert asked == ["Ask [email]."] * 3
+
+
+def test_what_middleware_answers_and_what_fails_is_kept_out_too() -> None:
+    class Answers(Middleware):
+        async def before_tool(self, call: Any) -> Any:
+            return {"mail": "bob@example.org"}
+
+    agent = keeper(call("find", name="ann"), lambda asked: asked.last)
+    ledger = run(Answers(), pii_filter(ledger=True), agent=agent, case=BARE)
+    assert ledger.of(ToolReturned)[0].value == {"mail": "[email]"}
+    failing = Case("c", says="Hi", mocks={"find": fault("ann@example.org is unknown")})
+    ledger = run(pii_filter(ledger=True), agent=agent, case=failing)
+    assert ledger.of(ToolFailed)[0].error == "[email] is unknown"
+    assert ledger.of(ModelReplied)[-1].text.count("[email]") == 1
+
+
+def test_a_simulated_user_says_nothing_of_it_in_the_ledger() -> None:
+    user = Agent("user", model=Scripted("I am ann@example.org.", "ann@example.org is all."))
+    case = Case("c", says="Hi", user=user, stop=Stop(max_turns=2))
+    agent = keeper("Who?", "Thanks.")
+    assert "ann@" in run(pii_filter(), agent=agent, case=case).dumps()
+    assert "ann@" not in run(pii_filter(ledger=True), agent=agent, case=case).dumps()
+
+
+def test_a_text_that_could_not_be_redacted_is_not_recorded_and_ends_the_run() -> None:
+    class Broken(Middleware):
+        def redact(self, text: str) -> Any:
+            return None if "ann" in text else text
+
+    ledger = run(Broken(), agent=keeper("Hi."), case=Case("c", says="I am ann"))
+    end = end_of(ledger)
+    assert (end.reason, end.error_type) == ("error", "MiddlewareFailed")
+    assert "'Broken' raised in redact: TypeError" in end.error
+    assert "I am ann" not in ledger.dumps()
+
+
+class TestPiiInLedger(MiddlewareContract):
+    passes_through = False
+
+    def middleware(self) -> Any:
+        return pii_filter(ledger=True)
+
+    def agent(self) -> Any:
+        return keeper(call("find", name="ann@example.org"), "Found bob@example.org.", "Bye.")
+
+    def case(self) -> Case:
+        return PERSONAL
