@@ -134,10 +134,10 @@ class LangChainHooks(AgentMiddleware[Any, Any]):
         super().__init__()
         self._hear = hear
 
-    async def abefore_agent(self, *_: Any) -> None:
+    async def abefore_agent(self, state: Any, runtime: Any) -> None:
         self._hear("before_agent")
 
-    async def aafter_agent(self, *_: Any) -> None:
+    async def aafter_agent(self, state: Any, runtime: Any) -> None:
         self._hear("after_agent")
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:

@@ -49,7 +49,7 @@ class Listener(Middleware):
         yield
 
     @contextmanager
-    def around_call(self, _: object) -> Generator[None]:
+    def around_call(self, call: object) -> Generator[None]:  # noqa: ARG002
         """Note it."""
         self.heard.add("around_call")
         yield

@@ -35,9 +35,10 @@ def redaction_by(hooks: "RunMiddleware") -> Callable[[Event], Event] | None:
     def redact(text: str) -> str:
         for member, method in listeners:
             try:
-                text = method(text)
-                if not isinstance(text, str):
-                    raise TypeError(f"it gave {type(text).__name__}, and not a text")
+                given: object = method(text)
+                if not isinstance(given, str):
+                    raise TypeError(f"it gave {type(given).__name__}, and not a text")
+                text = given
             except Exception as error:  # noqa: BLE001 - the author's code
                 hooks.broke = hooks.broke or failed(member, "redact", error)
                 # What could not be looked at is not recorded; why the run ends is.
