@@ -138,7 +138,7 @@ def test_list_can_filter_say_more_and_speak_json(greenroom):
     "name, text, said",
     [
         ("none.yaml", None, "File not found: none.yaml"),
-        ("torn.json", "{", "Invalid JSON in torn.json"),
+        ("torn.json", "{", "Invalid JSON"),
         ("other.txt", "x", "other.txt"),
     ],
 )
@@ -182,7 +182,7 @@ cases:
         ("cases[0].expected_tools", 6),
         ("cases[0].metrics[0]", 7),
         ("cases[1]", 8),
-        ("cases[1].expect.state", 9),
+        ("cases[1].expect.state.session", 9),
         ("cases[2].tags[1]", 12),
         ("cases[2].metrics[0].threshold", 13),
     ]
@@ -197,7 +197,7 @@ def test_validate_tells_every_problem_with_line_and_place(greenroom):
     )
     result = greenroom("eval-set", "validate", "bad.yaml", "shop.yaml")
     assert result.exit_code == 3
-    for said in ("line 5, cases[0].tags[0]", "line 6, cases[0].metrics[0]", "cases[1].expect"):
+    for said in ("line 5, column 10, cases[0].tags[0]", "line 6, column 13, cases[0].metrics[0]"):
         assert said in result.stdout
     assert "shop.yaml: fine" in result.stdout
     assert "bad.yaml is not valid" in result.stderr

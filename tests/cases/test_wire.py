@@ -65,7 +65,7 @@ def test_every_value_of_the_wrong_type_is_told_with_its_place() -> None:
         ("order.note", "2 should be a text"),
         ("order.express", "'no' should be true or false"),
         ("order.copies", "2.5 should be a whole number"),
-        ("order.weight", "True should be a number"),
+        ("order.weight", "true should be a number"),
         ("order.tags[1]", "3 should be a text"),
         ("order.extra", "[] should be a mapping"),
         ("order.nte", "the field 'nte' is unknown"),

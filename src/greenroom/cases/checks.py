@@ -34,6 +34,9 @@ def check(
     if isinstance(cases, EvalSet):
         shared = (*cases.metrics, *(cases.usual or ()))
         found += _id_problems(cases.id, "id")
+        if not cases.cases:
+            fix = "Write one, or add one with `greenroom eval-set add`"
+            found.append(Problem("cases", "the set has no cases, so nothing can be evaluated", fix))
         found += _metric_problems(cases.metrics, "metrics", metric_problem)
     first: dict[str, int] = {}
     for index, case in enumerate(cases):
@@ -114,7 +117,7 @@ def _tag_problems(case: Case, where: str) -> Iterator[Problem]:
 
 def _script_problems(case: Case, where: str) -> Iterator[Problem]:
     if never_speaks(case):
-        fix = 'Give `says`, `turns` or a `user`; turns=[Turn("")] lets the agent speak first'
+        fix = "Give `says`, `turns` or a `user`; a blank first turn lets the agent speak first"
         yield Problem(where, "the conversation is empty: the user never speaks", fix)
     for turn, place in _places(case, where):
         if turn.says and not turn.says.strip():
@@ -194,8 +197,12 @@ def _tool_problems(case: Case, where: str) -> Iterator[Problem]:
                     message = (
                         f"the tool {name!r} is expected, but has no mock and is not allowed to run"
                     )
-                    fix = f"Add it to `mocks`: {name}: {{value: ...}}, or allow it for the run"
-                    yield Problem(f"{place}.expect.tools[{index}]", message, fix, hint=True)
+                    place = f"{place}.expect.tools[{index}]"
+                    near = near_words([name], answered)
+                    meant = f"Did you mean {near[0]!r}? " if near else ""
+                    fix = f"{meant}Allow it for the run, or give the case a mock:"
+                    example: Json = {"mocks": {name: {"value": "..."}}}
+                    yield Problem(place, message, fix, hint=True, example=example)
     barred = bool(case.script) and all(t.expect and t.expect.tools == [] for t in case.script)
     for index, metric in enumerate(case.metrics) if barred and case.user is None else ():
         if (tool := _wanted_tool(metric)) is not None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
-from greenroom.cases.names import is_expectation, near_name, unknown_field
+from greenroom.cases.names import is_expectation, meant_by, near_name, unknown_field
 from greenroom.cases.problems import Problem, at, listed, mapping_at, problems_of, shown, wrong
 from greenroom.cases.users import never_speaks
 from greenroom.errors import BadFile, BadInput
@@ -87,7 +87,9 @@ class ProblemList:
 
     def add(self, error: BadInput, place: str) -> None:
         """Remember what an error says is wrong; it happened at `place` unless it says better."""
-        self.found += problems_of(error, place)
+        # That a misspelt field has a wrong value as well need not be told.
+        misspelt = {problem.where for problem in self.found if problem.meant}
+        self.found += [one for one in problems_of(error, place) if one.where not in misspelt]
         if len(self.found) >= _ENOUGH:
             self.settle()
 
@@ -106,7 +108,8 @@ class ProblemList:
     def settle(self) -> None:
         """Raise what was remembered, if anything."""
         if self.found:
-            raise BadFile(listed(self.found), self.found)
+            one = str(self.found[0]) if len(self.found) == 1 else ""
+            raise BadFile(one or listed(self.found), self.found)
 
 
 _HUMP = re.compile(r"(?<=[a-z0-9])[A-Z]")
@@ -135,18 +138,30 @@ class Fields:
         self.problems = ProblemList() if problems is None else problems
         self._means = means
         self._left: dict[str, Json] = {}
+        self._misspelt: dict[str, str] = {}
         for key, value in mapping_at(place, data, self.known).items():
             name = key
             if camel and key not in self.known and (snake := _snake(key)) in self.known:
                 name = snake
             if name in self._left:
-                raise wrong(at(place, key), f"it is given twice, the other time as {name!r}")
-            if value is not None:
+                self.remember(at(place, key), f"it is given twice, the other time as {name!r}")
+            elif value is not None:
                 self._left[name] = value
+        for key in [key for key in self._left if key not in self.known]:
+            self._read_as_meant(key)
 
-    def at(self, *keys: str | int) -> str:
-        """The place of something inside."""
-        return at(self.place, *keys)
+    def _read_as_meant(self, key: str) -> None:
+        """Refuse a misspelt field, and read it as the one it means: there may be more in it."""
+        meant = near_name(_snake(key), self.known)
+        is_meant = bool(meant) and meant_by(key, self.known, self._means or {}) == meant
+        if is_meant and meant != "extra" and meant not in self._left:
+            self.problems.add(unknown_field(self.place, key, self.known, self._means), self.place)
+            self._left[meant] = self._left.pop(key)
+            self._misspelt[meant] = key
+
+    def at(self, name: str, *keys: str | int) -> str:
+        """The place of something inside, as the file spells its name."""
+        return at(self.place, self._misspelt.get(name, name), *keys)
 
     def take(self, name: str, default: Json = None) -> Json:
         """The value of a field, whatever it is."""
@@ -183,7 +198,7 @@ class Fields:
     def cases(self, name: str) -> list[Json]:
         """The list of cases, which has to be there."""
         if not self.has(name):
-            raise wrong(self.place, f"it has no `{name}`")
+            self.remember(self.place, f"it has no `{name}`")
         return self.items(name) or []
 
     def each(self, name: str, read: Callable[[Json, str], T]) -> list[T]:

@@ -59,11 +59,11 @@ def fault(
     chosen = [bool(error), timeout is not None, slow is not None, malformed is not None]
     if sum(chosen) != 1:
         raise BadCase(
-            "fault(...) wants exactly one of: an error text, timeout=, slow=, malformed=."
+            "fault(...) wants exactly one of: an `error` text, `timeout`, `slow`, `malformed`."
         )
     for seconds in (timeout, slow):
         if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadCase(f"fault(...) got {seconds!r} for timeout= or slow=; give seconds.")
+            raise BadCase(f"fault(...) got {seconds!r} for `timeout` or `slow`; give seconds.")
     return Fault(error, timeout=timeout, slow=slow, value=value, malformed=malformed)
 
 

@@ -81,11 +81,12 @@ def unknown_field(
     `means` tells how what the field may mean is written there.
     """
     names = [name for name in known if name != "extra"]
-    meant = _meant(field, names, means or {})
+    meant = meant_by(field, names, means or {})
     fix = f"Did you mean {meant!r}?" if meant else f"Known are {', '.join(names)}."
     if "metadata" in names:
         fix += " A field of your own belongs under `metadata`"
-    return wrong(at(place, field), f"the field {shown(field)} is unknown", fix)
+    is_near = meant if meant in names else ""
+    return wrong(at(place, field), f"the field {shown(field)} is unknown", fix, meant=is_near)
 
 
 def near_name(field: str, known: Iterable[str]) -> str:
@@ -96,7 +97,8 @@ def near_name(field: str, known: Iterable[str]) -> str:
     return near[0] if near else ""
 
 
-def _meant(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:
+def meant_by(field: str, known: Iterable[str], means: Mapping[str, str]) -> str:
+    """How what an unknown field seems to mean is written here; none if that cannot be told."""
     meaning = _MEANING.get(field, "")
     if meaning in means:
         return means[meaning]

@@ -18,8 +18,10 @@ _SHOWN = 10
 class Problem:
     """One thing that is wrong, at a place in a file or a set.
 
-    `where` is a path such as `cases[3].turns[0].says`, `line` its line in the file if that is known.
-    `fix` says what to do about it. A `hint` may be all right in a run with settings of its own.
+    `where` is a path such as `cases[3].turns[0].says`, `line` and `column` where that stands in the
+    file, both from 1 up, if that is known. `fix` says what to do about it, and `meant` the name that a
+    misspelt field seems to mean. `example` is what to write, as data; who knows the language of the
+    file puts it into the fix. A `hint` may be all right in a run with settings of its own.
     """
 
     where: str
@@ -27,12 +29,33 @@ class Problem:
     fix: str = ""
     line: int | None = None
     hint: bool = False
+    column: int | None = None
+    meant: str = ""
+    example: Json = None
 
     def __str__(self) -> str:
-        line = "" if self.line is None else f"line {self.line}"
-        place = ", ".join(part for part in (line, self.where) if part)
+        parts = (("line", self.line), ("column", self.column))
+        known = [f"{name} {number}" for name, number in parts if number is not None]
+        place = ", ".join([*known, self.where] if self.where else known)
         message = f"{place}: {self.message}" if place else self.message
-        return f"{message.rstrip('.')}. {self.fix}" if self.fix else message
+        fix = f"{self.fix} {as_json(self.example)}" if self.example is not None else self.fix
+        return f"{message.rstrip('.')}. {fix}" if fix else message
+
+
+def as_json(example: Json) -> str:
+    """An example as it is written in JSON; "..." in it is for the reader to fill in."""
+    return json.dumps(example, ensure_ascii=False).replace('"..."', "...")
+
+
+def as_yaml(example: Json) -> str:
+    """An example as it is written in YAML, on one line."""
+    if isinstance(example, dict):
+        return f"{{{', '.join(f'{key}: {as_yaml(value)}' for key, value in example.items())}}}"
+    if isinstance(example, list):
+        return f"[{', '.join(map(as_yaml, cast('list[Json]', example)))}]"
+    if isinstance(example, str) and (example == "..." or _PLAIN.fullmatch(example)):
+        return example
+    return json.dumps(example, ensure_ascii=False)
 
 
 def listed(problems: Iterable[Problem]) -> str:
@@ -55,7 +78,20 @@ _PLAIN = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _STEP = re.compile(r'\.?([A-Za-z_][\w-]*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]', re.ASCII)
 _LONGEST = 400
 
-_SHORT = Repr()
+
+class _Written(Repr):
+    """Values as files write them, however large they are."""
+
+    def repr_bool(self, value: bool, _level: int) -> str:
+        """True and false as every file has them."""
+        return "true" if value else "false"
+
+    def repr_NoneType(self, _value: None, _level: int) -> str:  # noqa: N802
+        """Nothing as every file has it."""
+        return "null"
+
+
+_SHORT = _Written()
 _SHORT.maxstring = _SHORT.maxother = 80
 _SHORT.maxlist = _SHORT.maxdict = 4
 _SHORT.maxlevel = 3
@@ -85,19 +121,20 @@ def put(data: Json, place: str, value: Json) -> bool:
     """Set the value at a place, unless something else stands in the way; whether it was set."""
     *way, last = keys_of(place) or [0]
     for key in way:
-        inside = _inside(data, key)
-        if inside is None and isinstance(data, dict) and key not in data:
-            inside = data[key] = {}
-        if not isinstance(inside, dict | list):
+        inner = inside(data, key)
+        if inner is None and isinstance(data, dict) and key not in data:
+            inner = data[key] = {}
+        if not isinstance(inner, dict | list):
             return False
-        data = cast(Json, inside)
+        data = cast(Json, inner)
     if not isinstance(data, dict) or not isinstance(last, str) or last in data:
         return False
     data[last] = value
     return True
 
 
-def _inside(data: Json, key: Key) -> Json:
+def inside(data: Json, key: Key) -> Json:
+    """What stands one step further in; None if nothing does."""
     if isinstance(data, dict):
         return cast("dict[Key, Json]", data).get(key)
     if isinstance(data, list) and isinstance(key, int):
@@ -111,11 +148,12 @@ def shown(value: object) -> str:
     return _SHORT.repr(value)
 
 
-def wrong(place: str, message: str, fix: str = "") -> BadFile:
+def wrong(
+    place: str, message: str, fix: str = "", *, meant: str = "", example: Json = None
+) -> BadFile:
     """The error that says what is wrong at one place."""
-    problem = Problem(
-        place, message if len(message) <= _LONGEST else f"{message[:_LONGEST]}...", fix
-    )
+    short = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+    problem = Problem(place, short, fix, meant=meant, example=example)
     return BadFile(str(problem), [problem])
 
 
@@ -138,8 +176,11 @@ def mapping_at(place: str, data: object, known: Sequence[str] = ()) -> Mapping[s
 Branches = dict[Key, "Branches"]
 """Places as a tree: each step leads to the steps after it."""
 
-Found = dict[tuple[Key, ...], int]
-"""The line of each place that was found, by the steps to it."""
+Position = tuple[int, int]
+"""A line and a column, both from 1 up."""
+
+Found = dict[tuple[Key, ...], Position]
+"""Where each place that was found stands, by the steps to it: a field at its name, an item at itself."""
 
 
 def branches_to(places: Iterable[str]) -> Branches:
@@ -152,9 +193,9 @@ def branches_to(places: Iterable[str]) -> Branches:
     return tree
 
 
-def line_of(place: str, found: Found) -> int | None:
-    """The line of a place, or of the nearest thing around it that is there."""
+def position_of(place: str, found: Found) -> Position | tuple[None, None]:
+    """Where a place stands, or the nearest thing around it that is there."""
     keys = tuple(keys_of(place))
     while keys and keys not in found:
         keys = keys[:-1]
-    return found.get(keys)
+    return found.get(keys, (None, None))

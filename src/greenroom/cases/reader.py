@@ -3,23 +3,34 @@
 Every problem has its place, and all of a case are raised at once. An unknown field is refused; what other tools keep beside a case stands under `extra`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields as fields_of
 from functools import partial
 from typing import Any, cast, get_args
 
 from greenroom.cases.case import Case, Expect, Stop, Turn
 from greenroom.cases.criteria import Criterion, criterion_from
+from greenroom.cases.expected import (
+    REFUSALS,
+    contains_from,
+    placed,
+    seconds_limit,
+    state_from,
+    states_from,
+    text_from,
+    texts_from,
+    turns_limit,
+)
 from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.liveness import LIVE_FIELDS, is_code, is_live, queries_with_code
 from greenroom.cases.mocks import by_args, fault, in_turn
-from greenroom.cases.names import is_expectation, unknown_field
+from greenroom.cases.names import is_expectation, meant_by, near_name, unknown_field
 from greenroom.cases.problems import at, keys_of, mapping_at, shown, wrong
-from greenroom.cases.users import Lines, SimulatedUser, user_from
+from greenroom.cases.users import Lines, SimulatedUser, UserAgents, user_from
 from greenroom.cases.wire import RecordReader, list_of, read_text
-from greenroom.errors import BadCase, BadMetric, BadQuery, BadValue
 from greenroom.ledger.changes import Change, Operation, WithStateChange
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import Json, is_array
+from greenroom.ledger.plain import Json, as_array, is_array, is_object
 
 CALL_FIELDS = ("tool", "args")
 MOCK_FIELDS = ("value", "changes", "in_turn", "by_args", "otherwise", "fault")
@@ -35,7 +46,6 @@ ORIGINALS = (
 """What is kept under `extra` as another file wrote it, because it says more than the case needs."""
 
 
-_REFUSALS = (BadCase, BadMetric, BadQuery, BadValue)
 # How what other shapes say is written here, in a case or a turn, and inside `expect`.
 _EXPECTED = ("tools", "reference", "response", "contains", "intermediate", "state")
 _MEANS = {
@@ -124,11 +134,6 @@ def _said(data: Json, where: str) -> str:
     return text
 
 
-def _as_is(data: Json, _where: str) -> Json:
-    """What the record looks at itself."""
-    return data
-
-
 def _left_out(_data: Json, _where: str) -> None:
     """What is code, and refused before."""
 
@@ -136,11 +141,27 @@ def _left_out(_data: Json, _where: str) -> None:
 # Turns
 
 
+def _turns_from(data: Json, where: str) -> list[Turn]:
+    problems = ProblemList()
+    found = problems.each(data, where, _turn_from)
+    for i, turn in enumerate(as_array(data)):
+        if i and is_object(turn) and turn.get("says") in (None, "") and not _misspells_says(turn):
+            message = "the user says nothing; only in the first turn they may, and the agent begins"
+            place = at(where, i, "says") if "says" in turn else at(where, i)
+            problems.add(wrong(place, message, "Write what they say, or drop the turn"), place)
+    problems.settle()
+    return found
+
+
+def _misspells_says(turn: Mapping[str, Json]) -> bool:
+    return any(meant_by(key, _TURN.names, _MEANS) == "says" for key in turn.keys() - {*_TURN.names})
+
+
 def _turn_from(data: Json, where: str) -> Turn:
     fields = Fields(data, where, _TURN.names, _MEANS, camel=False)
     given = _TURN.read(fields)
     fields.settle()
-    return _placed(where, Turn, **given)
+    return placed(where, Turn, **given)
 
 
 def _expect_from(data: Json, where: str) -> Expect:
@@ -160,11 +181,11 @@ def expect_of(fields: Fields, named: Mapping[str, str], **said: Any) -> Expect |
     """
     try:
         return Expect(**said)
-    except _REFUSALS as error:
+    except REFUSALS as error:
         before = len(fields.problems.found)
         for name, field in named.items():
             place = fields.at(field)
-            fields.problems.part(place, partial(_placed, place, Expect, **{name: said[name]}), None)
+            fields.problems.part(place, partial(placed, place, Expect, **{name: said[name]}), None)
         if len(fields.problems.found) == before:  # it is about something else
             fields.problems.add(error, fields.place)
         return None
@@ -186,15 +207,7 @@ def _stop_from(data: Json, where: str) -> Stop:
     fields = Fields(data, where, _STOP.names, camel=False)
     given = _STOP.read(fields)
     fields.settle()
-    return _placed(where, Stop, **given)
-
-
-def _placed(where: str, make: Callable[..., Any], *args: Any, **fields: Any) -> Any:
-    """What `make` makes of these parts; if it refuses them, that happened here."""
-    try:
-        return make(*args, **fields)
-    except _REFUSALS as error:
-        raise wrong(where, str(error).removeprefix(f"{where} ").rstrip(".")) from error
+    return placed(where, Stop, **given)
 
 
 # Users, metrics, tools
@@ -207,11 +220,26 @@ def _tool_name(data: Json, where: str) -> str:
 
 
 def _user_from(data: Json, where: str) -> Lines | SimulatedUser | None:
-    return None if is_live(data) else _placed(where, user_from, data, where)
+    if is_live(data):
+        return None
+    _check_user(data, where)
+    return placed(where, user_from, data, where)
+
+
+def _check_user(data: Json, where: str) -> None:
+    """Refuse a field that none of the forms of a user has, with the form that has most of the others."""
+    given = mapping_at(where, data, ("lines", "tools", *_PERSON))
+    forms = (_PERSON, ("lines", "then"), _AGENTS)
+    _only(given, max(forms, key=lambda form: sum(bool(near_name(k, form)) for k in given)), where)
 
 
 def _metric_from(data: Json, where: str) -> Criterion:
-    found: Criterion = _placed(where, criterion_from, data, where)
+    if is_object(data) and "criterion" not in data and data:
+        _only(dict.fromkeys(data) | {next(iter(data)): 1}, ("criterion",), where)
+    if not isinstance(data, str) and not (is_object(data) and "criterion" in data):
+        example: Json = {"criterion": "...", "threshold": 0.8}
+        raise wrong(where, f"{shown(data)} names no metric", "Write its name, or", example=example)
+    found: Criterion = placed(where, criterion_from, data, where)
     threshold = cast(object, found.threshold)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | None):
         raise wrong(at(where, "threshold"), f"{shown(threshold)} should be a number")
@@ -220,6 +248,10 @@ def _metric_from(data: Json, where: str) -> Criterion:
 
 metrics_from = list_of(_metric_from)
 """The metrics that a list names."""
+
+
+_PERSON = tuple(part.name for part in fields_of(SimulatedUser))
+_AGENTS = tuple(part.name for part in fields_of(UserAgents))
 
 
 # Mocks
@@ -236,18 +268,23 @@ def _mocks_from(data: Json, where: str) -> dict[str, Any]:
 
 
 def _mock_from(data: Any, where: str) -> Any:
+    if not is_object(data) or not any(near_name(key, MOCK_FIELDS) for key in data):
+        message = f"{shown(data)} is no mock: it may have {', '.join(MOCK_FIELDS)}"
+        raise wrong(where, message, "Write", example={"value": data})
     match dict(_only(data, MOCK_FIELDS, where)):
         case {"value": value, "changes": [*changes], **rest} if not rest:
             return WithStateChange(value, tuple(_change_from(c, where) for c in changes))
         case {"value": value, **rest} if not rest:
             return value
         case {"in_turn": [*answers], **rest} if not rest:
-            return _placed(where, in_turn, *(_mock_from(answer, where) for answer in answers))
+            inner = list_of(_mock_from)(answers, at(where, "in_turn"))
+            return placed(where, in_turn, *inner)
         case {"by_args": [*pairs], **rest} if not rest.keys() - {"otherwise"}:
-            others = {key: _mock_from(answer, where) for key, answer in rest.items()}
-            return by_args(*(_pair_from(pair, where) for pair in pairs), **others)
+            others = {key: _mock_from(answer, at(where, key)) for key, answer in rest.items()}
+            return by_args(*list_of(_pair_from)(pairs, at(where, "by_args")), **others)
         case {"fault": {**given}, **rest} if not rest:
-            return _placed(where, fault, **_only(given, FAULT_FIELDS, where))
+            inside = at(where, "fault")
+            return placed(inside, fault, **_only(given, FAULT_FIELDS, inside))
         case other:
             raise wrong(
                 where, f"{shown(other)} is no mock", "Give value, in_turn, by_args or fault"
@@ -273,9 +310,11 @@ _CHANGE = frozenset(("op", "value"))
 def _pair_from(pair: Any, where: str) -> tuple[Mapping[str, Any], Any]:
     match pair:
         case [{**args}, answer]:
-            return cast("Mapping[str, Any]", args), _mock_from(answer, where)
+            return cast("Mapping[str, Any]", args), _mock_from(answer, at(where, 1))
         case _:
-            raise wrong(at(where, "by_args"), f"it holds {shown(pair)}", "Give [arguments, mock]")
+            example: Json = [{"argument": "..."}, {"value": "..."}]
+            message = f"{shown(pair)} should be a pair of arguments and a mock"
+            raise wrong(where, message, "Write", example=example)
 
 
 # The fields of each part that go by more than their type. What code was is refused before it is read.
@@ -284,7 +323,7 @@ _CASE = RecordReader(
     {
         "says": _said,
         "expect": _expect_from,
-        "turns": list_of(_turn_from),
+        "turns": _turns_from,
         "mocks": _mocks_from,
         "allow_tools": list_of(_tool_name),
         "stop": _stop_from,
@@ -299,12 +338,18 @@ _TURN = RecordReader(Turn, {"says": _said, "expect": _expect_from, "extra": extr
 _EXPECT = RecordReader(
     Expect,
     {
-        **dict.fromkeys(("response", "contains", "state", "state_after"), _as_is),
-        **dict.fromkeys(("reference", "intermediate"), _as_is),
+        **dict.fromkeys(("response", "reference"), text_from),
+        "contains": contains_from,
+        "intermediate": texts_from,
+        "state": state_from,
+        "state_after": states_from,
         "tools": list_of(_call_from),
         "extra": extra_from,
     },
 )
-_STOP = RecordReader(Stop, {"state_matches": _as_is})
+_STOP = RecordReader(
+    Stop,
+    {"max_turns": turns_limit, "max_seconds": seconds_limit, "state_matches": state_from},
+)
 CASE_FIELDS = _CASE.names
 EXPECT_FIELDS = _EXPECT.names

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from greenroom.cases.case import Case, Stop
+from greenroom.cases.fields import ProblemList
+from greenroom.cases.problems import at, shown, wrong
 from greenroom.cases.users import SimulatedUser
 from greenroom.errors import BadCase, BadFile, BadValue
 from greenroom.ledger.plain import plain
@@ -73,6 +75,7 @@ def _named(data: Any, where: str) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise BadFile(f"{where} is {data!r}, but a scenario is a mapping with {sorted(_NAMES)}.")
     found: dict[str, Any] = {}
+    problems = ProblemList()
     for key, value in cast("Mapping[Any, Any]", data).items():
         name = _NAMES.get(_snake(str(key)))
         if name is None:
@@ -80,8 +83,22 @@ def _named(data: Any, where: str) -> dict[str, Any]:
         if name in found:
             raise BadFile(f"{where} says {name!r} twice, the second time as {key!r}; keep one.")
         if value is not None:
+            kind, words = _KINDS.get(name, (object, ""))
+            if not isinstance(value, kind) or isinstance(value, bool):
+                problems.add(wrong(at(where, str(key)), f"{shown(value)} should be {words}"), where)
             found[name] = plain(value, f"{where}.{key}")
+    problems.settle()
     return found
+
+
+_KINDS: dict[str, tuple[Any, str]] = {
+    **dict.fromkeys(("id", "name", "description", "says", "goal", "stop_signal"), (str, "a text")),
+    "plan": ((str, list, tuple), "a text, or a list of steps"),
+    "goals": ((list, tuple), "a list of texts"),
+    "tags": ((list, tuple), "a list of texts"),
+    "max_turns": (int, "a whole number"),
+    "metadata": (Mapping, "a mapping"),
+}
 
 
 def _snake(key: str) -> str:

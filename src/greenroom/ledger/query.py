@@ -144,7 +144,7 @@ def _check_operator(operator: str, operand: Any, where: str) -> None:
 _LIST = ("a list", (list, tuple))
 _OPERANDS: dict[str, tuple[str, Any]] = {
     **dict.fromkeys(("$and", "$or", "$in", "$nin", "$all"), _LIST),
-    "$exists": ("True or False", bool),
+    "$exists": ("true or false", bool),
     "$size": ("a whole number", int),
 }
 

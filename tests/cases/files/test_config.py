@@ -118,10 +118,10 @@ def test_cases_given_as_a_config_are_refused(tmp_path: Path, cases: Any) -> None
         ({}, "is no config. Looked for"),
         ([], "is no config"),
         ({"criteria": {"x": "high"}}, "criteria.x: 'high' should be a number, or a mapping"),
-        ({"criteria": {"x": True}}, "criteria.x: True should be a number"),
+        ({"criteria": {"x": True}}, "criteria.x: true should be a number"),
         ({"criteria": {"x": {"threshold": "a"}}}, "criteria.x.threshold: 'a' should be a number"),
         ({"criteria": {"x": {"match_type": 3}}}, "3 should be a name, such as EXACT"),
-        ({"criteria": {"x": {"match_type": True}}}, "True should be a name, such as EXACT"),
+        ({"criteria": {"x": {"match_type": True}}}, "true should be a name, such as EXACT"),
         ({"criteria": {}, "user_simulator_config": {"max_allowed_invocations": 0}}, "1 or more"),
         ({"criteria": {}, "fail_fast": "yes"}, "fail_fast: 'yes' should be true or false"),
         ({"version": 2, "metrics": []}, "version: 2 is not read"),
@@ -129,7 +129,7 @@ def test_cases_given_as_a_config_are_refused(tmp_path: Path, cases: Any) -> None
             {"version": 1, "metrik": [], "metrics": []},
             "'metrik' is unknown. Did you mean 'metrics'",
         ),
-        ({"version": 1, "metrics": [5]}, r"metrics\[0\]: is 5; give the name of a metric"),
+        ({"version": 1, "metrics": [5]}, r"metrics\[0\]: 5 names no metric. Write its name, or"),
     ],
 )
 def test_a_bad_config_is_refused_with_its_place(tmp_path: Path, content: Any, told: str) -> None:

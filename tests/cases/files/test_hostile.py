@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cases.files.fuzz_files import fuzz
 from cases.files.sets import VALUES
 from greenroom.cases import read_config, read_evalset
-from greenroom.cases.files.yaml_text import parsed_yaml, yaml_text
+from greenroom.cases.files.yaml_text import yaml_text, yaml_with_flaws
 from greenroom.errors import BadFile
 
 MB = 1024 * 1024
@@ -52,9 +52,15 @@ def of_case(**fields: object) -> str:
         (b'{"version": 1,\n "id": "\xe9"}', "line 2 is not UTF-8"),
         ('{"version": 1, "cases": [{"id": "a", "says": "\\ud800"}]}', "half a character"),
         ('{"version": 1, "cases": [], "\\udfff": 1}', "half a character"),
-        ('{"version": 1, "cases": [], "x": NaN}', "NaN is no JSON number"),
-        ('{"version": 1, "cases": [], "x": -Infinity}', "-Infinity is no JSON number"),
-        ('{"version": 1, "cases": [], "x": 1e999}', "1e999 is too large"),
+        ('{"version": 1, "cases": [], "x": NaN}', "NaN is no number that JSON can hold"),
+        (
+            '{"version": 1, "cases": [], "x": -Infinity}',
+            "-Infinity is no number that JSON can hold",
+        ),
+        (
+            '{"version": 1, "cases": [], "x": 1e999}',
+            "1e999 is no number that JSON can hold|1e999 is too large",
+        ),
         ('{"version": 1, "cases": [], "x": ' + "9" * 5000 + "}", "Invalid JSON"),
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ('{"a":' * 900 + "1" + "}" * 900, "nested deeper than 60|nested too deeply"),
@@ -94,9 +100,9 @@ def test_an_id_that_is_no_name_for_a_file_is_refused(tmp_path: Path, id: str) ->
         ("metadata: {n: 1_000}", "'1_000'"),
         ("metadata: {t: 12:30:45}", "'12:30:45'"),
         ("metadata: {x: .inf}", "'.inf'"),
-        ("metadata: {x: 1e999}", "1e999 is too large"),
+        ("metadata: {x: 1e999}", "1e999 is no number that JSON can hold|1e999 is too large"),
         ("says: 5", "cases[0].says: 5 should be a text"),
-        ("says: true", "cases[0].says: True should be a text"),
+        ("says: true", "cases[0].says: true should be a text"),
         ("says: !!python/object/apply:os.system ['touch ran']", "tags are refused"),
         ("says: !!python/name:os.system ''", "tags are refused"),
         ("says: !!binary aGk=", "tags are refused"),
@@ -131,17 +137,17 @@ def test_deep_yaml_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("date", ["2026-01-02", "2026-01-02T10:00:00Z", "2026-99-99"])
 def test_a_date_in_yaml_is_the_text_it_looks_like(date: str) -> None:
-    assert parsed_yaml(f"day: {date}") == {"day": date}
+    assert yaml_with_flaws(f"day: {date}")[0] == {"day": date}
 
 
 @given(VALUES)
 def test_what_is_written_as_yaml_is_read_as_the_same(value: Any) -> None:
-    assert parsed_yaml(yaml_text({"a": value})) == {"a": value}
+    assert yaml_with_flaws(yaml_text({"a": value}))[0] == {"a": value}
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=20))
 def test_every_text_survives_yaml(text: str) -> None:
-    assert parsed_yaml(yaml_text([text, {text: text}])) == [text, {text: text}]
+    assert yaml_with_flaws(yaml_text([text, {text: text}]))[0] == [text, {text: text}]
 
 
 def test_a_folder_a_pipe_a_device_and_a_loop_of_links_are_refused(tmp_path: Path) -> None:

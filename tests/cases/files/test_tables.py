@@ -38,7 +38,7 @@ def test_columns_may_be_named_by_the_reader(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "column, fix",
     [
-        ("team", "call it 'metadata.team'"),
+        ("team", "is called 'metadata.team'"),
         ("expected_tool", "Did you mean 'expected_tools'?"),
         ("expected_tool_calls", "'tools' fills `expect.tools` already"),
         ("expect.tool", "Did you mean 'expect.tools'?"),
@@ -106,11 +106,11 @@ def test_lines_of_json_may_be_rows_or_whole_cases(tmp_path: Path) -> None:
         ("", "no header"),
         (
             "a,b\n1,2\n",
-            r"none of the columns \['a', 'b'\] is what the user says. Name it: columns=",
+            r"none of the columns \['a', 'b'\] is what the user says. Call it `says`",
         ),
         ("question,question\nHi,Ho\n", "two columns are called 'question'"),
         ("question,\nHi,Ho\n", "column 2 has no name"),
-        ("question,answer\nHi\n", "line 2: the row has 1 cells, but the header names 2"),
+        ("question,answer\nHi\n", "line 2, column 1: the row has 1 cells, but the header names 2"),
         ('question\n"Hi\n', "Invalid CSV"),
         ("question,tools\nHi,[oops\n", "'.oops' is no list in JSON"),
         ("question,id\nHi,../b\n", "reads like a path"),

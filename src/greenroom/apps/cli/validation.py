@@ -18,11 +18,12 @@ from greenroom.apps.cli.exits import (
 )
 from greenroom.cases import EvalSet, Problem, check, fix
 from greenroom.cases.checks import metric_problems
-from greenroom.cases.files import Shape, problems
 from greenroom.cases.files.criteria import criteria_in
-from greenroom.cases.files.documents import parsed
-from greenroom.cases.files.load import readable_part
+from greenroom.cases.files.documents import opened, parsed
+from greenroom.cases.files.load import chosen_shape, read_as
+from greenroom.cases.files.readable import ReadablePart
 from greenroom.cases.files.save import json_or_yaml, save_text
+from greenroom.errors import BadFile
 from greenroom.ledger.plain import is_object
 from greenroom.suite.criteria import problem_with
 
@@ -52,28 +53,33 @@ def validate(files: Sequence[str], mend: bool, as_json: bool) -> int:
 
 def problems_in(file: str) -> list[Problem]:
     """What keeps a file from being read, and what is wrong with its criteria and its cases."""
-    unreadable = problems(file)
-    if any(not problem.where and not problem.line for problem in unreadable):
-        return unreadable  # it is no eval set, or no text at all
-    document = parsed(Path(file))
+    try:
+        document = opened(Path(file))
+        shape, _ = chosen_shape(document)
+    except BadFile as error:  # it is no eval set, or no text at all
+        return list(error.problems) or [Problem("", str(error))]
+    read = read_as(document, shape)
+    unreadable = [] if isinstance(read, EvalSet) else read
+    part = ReadablePart(document, shape, unreadable)
     found = list(metric_problems(criteria_in(document.data), problem_with))
-    if (rest := readable_part(document, unreadable)) is not None:
-        found += _case_problems(*rest, has_rows=document.is_table)
+    if part.evalset is not None:
+        found += _case_problems(part.evalset, part, has_rows=document.is_table)
     known = {problem.where for problem in unreadable}
-    others = document.located(problem for problem in found if problem.where not in known)
-    return sorted([*unreadable, *others], key=lambda problem: problem.line or 0)
+    others = [problem for problem in found if problem.where not in known]
+    return document.located([*unreadable, *others])
 
 
-def _case_problems(
-    evalset: EvalSet, shape: Shape, places: Sequence[int], has_rows: bool
-) -> Iterator[Problem]:
+def _case_problems(evalset: EvalSet, part: ReadablePart, has_rows: bool) -> Iterator[Problem]:
     """What is wrong with cases that can be read, where it stands in their file."""
     # In a table a criterion may stand in a cell; elsewhere those have been looked at.
     judged = problem_with if has_rows else None
+    places = part.places
     for problem in check(evalset, metric_problem=judged):
         where = _CASE.sub(lambda found: f"cases[{places[int(found[1])]}]", problem.where)
         if has_rows or "metrics[" not in where or not where.endswith(".threshold"):
-            yield replace(problem, where=shape.place(where))
+            place = part.spelt(part.shape.place(where))
+            if part.is_news(place):
+                yield replace(problem, where=place)
 
 
 def _mended(file: Path) -> list[Problem]:

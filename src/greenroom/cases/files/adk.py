@@ -111,7 +111,9 @@ def turns_of(cases: list[dict[str, Json]]) -> list[dict[str, Json]]:
 
 def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", (*_SET, OURS))
-    cases = fields.problems.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
+    cases = fields.problems.cases(
+        fields.cases("eval_cases"), fields.at("eval_cases"), _case, "eval_id"
+    )
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
     ours = fields.read(OURS, _on_set, {})
@@ -206,7 +208,7 @@ def _person(user: SimulatedUser) -> dict[str, Json]:
 def _turn(data: Json, place: str) -> Turn:
     fields = Fields(data, place, _TURN, _MEANS)
     content = without_nulls(fields.take("user_content"))
-    says = fields.part(lambda: said_in(content, at(place, "user_content")), "")
+    says = fields.part(lambda: said_in(content, fields.at("user_content")), "")
     expect = fields.part(lambda: _expect(fields), None)
     kept = None if content in (_content(says, "user"), _content(says)) else content
     extra = with_extra(fields.rest(), user_content=kept)
@@ -382,4 +384,5 @@ SHAPE = Shape(
     _write,
     USUAL,
     ("eval_cases", "conversation"),
+    names=(*_SET, *_CASE, *_TURN, *_SCENARIO, *_SESSION, "parts"),
 )

@@ -18,7 +18,7 @@ from greenroom.cases.files.kept import (
 )
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.literals import unquoted
-from greenroom.cases.names import foreign_id
+from greenroom.cases.names import foreign_id, near_name
 from greenroom.cases.problems import at, wrong
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json, is_array, is_object, plain
@@ -158,7 +158,7 @@ def _calls(uses: Sequence[Json] | None, place: str) -> Calls | None:
     if uses is None:
         return None
     for i, use in enumerate(uses):
-        if is_object(use) and "tool_input" not in use:
+        if is_object(use) and not any(near_name(key, ("tool_input",)) for key in use):
             named = f", but {', '.join(map(repr, use))}" if use else ""
             raise wrong(
                 at(place, i),
@@ -210,6 +210,7 @@ FLAT = Shape(
     _write_flat,
     USUAL,
     ("", ""),
+    names=_TURN,
 )
 NAMED = Shape(
     "adk-named",
@@ -219,4 +220,5 @@ NAMED = Shape(
     _write_named,
     USUAL,
     ("", "data"),
+    names=(*_CASE, *_TURN),
 )

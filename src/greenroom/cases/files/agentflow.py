@@ -69,7 +69,9 @@ def _recognises(data: Json) -> str | None:
 
 def _read(data: Json, stem: str) -> EvalSet:
     fields = Fields(data, "", _SET)
-    cases = fields.problems.cases(fields.cases("eval_cases"), "eval_cases", _case, "eval_id")
+    cases = fields.problems.cases(
+        fields.cases("eval_cases"), fields.at("eval_cases"), _case, "eval_id"
+    )
     given = fields.text("eval_set_id", stem)
     set_id, was = fields.part(lambda: foreign_id(given, "eval_set_id", "eval_set_id"), (stem, {}))
     parts: dict[str, Any] = {
@@ -104,7 +106,7 @@ def _case(data: Json, place: str) -> Case:
 def _turn(data: Json, place: str) -> Turn:
     fields = Fields(data, place, _TURN, _MEANS)
     content = without_nulls(fields.take("user_content"))
-    says = fields.part(lambda: said_in(content, at(place, "user_content")), "")
+    says = fields.part(lambda: said_in(content, fields.at("user_content")), "")
     expect = fields.part(lambda: _expect(fields), None)
     if fields.take(_NODES):
         fix = "Leave it out, and measure `node_sequence`"
@@ -245,4 +247,5 @@ SHAPE = Shape(
     _write,
     _USUAL,
     ("eval_cases", "conversation"),
+    names=(*_SET, *_CASE, *_TURN, *_SESSION, "content"),
 )

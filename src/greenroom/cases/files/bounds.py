@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from greenroom.cases.problems import Key, at, wrong
+from greenroom.cases.problems import Key, Problem, at, wrong
 from greenroom.ledger.plain import Json
 
 MAX_DEPTH = 60
@@ -18,11 +18,16 @@ _ESCAPED_HALF = re.compile(r"\\[uU]0*[dD][89a-fA-F]")
 
 
 class Unreadable(ValueError):
-    """Text that is no JSON or YAML, or more than is read; `line` is where, if that is known."""
+    """Text that is no JSON or YAML, or more than is read; `line` and `column` say where, if known.
 
-    def __init__(self, why: str, line: int | None = None) -> None:
+    `flaws` are what else was found up to there.
+    """
+
+    def __init__(self, why: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(why)
         self.line = line
+        self.column = column
+        self.flaws: list[Problem] = []
 
 
 def has_halves(text: str) -> bool:

@@ -1,15 +1,26 @@
-"""Files parsed: what they say as JSON, and on which line, whatever they are written in."""
+"""Files parsed: what they say as JSON, and where in the text, whatever they are written in."""
 
-import csv
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from sys import getsizeof
 
 from greenroom.cases.files.bounds import Unreadable, check_bounds
-from greenroom.cases.files.json_text import MAX_WEIGHT, check_weight, json_lines, parsed_json
-from greenroom.cases.files.yaml_text import parsed_yaml, yaml_lines
-from greenroom.cases.problems import Branches, Found, Problem, branches_to, line_of, shown
+from greenroom.cases.files.csv_text import cell_positions, rows_with_flaws, text_lines
+from greenroom.cases.files.json_text import check_weight, json_positions, json_with_flaws
+from greenroom.cases.files.yaml_text import yaml_positions, yaml_with_flaws
+from greenroom.cases.problems import (
+    Branches,
+    Found,
+    Problem,
+    as_json,
+    as_yaml,
+    at,
+    branches_to,
+    invalid,
+    keys_of,
+    position_of,
+)
 from greenroom.errors import BadFile
 from greenroom.ledger.plain import Json
 from greenroom.ledger.text_files import text_of
@@ -17,26 +28,19 @@ from greenroom.ledger.text_files import text_of
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv")
 SUFFIXES = (".json", ".yaml", ".yml", *TABLES)
 _ENDINGS = (".evalset", ".test", ".scenarios")
-_ROW, _CELL = 200, 64
-"""About how many bytes a row of a table takes, and each of its cells."""
-
-
-class Rows(list[Json]):
-    """The rows of a table, with the names of its columns and the line those stand on."""
-
-    def __init__(self, columns: list[str], line: int) -> None:
-        super().__init__()
-        self.columns = columns
-        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says; `find` knows the lines of the places in it."""
+    """What a file says; `find` knows where the places in it stand.
+
+    `flaws` are what keeps it from being read in spite of that, such as a key that is given twice.
+    """
 
     source: Path
     data: Json
     find: Callable[[Branches], Found]
+    flaws: Sequence[Problem] = ()
 
     @property
     def stem(self) -> str:
@@ -52,116 +56,113 @@ class Document:
         return self.source.suffix in TABLES
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
-        """The problems with the lines they stand on."""
+        """The problems with where they stand, in that order, and in the language of the file."""
         given = list(problems)
         found = self.find(branches_to(problem.where for problem in given))
-        return [
-            Problem(p.where, p.message, p.fix, p.line or line_of(p.where, found), p.hint)
-            for p in given
-        ]
+        placed = [self._placed(problem, found) for problem in given]
+        return sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))
+
+    def _placed(self, problem: Problem, found: Found) -> Problem:
+        line, column = problem.line, problem.column
+        if line is None:
+            line, column = position_of(problem.where, found)
+        fix = problem.fix
+        if problem.example is not None:
+            written = as_yaml if self.source.suffix in (".yaml", ".yml") else as_json
+            fix = f"{fix} {written(problem.example)}"
+        return replace(problem, line=line, column=column, fix=fix, example=None)
 
 
 def parsed(source: Path) -> Document:
     """The document in a file; BadFile says why there is none."""
-    if source.suffix not in SUFFIXES:
-        raise BadFile(f"{source} is none of {', '.join(SUFFIXES)}; eval sets are kept in these.")
-    return parsed_text(source, text_of(source))
+    return sound(opened(source))
 
 
 def parsed_text(source: Path, text: str) -> Document:
     """The document that a file with this text would hold."""
+    return sound(_opened(source, text))
+
+
+def opened(source: Path) -> Document:
+    """The document in a file as far as it can be parsed, flaws and all."""
+    if source.suffix not in SUFFIXES:
+        raise BadFile(f"{source} is none of {', '.join(SUFFIXES)}; eval sets are kept in these.")
+    return _opened(source, text_of(source))
+
+
+def sound(document: Document) -> Document:
+    """The document, if it has no flaws."""
+    if document.flaws:
+        name = _NAMES[document.source.suffix]
+        raise BadFile(invalid(document.source, document.flaws, name), document.flaws)
+    return document
+
+
+def _opened(source: Path, text: str) -> Document:
     kind = source.suffix
     try:
         return _READERS[kind](source, text)
     except Unreadable as error:
+        why = f"Invalid {_NAMES[kind]}: {error}"
+        last = Problem("", why, line=error.line, column=error.column)
         line = f", line {error.line}" if error.line else ""
-        raise BadFile(f"Invalid {_NAMES[kind]} in {source}{line}: {error}.") from error
+        column = f", column {error.column}" if error.column else ""
+        message = f"Invalid {_NAMES[kind]} in {source}{line}{column}: {error}."
+        raise BadFile(message, [*error.flaws, last]) from error
     except BadFile as error:
         raise BadFile(f"{source}: {error}", error.problems) from error
 
 
 def _json(source: Path, text: str) -> Document:
-    data = parsed_json(text)
+    data, flaws = json_with_flaws(text)
     check_bounds(data, text)
-    return Document(source, data, lambda branches: json_lines(text, branches))
+    return Document(source, data, lambda branches: json_positions(text, branches), flaws)
 
 
 def _yaml(source: Path, text: str) -> Document:
-    return Document(source, parsed_yaml(text), lambda branches: yaml_lines(text, branches))
+    data, flaws = yaml_with_flaws(text)
+    return Document(source, data, lambda branches: yaml_positions(text, branches), flaws)
 
 
 def _json_lines(source: Path, text: str) -> Document:
     """One JSON value a line; blank lines are nothing."""
     check_weight(text)
     rows: list[Json] = []
-    lines: list[int] = []
-    for number, line in enumerate(_lines(text), start=1):
+    flaws: list[Problem] = []
+    begun: list[tuple[int, int]] = []
+    start = 0
+    for number, line in enumerate(text_lines(text), start=1):
+        begin, start = start, start + len(line)
         if not line.strip():
             continue
+        place = f"[{len(rows)}]"
         try:
-            row = parsed_json(line)
+            row, wrong = json_with_flaws(line.rstrip("\r\n"))
         except Unreadable as error:
-            raise Unreadable(str(error), number) from error
-        check_bounds(row, line, f"[{len(rows)}]")
+            flaws.append(Problem("", str(error), line=number, column=error.column))
+            continue
+        check_bounds(row, line, place)
+        flaws += [replace(f, where=at(place, *keys_of(f.where)), line=number) for f in wrong]
         rows.append(row)
-        lines.append(number)
-    return Document(source, rows, lambda branches: _row_lines(branches, lines))
+        begun.append((number, begin))
+    return Document(source, rows, lambda branches: _row_positions(text, begun, branches), flaws)
+
+
+def _row_positions(text: str, begun: list[tuple[int, int]], branches: Branches) -> Found:
+    found: Found = {}
+    for row, inner in branches.items():
+        if isinstance(row, int) and row < len(begun):
+            number, begin = begun[row]
+            line = text[begin : text.find("\n", begin) + 1 or len(text)]
+            for way, (_, column) in json_positions(line, inner).items():
+                found[row, *way] = number, column
+    return found
 
 
 def _csv(source: Path, text: str) -> Document:
-    """One row a line below a header with the names of the columns; an empty cell says nothing."""
     delimiter = "\t" if source.suffix == ".tsv" else ","
-    reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
-    room = MAX_WEIGHT - getsizeof(text)
-    rows = Rows([], 0)
-    lines: list[int] = []
-    names: list[str] | None = None
-    before = 0
-    try:
-        for cells in reader:
-            line, before = before + 1, reader.line_num
-            if not cells:
-                continue
-            if names is None:
-                rows.columns, rows.line = names, _ = _header(cells, line), line
-                continue
-            if len(cells) != len(names):
-                message = (
-                    f"the row has {len(cells)} cells, but the header names {len(names)} columns"
-                )
-                raise Unreadable(message, line)
-            rows.append({n: cell for n, cell in zip(names, cells, strict=True) if cell})
-            lines.append(line)
-            if len(rows) * (_ROW + _CELL * len(names)) > room:
-                raise Unreadable("it holds more cells than are read at once; split it")
-    except csv.Error as error:
-        raise Unreadable(str(error), reader.line_num) from error
-    if names is None:
-        raise Unreadable("it has no header with the names of the columns")
-    return Document(source, rows, lambda branches: _row_lines(branches, lines))
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text, one after the other; a list of them would be the text once more."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield text[start:end]
-        start = end
-
-
-def _header(cells: list[str], line: int) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    for index, name in enumerate(names):
-        if not name:
-            raise Unreadable(f"column {index + 1} has no name", line)
-        if name in names[:index]:
-            raise Unreadable(f"two columns are called {shown(name)}", line)
-    return names
-
-
-def _row_lines(branches: Branches, lines: list[int]) -> Found:
-    return {(row,): lines[row] for row in branches if isinstance(row, int) and row < len(lines)}
+    rows, flaws = rows_with_flaws(text, delimiter)
+    return Document(source, rows, partial(cell_positions, text, delimiter, rows), flaws)
 
 
 _READERS: dict[str, Callable[[Path, str], Document]] = {

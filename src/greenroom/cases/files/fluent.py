@@ -9,6 +9,7 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.expected import contains_from, placed, text_from
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.criteria import listed_metrics, metric_lists
 from greenroom.cases.files.kept import prefixed, scopes
@@ -16,7 +17,7 @@ from greenroom.cases.files.own import trials_from
 from greenroom.cases.files.queries import named, names
 from greenroom.cases.files.shapes import Shape
 from greenroom.cases.names import checked_id
-from greenroom.cases.problems import at, shown, wrong
+from greenroom.cases.problems import shown, wrong
 from greenroom.cases.reader import expect_of
 from greenroom.cases.users import SimulatedUser, user_data
 from greenroom.ledger.plain import JSON_TYPES, Json, as_object, is_array, is_object, plain
@@ -72,7 +73,9 @@ def _read(data: Json, stem: str) -> EvalSet:
     metrics = listed_metrics(fields)
     whole = _of_whole(metrics)
     cases = fields.problems.cases(
-        fields.cases("cases"), "cases", lambda item, place: _case(item, place, user, whole)
+        fields.cases("cases"),
+        fields.at("cases"),
+        lambda item, place: _case(item, place, user, whole),
     )
     set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
     parts: dict[str, Any] = {
@@ -98,7 +101,7 @@ def _user(data: Json, place: str) -> SimulatedUser:
         name: value for name in _SIMULATION if (value := fields.take(name)) is not None
     }
     fields.settle()
-    return SimulatedUser(goal=given.pop("success_criteria", ""), **given)
+    return placed(place, SimulatedUser, goal=given.pop("success_criteria", ""), **given)
 
 
 def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) -> Case:
@@ -106,8 +109,8 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
     metadata = dict(fields.mapping("metadata"))
     number = int(place.rpartition("[")[2].rstrip("]")) + 1
     given = metadata.pop("id", None)
-    case_id = fields.part(lambda: _id(given, number, at(place, "metadata", "id")), "")
-    turns = fields.part(lambda: _inputs(fields.take("input"), at(place, "input")), [])
+    case_id = fields.part(lambda: _id(given, number, fields.at("metadata", "id")), "")
+    turns = fields.part(lambda: _inputs(fields.take("input"), fields.at("input")), [])
     expect = _expect(fields)
     parts: dict[str, Any] = {
         "mocks": fields.mapping("mock_tool_outputs"),
@@ -119,7 +122,7 @@ def _case(data: Json, place: str, user: SimulatedUser | None, whole: Criterion) 
     }
     scope = fields.take("scope", "last")
     if scope not in ("last", "all"):
-        fields.remember(at(place, "scope"), f"{shown(scope)} should be 'last' or 'all'")
+        fields.remember(fields.at("scope"), f"{shown(scope)} should be 'last' or 'all'")
     if scope == "all" and expect is not None and expect.tools is not None:
         parts["metrics"] = [whole]
     fields.settle()
@@ -149,8 +152,10 @@ def _id(given: Json, number: int, place: str) -> str:
 
 
 def _expect(fields: Fields) -> Expect | None:
-    tools, contains = fields.texts("expected_trajectory"), fields.take("expected_response_contains")
-    reference, has_state = fields.maybe_text("reference_response"), fields.has("state_assertions")
+    tools = fields.texts("expected_trajectory")
+    contains = fields.read("expected_response_contains", contains_from, None)
+    reference = fields.read("reference_response", text_from, None)
+    has_state = fields.has("state_assertions")
     state = scopes(fields.mapping("state_assertions")) if has_state else None
     if tools is None and contains is None and reference is None and state is None:
         return None
@@ -234,4 +239,5 @@ SHAPE = Shape(
     _read,
     _write,
     lists=("cases", "input"),
+    names=(*_SET, *_CASE),
 )

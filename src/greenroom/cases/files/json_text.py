@@ -1,6 +1,6 @@
-"""JSON read strictly, and the lines its parts stand on.
+"""JSON read strictly, and where its parts stand.
 
-Reading is left to the standard library's scanner. Lines are looked up only when something is wrong,
+Reading is left to the standard library's scanner. Places are looked up only when something is wrong,
 by following the few paths asked for and jumping over everything else.
 """
 
@@ -12,31 +12,60 @@ from sys import getsizeof
 from typing import Any, cast
 
 from greenroom.cases.files.bounds import Unreadable
-from greenroom.cases.problems import Branches, Found, Key, shown
+from greenroom.cases.problems import Branches, Found, Key, Problem, at, shown
 from greenroom.ledger.plain import Json
 
 MAX_WEIGHT = 150 * 1024 * 1024
 """About how many bytes of memory the text and what is read from it may take."""
 
 
-class _Twice(ValueError):
-    def __init__(self, key: str) -> None:
-        super().__init__(f"the key {shown(key)} is given twice")
-
-
 def parsed_json(text: str) -> Json:
     """What the text says; keys given twice and numbers that are none are refused."""
+    data, flaws = json_with_flaws(text)
+    for flaw in flaws:
+        raise Unreadable(flaw.message, flaw.line, flaw.column)
+    return data
+
+
+def json_with_flaws(text: str) -> tuple[Json, list[Problem]]:
+    """What the text says, and all keys given twice and numbers that are none, where they stand."""
     check_weight(text)
     try:
-        return _DECODER.decode(text)
+        return _DECODER.decode(text), []
     except json.JSONDecodeError as error:
-        raise Unreadable(f"{error.msg} at column {error.colno}", error.lineno) from error
-    except _Twice as error:
-        raise Unreadable(str(error), _line_of_twice(text)) from error
+        raise Unreadable(_said(error), error.lineno, error.colno) from error
     except RecursionError as error:
         raise Unreadable("it is nested too deeply") from error
     except ValueError as error:
+        if len(text) > _QUICKLY:
+            raise Unreadable(str(error)) from error
+        return _in_spite_of(text, error)
+
+
+def _in_spite_of(text: str, refused: ValueError) -> tuple[Json, list[Problem]]:
+    """What a text says in which something is refused, and all that is."""
+    try:
+        data, flaws = _LENIENT.decode(text), _flaws(text)
+    except json.JSONDecodeError as error:
+        raise Unreadable(_said(error), error.lineno, error.colno) from error
+    except (ValueError, RecursionError) as error:
         raise Unreadable(str(error)) from error
+    if not flaws:
+        raise Unreadable(str(refused)) from refused
+    return data, flaws
+
+
+def _said(error: json.JSONDecodeError) -> str:
+    """What is wrong, with the usual slip where that is it."""
+    rest = error.doc[error.pos :].lstrip()[:1]
+    before = error.doc[: error.pos].rstrip()[-1:]
+    if before == "," and rest in ("}", "]"):
+        return f"{error.msg}: there is a comma before the closing {rest!r}"
+    if rest == "'":
+        return f"{error.msg}: texts stand in double quotes"
+    if rest in ("/", "#"):
+        return f"{error.msg}: JSON has no comments"
+    return error.msg
 
 
 def check_weight(text: str) -> None:
@@ -54,8 +83,7 @@ def weight(text: str) -> int:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        raise _Twice(next(key for key, _ in pairs if key in seen or seen.add(key)))
+        raise ValueError("a key is given twice")
     return found
 
 
@@ -80,13 +108,14 @@ _DECODER = json.JSONDecoder(
 _BLANK = re.compile(r"[ \t\n\r]*")
 _LENIENT = json.JSONDecoder()
 _QUICKLY = 4_000_000
-_LEVELS = 20
+_MOST_FLAWS = 1000
 
 
-def json_lines(text: str, branches: Branches) -> Found:
-    """The lines of the places that `branches` lead to, as far as the text goes along with them."""
+def json_positions(text: str, branches: Branches) -> Found:
+    """Where the places stand that `branches` lead to, as far as the text goes along with them."""
     following = _Following(text)
-    following.follow(_skip(text, 0), branches, ())
+    begin = _skip(text, 0)
+    following.follow(begin, begin, branches, ())
     return following.found
 
 
@@ -96,32 +125,38 @@ class _Following:
     def __init__(self, text: str) -> None:
         self.text = text
         self.found: Found = {}
-        self._at, self._line = 0, 1
+        self._at, self._line, self._start = 0, 1, 0
 
-    def follow(self, start: int, branches: Branches, way: tuple[Key, ...]) -> None:
-        """Note the line of what begins at `start`, and of what is wanted inside it."""
-        self._line += self.text.count("\n", self._at, start)
-        self._at = start
-        self.found[way] = self._line
+    def follow(self, name: int, value: int, branches: Branches, way: tuple[Key, ...]) -> None:
+        """Note where something is named, and what is wanted inside its value."""
+        self.found[way] = self.position(name)
         left = len(branches)
-        for key, value in _members(self.text, start) if left else ():
+        for key, begin, inner in _members(self.text, value) if left else ():
             if key in branches:
-                self.follow(value, branches[key], (*way, key))
+                self.follow(begin, inner, branches[key], (*way, key))
                 left -= 1
             if not left:
                 return
 
+    def position(self, at: int) -> tuple[int, int]:
+        """The line and the column of a letter; each has to come after the one before."""
+        self._line += self.text.count("\n", self._at, at)
+        self._start = self.text.rfind("\n", self._at, at) + 1 or self._start
+        self._at = at
+        return self._line, at - self._start + 1
 
-def _members(text: str, start: int) -> Iterator[tuple[Key, int]]:
-    """The key and the start of each part of the object or array at `start`."""
+
+def _members(text: str, start: int) -> Iterator[tuple[Key, int, int]]:
+    """The key of each part of the object or array at `start`, where it begins, and where its value does."""
     if text[start] not in "{[":
         return
     count, position = 0, _skip(text, start + 1)
     while text[position] not in "}]":
         key: Key = count
+        begin = position
         if text[start] == "{":
             key, position = _key(text, position)
-        yield key, position
+        yield key, begin, position
         count += 1
         position = _next(text, position)
 
@@ -143,26 +178,28 @@ def _skip(text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def _line_of_twice(text: str) -> int | None:
-    """The line of the innermost object that has a key twice, if it is quickly found."""
-    if len(text) > _QUICKLY:
-        return None
-    start = _skip(text, 0)
-    for _ in range(_LEVELS):
-        inner = next((at for _, at in _members(text, start) if _has_twice(text, at)), None)
-        if inner is None:
+def _flaws(text: str) -> list[Problem]:
+    """All that is refused in a text that can be parsed."""
+    following = _Following(text)
+    found: list[Problem] = []
+    for position, place, message in _refused(text, _skip(text, 0), ""):
+        line, column = following.position(position)
+        found.append(Problem(place, message, line=line, column=column))
+        if len(found) == _MOST_FLAWS:
             break
-        start = inner
-    return text.count("\n", 0, start) + 1
+    return found
 
 
-def _has_twice(text: str, start: int) -> bool:
-    if text[start] not in "{[":
-        return False
-    try:
-        _DECODER.raw_decode(text, start)
-    except _Twice:
-        return True
-    except ValueError:
-        return False
-    return False
+def _refused(text: str, start: int, place: str) -> Iterator[tuple[int, str, str]]:
+    seen: set[Key] = set()
+    for key, begin, value in _members(text, start):
+        inner = at(place, key)
+        if key in seen:
+            yield begin, inner, f"the key {shown(key)} is given twice"
+        seen.add(key)
+        if text[value] in "{[":
+            yield from _refused(text, value, inner)
+        elif text[value] != '"':
+            number, end = _LENIENT.raw_decode(text, value)
+            if isinstance(number, float) and not isfinite(number):
+                yield begin, inner, f"{text[value:end][:40]} is no number that JSON can hold"

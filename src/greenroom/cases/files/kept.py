@@ -13,6 +13,7 @@ from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import Fields, ProblemList
 from greenroom.cases.literals import literal
+from greenroom.cases.names import near_name
 from greenroom.cases.problems import at, keys_of, put, shown, wrong
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
@@ -54,7 +55,7 @@ def message_text(message: Json, place: str) -> str:
         return message
     if not is_object(message):
         raise wrong(place, f"{shown(message)} should be a message with `content` or `parts`")
-    name = "parts" if "parts" in message else "content"
+    name = "parts" if any(near_name(key, ("parts",)) for key in message) else "content"
     fields = Fields(message, place, _PARTS if name == "parts" else _CONTENT)
     content = fields.take(name)
     fields.rest()
@@ -62,9 +63,10 @@ def message_text(message: Json, place: str) -> str:
         fields.settle()
         return content
     if not is_array(content):
-        raise wrong(at(place, name), f"{shown(content)} should be a text or a list of blocks")
+        fields.remember(fields.at(name), f"{shown(content)} should be a text or a list of blocks")
+        content = []
     read = _part_text if name == "parts" else _block_text
-    texts = fields.problems.each(content, at(place, name), read)
+    texts = fields.problems.each(content, fields.at(name), read)
     fields.settle()
     return "\n".join(text for text in texts if text)
 
@@ -85,13 +87,15 @@ def _block_text(block: Json, place: str) -> str:
         return block
     if not is_object(block):
         raise wrong(place, f"{shown(block)} should be a block of a message")
-    text = block.get("text")
-    if text is None:
-        if block.get("type", "text") == "text":
-            raise wrong(place, f"{shown(block)} should have a `text`")
+    if block.get("type", "text") != "text" and "text" not in block:
         return ""
-    if not isinstance(text, str):
-        raise wrong(at(place, "text"), f"{shown(text)} should be a text")
+    fields = Fields(block, place, ("type", "text"))
+    fields.take("type")
+    if not fields.has("text"):
+        fields.remember(place, f"{shown(block)} should have a `text`")
+    text = fields.text("text")
+    fields.free()
+    fields.settle()
     return text
 
 

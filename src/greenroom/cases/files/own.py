@@ -11,7 +11,7 @@ from greenroom.cases.liveness import is_code
 from greenroom.cases.names import checked_id
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.problems import at, mapping_at, shown, wrong
-from greenroom.cases.reader import CASE_FIELDS, case_from, extra_from, metrics_from
+from greenroom.cases.reader import CASE_FIELDS, EXPECT_FIELDS, case_from, extra_from, metrics_from
 from greenroom.cases.wire import RecordReader, RecordWriter
 from greenroom.ledger.plain import Json, is_array, is_object
 
@@ -34,13 +34,13 @@ def _read(data: Json, stem: str) -> EvalSet:
     fields.take("$schema")  # for editors; it says nothing about the cases
     version = fields.take("version")
     if version != VERSION:
-        why = f"version {shown(version)}; this reads {VERSION}"
-        raise wrong("version", why, f"Write `version: {VERSION}`")
-    listed = fields.take("cases")
-    if not is_array(listed):
-        raise wrong("cases", f"{shown(listed)} should be a list")
-    cases = fields.problems.each(listed, "cases", read_case)
-    fields.problems.unique(_named(listed))
+        given = f"version {shown(version)}" if version is not None else "it has no `version`"
+        why = f"{given}; this reads {VERSION}"
+        refusal = wrong(fields.at("version"), why, "Write", example={"version": VERSION})
+        fields.problems.add(refusal, "version")
+    listed, place = fields.cases("cases"), fields.at("cases")
+    cases = fields.problems.each(listed, place, read_case)
+    fields.problems.unique(_named(listed, place))
     given = _READER.read(fields)
     given["id"] = given["id"] or stem
     fields.problems.part("id", lambda: checked_id(given["id"], "id"), "")
@@ -70,10 +70,10 @@ def _has_no_voice(data: Json) -> bool:
     return is_object(data) and all(data.get(name) in (None, "", []) for name in _VOICES)
 
 
-def _named(listed: list[Json]) -> list[tuple[str, str]]:
+def _named(listed: list[Json], place: str) -> list[tuple[str, str]]:
     """The ids that are given, each with its place."""
     ids = [case.get("id") if is_object(case) else None for case in listed]
-    return [(one, at("cases", i, "id")) for i, one in enumerate(ids) if isinstance(one, str)]
+    return [(one, at(place, i, "id")) for i, one in enumerate(ids) if isinstance(one, str)]
 
 
 def trials_from(value: Json, place: str) -> int:
@@ -103,4 +103,11 @@ def evalset_data(evalset: EvalSet) -> dict[str, Json]:
     return {"version": VERSION, **_WRITER.write(evalset, "the eval set"), "cases": cases}
 
 
-SHAPE = Shape(OWN, "a mapping with `version` and a list `cases`", _recognises, _read, evalset_data)
+SHAPE = Shape(
+    OWN,
+    "a mapping with `version` and a list `cases`",
+    _recognises,
+    _read,
+    evalset_data,
+    names=("version", "cases", *_READER.names, *CASE_FIELDS, *EXPECT_FIELDS),
+)

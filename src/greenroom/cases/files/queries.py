@@ -11,6 +11,7 @@ from typing import Any
 from greenroom.cases.case import Case, Expect, Turn
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.expected import contains_from, text_from
 from greenroom.cases.fields import Fields
 from greenroom.cases.files.criteria import RESEMBLES, listed_metrics, metric_lists
 from greenroom.cases.files.shapes import Shape
@@ -76,7 +77,7 @@ def _read_sessions(data: Json, stem: str) -> EvalSet:
 
 
 def _read(fields: Fields, stem: str, cases_name: str, read: Any) -> EvalSet:
-    cases = fields.problems.cases(fields.cases(cases_name), cases_name, read, "name")
+    cases = fields.problems.cases(fields.cases(cases_name), fields.at(cases_name), read, "name")
     metrics = listed_metrics(fields)
     set_id, name = fields.problems.part("name", lambda: named(fields, stem), ("", ""))
     parts: dict[str, Any] = {
@@ -114,7 +115,7 @@ def _query_case(data: Json, place: str) -> Case:
     case_id = fields.named("name", _case_id, "unnamed")
     says = _said(fields, "query")
     tools, args = fields.texts("expected_tool_calls"), fields.mapping("expected_tool_args")
-    answer = fields.maybe_text("reference_answer")
+    answer = fields.read("reference_answer", text_from, None)
     expect = None
     if tools is not None or args or answer is not None:
         calls = fields.part(lambda: _calls(tools, args, fields), None)
@@ -179,7 +180,8 @@ def _session_case(data: Json, place: str) -> Case:
 def _turn(data: Json, place: str) -> Turn:
     fields = Fields(data, place, _TURN, _TURN_MEANS)
     says = _said(fields, "user")
-    tools, contains = fields.texts("expected_tools"), fields.take("expected_response_contains")
+    tools = fields.texts("expected_tools")
+    contains = fields.read("expected_response_contains", contains_from, None)
     expect = None
     if tools is not None or contains is not None:
         places = {"tools": "expected_tools", "contains": "expected_response_contains"}
@@ -255,6 +257,7 @@ QUERIES = Shape(
     _read_queries,
     _write_queries,
     lists=("data", ""),
+    names=(*_SET, "data", *_QUERY),
 )
 SESSIONS = Shape(
     "sessions",
@@ -263,4 +266,5 @@ SESSIONS = Shape(
     _read_sessions,
     _write_sessions,
     lists=("sessions", "turns"),
+    names=(*_SET, "type", "sessions", *_SESSION, *_TURN),
 )

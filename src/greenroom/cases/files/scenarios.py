@@ -75,4 +75,5 @@ SHAPE = Shape(
     _read,
     _write,
     lists=("", ""),
+    names=SCENARIO_FIELDS,
 )

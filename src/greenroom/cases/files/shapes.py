@@ -6,12 +6,14 @@ A shape is recognised by what a file holds, never by its name. Exactly one has t
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 from greenroom.cases.criteria import Criterion
 from greenroom.cases.evalset import EvalSet
+from greenroom.cases.names import near_name
 from greenroom.errors import BadFile, BadPlugin
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, is_array, is_object
 from greenroom.plugins import Plugins, suggest
 
 OWN = "greenroom"
@@ -27,7 +29,9 @@ class Shape:
     raises `BadFile`; `write` gives the data to be written. What a shape cannot hold it leaves out:
     `write_evalset` reads it back, and refuses to lose anything. `usual` is what the tool behind such
     files judges them by when no config says otherwise; None leaves it to what the cases expect.
-    `lists` are the names of the lists that hold the cases, and the turns of a case.
+    `lists` are the names of the lists that hold the cases, and the turns of a case; `inside` gives the
+    place of a part of a case that is called by another name there; `names` are the fields by which a
+    misspelt file is known to be of this shape.
     """
 
     name: str
@@ -37,6 +41,8 @@ class Shape:
     write: Callable[[EvalSet], Json]
     usual: tuple[Criterion, ...] | None = None
     lists: tuple[str, str] = ("cases", "turns")
+    inside: Callable[[str], str] | None = None
+    names: tuple[str, ...] = ()
 
     def place(self, where: str) -> str:
         """Where in such a file something stands that is `where` in our own shape, as nearly as known."""
@@ -47,11 +53,16 @@ class Shape:
         case, turn, rest = found.groups()
         if not cases and not turns and turn:  # the turns of one conversation are all there is
             return f"[{turn}]"
-        inside = f".{turns}[{turn}]" if turn else rest if self.name == TABLE else ""
+        if self.inside is not None:
+            turn_place = f".{turns}[{turn}]" if turn else ""
+            return self.inside(f"{cases}[{case}]{turn_place}{rest}")
+        inside = f".{turns}[{turn}]" if turn else ""
         return f"{cases}[{case}]{inside}"
 
 
 _PLACE = re.compile(r"cases\[(\d+)\](?:\.turns\[(\d+)\])?(.*)")
+_LOOKED_AT = 200
+"""So many names of fields show what a misspelt file is meant to be."""
 _REGISTERED: dict[str, Shape] = {}
 
 
@@ -121,7 +132,42 @@ def recognised(data: Json, source: object) -> tuple[Shape, str]:
     if fitting:
         signs = "; ".join(f"{shape.name}: {why}" for shape, why in fitting)
         raise BadFile(f"{source} could be several kinds of eval set ({signs}). Give shape=...")
-    raise BadFile(f"{source} is no eval set: {_seen(data)}. Looked for:\n" + "\n".join(wanted))
+    listed = "\n".join(wanted)
+    raise Unrecognised(f"{source} is no eval set: {_seen(data)}. Looked for:\n{listed}")
+
+
+class Unrecognised(BadFile):
+    """A file that is of no known shape."""
+
+
+def likeliest(data: Json) -> Shape | None:
+    """The shape whose fields a misspelt file has most of; None if it has hardly any of them."""
+    if not is_array(data) and not _lists_cases(data):
+        return None
+    found = list(_field_names(data))[:_LOOKED_AT]
+    shapes = [shape_named(name) for name in SHAPES.names()]
+    known = {
+        shape.name: sum(bool(near_name(name, shape.names)) for name in found) for shape in shapes
+    }
+    best = max(shapes, key=lambda shape: known[shape.name])
+    return best if known[best.name] > 1 else None
+
+
+def _lists_cases(data: Json) -> bool:
+    """Whether a field of a mapping is called as lists of cases are, be it misspelt."""
+    names = islice(data, _LOOKED_AT) if is_object(data) else ()
+    return any(near_name(name, CASE_LISTS) for name in names)
+
+
+def _field_names(data: Json, depth: int = 6) -> set[str]:
+    """The names of the fields in data, a few levels deep."""
+    found: set[str] = set()
+    if depth and is_object(data):
+        found.update(islice(data, _LOOKED_AT))
+    inner = data.values() if is_object(data) else data if is_array(data) else ()
+    for value in islice(inner, _LOOKED_AT) if depth else ():
+        found |= _field_names(value, depth - 1)
+    return found
 
 
 def config_sign(data: Json) -> str | None:
@@ -131,7 +177,7 @@ def config_sign(data: Json) -> str | None:
     given = cast("Mapping[str, Json]", data)
     if isinstance(given.get("criteria"), Mapping):
         return "it has `criteria` and no cases"
-    if "version" in given and isinstance(given.get("metrics"), list):
+    if "version" in given and isinstance(given.get("metrics"), list) and not _lists_cases(data):
         return "it has `metrics` and no cases"
     return None
 

@@ -15,7 +15,7 @@ from greenroom.cases.data import written_data
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.fields import ProblemList
 from greenroom.cases.files.bounds import Unreadable
-from greenroom.cases.files.documents import Rows
+from greenroom.cases.files.csv_text import Rows
 from greenroom.cases.files.json_text import parsed_json
 from greenroom.cases.files.own import read_case
 from greenroom.cases.files.shapes import TABLE, Shape
@@ -50,12 +50,26 @@ def table_shape(columns: Columns | None = None) -> Shape:
     for path in given:
         if not _is_path(path):
             raise BadFile(f"columns={{{path!r}: ...}}: {path!r} is no place in a case.")
+    known: dict[str, str] = {}
 
     def read(data: Json, stem: str) -> EvalSet:
-        return _read(data, stem, given)
+        return _read(data, stem, given, known)
+
+    def place(where: str) -> str:
+        return _in_column(where, known)
 
     looks_for = "rows with a column for what the user says"
-    return Shape(TABLE, looks_for, _recognises, read, _write, lists=("", "turns"))
+    return Shape(TABLE, looks_for, _recognises, read, _write, lists=("", "turns"), inside=place)
+
+
+def _in_column(where: str, paths: Mapping[str, str]) -> str:
+    """The place in a row that its column calls by another name."""
+    row, *keys = keys_of(where) or [0]
+    for name, path in paths.items():
+        steps = keys_of(path)
+        if name != path and keys[: len(steps)] == steps:
+            return at("", row, name, *keys[len(steps) :])
+    return where
 
 
 def _is_path(path: str) -> bool:
@@ -73,20 +87,30 @@ def _recognises(data: Json) -> str | None:  # noqa: ARG001
     return None
 
 
-def _read(data: Json, stem: str, columns: Columns) -> EvalSet:
+def _read(data: Json, stem: str, columns: Columns, known: dict[str, str]) -> EvalSet:
     if not is_array(data):
         raise wrong("", f"{shown(data)} should be a list of rows")
     problems = ProblemList()
-    header, line = (data.columns, data.line) if isinstance(data, Rows) else ([], 0)
+    header = data.columns if isinstance(data, Rows) else []
     names = list(
         dict.fromkeys([*header, *(name for row in data if is_object(row) for name in row)])
     )
     paths = _paths(names, columns)
+    unknown = [name for name in names if name not in paths]
     for name in header:
-        if name not in paths:
-            (problem,) = _unknown(name, paths, "").problems
-            problems.found.append(replace(problem, line=line))
-    cases = problems.cases(data, "", lambda row, place: _case(row, place, paths, header), "id")
+        if name in unknown:
+            problems.add(_unknown(name, paths, ""), "")
+    # A misspelt column is read as the one it means: there may be more in it.
+    meant = {name: path for name in unknown if (path := _meant(name, paths))}
+    paths |= {name: path for name, path in meant.items() if [*meant.values()].count(path) == 1}
+    _check_voice(names, paths)
+    known.update(paths)
+    refused = set(unknown).difference(header)
+
+    def read(row: Json, place: str) -> Case:
+        return _case(row, place, paths, refused)
+
+    cases = problems.cases(data, "", read, "id")
     problems.settle()
     return EvalSet(stem, cases)
 
@@ -102,11 +126,27 @@ def _paths(names: list[str], columns: Columns) -> dict[str, str]:
         known = [name for name in usual if name in names and name not in paths]
         if path not in filled and known:
             paths[known[0]] = path
-    paths |= {name: name for name in names if name not in paths and _is_path(name)}
+    return paths | {name: name for name in names if name not in paths and _is_path(name)}
+
+
+def _check_voice(names: list[str], paths: Mapping[str, str]) -> None:
     if names and not any(keys_of(path)[0] in ("says", "turns", "user") for path in paths.values()):
-        fix = f"Name it: columns={{'says': {names[0]!r}}}"
+        fix = "Call it `says`; in Python columns={'says': ...} names it"
         raise wrong("", f"none of the columns {names[:20]} is what the user says", fix)
-    return paths
+
+
+def _near(name: str) -> str:
+    """The known name of a column that this one looks like misspelt."""
+    places = (*CASE_FIELDS, *(f"expect.{field}" for field in EXPECT_FIELDS))
+    return near_name(name, [*places, *chain(*USUAL.values())])
+
+
+def _meant(name: str, paths: Mapping[str, str]) -> str:
+    """The path that a misspelt column means to fill, if no other fills it."""
+    near = _near(name)
+    path = next((path for path, usual in USUAL.items() if near in usual), near)
+    is_usual = any(name in usual for usual in USUAL.values())
+    return "" if is_usual or path in paths.values() else path
 
 
 def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
@@ -117,25 +157,20 @@ def _unknown(name: str, paths: Mapping[str, str], place: str) -> BadFile:
         other = next((column for column, path in paths.items() if path == same), same)
         fix = f"{shown(other)} fills `{same}` already: keep one of them"
     else:
-        known = [
-            *CASE_FIELDS,
-            *(f"expect.{field}" for field in EXPECT_FIELDS),
-            *chain(*USUAL.values()),
-        ]
-        near = near_name(name, known)
+        near = _near(name)
         meant = f"Did you mean {near!r}? " if near else ""
-        fix = f"{meant}Name the place it fills with columns=, or call it {f'metadata.{name}'!r}"
+        fix = f"{meant}A column of your own is called {f'metadata.{name}'!r}; in Python columns= names the place that it fills"
     return wrong(at(place, name), message, fix)
 
 
-def _case(row: Json, place: str, paths: Mapping[str, str], header: Collection[str]) -> Case:
+def _case(row: Json, place: str, paths: Mapping[str, str], refused: Collection[str]) -> Case:
     data: dict[str, Json] = {}
     problems = ProblemList()
     for name, value in mapping_at(place, row).items():
         path = paths.get(name)
+        if name in refused:  # an unknown column of the header is one problem, not one a row
+            problems.add(_unknown(name, paths, place), place)
         if path is None:
-            if name not in header:  # an unknown column of the header is one problem, not one a row
-                problems.add(_unknown(name, paths, place), place)
             continue
         cell = problems.part(
             at(place, name), lambda p=path, v=value, n=name: _value(p, v, at(place, n)), None
@@ -145,7 +180,13 @@ def _case(row: Json, place: str, paths: Mapping[str, str], header: Collection[st
             problems.add(wrong(at(place, name), message), place)
     number = int(place.strip("[]")) + 1
     data.setdefault("id", f"case_{number}")
-    case = problems.part(place, lambda: read_case(data, place), None)
+    try:
+        case = read_case(data, place)
+    except BadFile as error:
+        found = [replace(p, where=_in_column(p.where, paths)) for p in error.problems]
+        taken = {problem.where for problem in problems.found}
+        problems.found += [problem for problem in found if problem.where not in taken]
+        case = None
     problems.settle()
     assert case is not None  # else there was something to raise
     return case

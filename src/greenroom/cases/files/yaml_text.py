@@ -19,7 +19,7 @@ from greenroom.cases.files.bounds import (
     check_text,
     has_halves,
 )
-from greenroom.cases.problems import Branches, Found, Key, at, shown, wrong
+from greenroom.cases.problems import Branches, Found, Key, Problem, at, shown
 from greenroom.ledger.plain import Json
 
 MAX_SLOWLY = 4 * 1024 * 1024
@@ -47,15 +47,21 @@ _SOME_NUMBER = re.compile(
 )
 _SUSPECT = frozenset("+-.0123456789~nNtTfFyYoO")
 _MISSING: Any = object()
+_MOST_FLAWS = 1000
 
 
-def parsed_yaml(text: str) -> Json:
-    """What the one document in the text says, as JSON."""
-    return _Building().build(text)
+def yaml_with_flaws(text: str) -> tuple[Json, list[Problem]]:
+    """What the one document in the text says, as JSON, and all that readers of YAML disagree about."""
+    building = _Building()
+    try:
+        return building.build(text), building.flaws
+    except Unreadable as error:
+        error.flaws = building.flaws
+        raise
 
 
-def yaml_lines(text: str, branches: Branches) -> Found:
-    """The lines of the places that `branches` lead to, as far as the text goes along with them."""
+def yaml_positions(text: str, branches: Branches) -> Found:
+    """Where the places stand that `branches` lead to, as far as the text goes along with them."""
     building = _Building(branches)
     building.build(text)
     return building.found
@@ -82,7 +88,9 @@ def _events(text: str) -> Iterator[Any]:
             yield event
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Unreadable(_told(error), mark.line + 1 if mark else None) from error
+        if mark is None:
+            raise Unreadable(_told(error)) from error
+        raise Unreadable(_told(error), mark.line + 1, mark.column + 1) from error
     except yaml.YAMLError as error:
         raise Unreadable(str(error).replace("\n", " ")) from error
     finally:
@@ -98,13 +106,15 @@ class _Building:
     """The document, built from events.
 
     `holders` are the open containers, `way` leads to the innermost, `keys` says where in each of
-    them the next value goes.
+    them the next value goes, and `names` where that key stands.
     """
 
     def __init__(self, branches: Branches | None = None) -> None:
         self.holders: list[Any] = []
         self.way: list[Key] = []
         self.keys: list[Any] = []
+        self.names: list[Any] = []
+        self.flaws: list[Problem] = []
         self.known: set[str] = set()
         self.halves = False
         self.wanted: list[Branches | None] = [branches]
@@ -136,7 +146,11 @@ class _Building:
             raise Unreadable("it holds more than one document", event.start_mark.line + 1)
 
     def _alias(self, event: Any) -> None:
-        raise self._wrong(event, "YAML aliases (*name) are refused; write the value out")
+        self._flaw(event, "YAML aliases (*name) are refused; write the value out")
+        if self.keys and self.keys[-1] is _MISSING:
+            self.keys[-1], self.names[-1] = f"*{event.anchor}", event
+        else:
+            self._put(None, event)
 
     def _open_mapping(self, event: Any) -> None:
         self._open({}, event)
@@ -147,18 +161,19 @@ class _Building:
     def _close(self, event: Any) -> None:  # noqa: ARG002
         self.holders.pop()
         self.keys.pop()
+        self.names.pop()
         self.wanted.pop()
         if self.way:
             self.way.pop()
 
     def _scalar(self, event: Any) -> None:
         if self.keys and self.keys[-1] is _MISSING:
-            self.keys[-1] = self._key(event)
+            self.keys[-1], self.names[-1] = self._key(event), event
             return
         value = event.value
         if event.tag is not None and event.tag != "!":
-            raise self._wrong(event, f"YAML tags are refused, but this has {shown(event.tag)}")
-        if event.implicit[0]:
+            self._flaw(event, f"YAML tags are refused, but this has {shown(event.tag)}")
+        elif event.implicit[0]:
             value = self._resolved(value, event)
         elif self.halves or len(value) > MAX_KEY:
             check_text(value, self._place())
@@ -166,7 +181,7 @@ class _Building:
 
     def _open(self, holder: Any, event: Any) -> None:
         if event.tag is not None:
-            raise self._wrong(event, f"YAML tags are refused, but this has {shown(event.tag)}")
+            self._flaw(event, f"YAML tags are refused, but this has {shown(event.tag)}")
         if self.keys and self.keys[-1] is _MISSING:
             raise self._wrong(event, "a key should be a text, but this is a list or mapping")
         if len(self.holders) >= MAX_DEPTH:
@@ -176,6 +191,7 @@ class _Building:
         self.wanted.append(self._put(holder, event, opens=True))
         self.holders.append(holder)
         self.keys.append(0 if isinstance(holder, list) else _MISSING)
+        self.names.append(None)
 
     def _put(self, value: Json, event: Any, *, opens: bool = False) -> Branches | None:
         """Put a value where it belongs; what is still wanted inside it."""
@@ -188,7 +204,7 @@ class _Building:
         inner = wanted.get(key) if wanted else None
         if inner is not None:
             way = self.way if opens else [*self.way, key]
-            self._mark(tuple(way), event)
+            self._mark(tuple(way), event if self.names[-1] is None else self.names[-1])
         if type(holder) is list:
             cast("list[Any]", holder).append(value)
             self.keys[-1] = key + 1
@@ -198,22 +214,22 @@ class _Building:
         return inner
 
     def _mark(self, way: tuple[Key, ...], event: Any) -> None:
-        self.found[way] = event.start_mark.line + 1
+        self.found[way] = event.start_mark.line + 1, event.start_mark.column + 1
 
     def _key(self, event: Any) -> str:
         key = event.value
         if key in self.holders[-1]:
-            raise self._wrong(event, f"the key {shown(key)} is given twice")
+            self._flaw(event, f"the key {shown(key)} is given twice", key=key)
         if key in self.known and event.implicit[0]:
             return key
         if event.implicit[0] and key == "<<":
-            raise self._wrong(event, "YAML merge keys (<<) are refused; write the fields out")
-        if event.implicit[0] and not surely_text(key):
-            raise self._wrong(
-                event, f"the key {shown(key)} is not surely a text; write it in quotes"
-            )
+            message = "YAML merge keys (<<) are refused; write the fields out"
+            self._flaw(event, message, key=key)
+        elif event.implicit[0] and not surely_text(key):
+            message = f"the key {shown(key)} is not surely a text; write it in quotes"
+            self._flaw(event, message, key=key)
         if event.tag is not None and event.tag != "!":
-            raise self._wrong(event, f"YAML tags are refused, but this has {shown(event.tag)}")
+            self._flaw(event, f"YAML tags are refused, but this has {shown(event.tag)}", key=key)
         if self.halves or len(key) > MAX_KEY:
             check_key(key, self._place())
         if event.implicit[0]:
@@ -229,15 +245,16 @@ class _Building:
         if text in _WORDS:
             return _WORDS[text]
         if text in _MAYBE:
-            raise self._wrong(
+            self._flaw(
                 event,
                 f"{text} is a text to some readers of YAML and true or false to others",
                 f"Write '{text}' in quotes, or true or false",
             )
+            return text
         if number := _JSON_NUMBER.fullmatch(text):
             return self._number(number, event)
         if _SOME_NUMBER.fullmatch(text):
-            raise self._wrong(
+            self._flaw(
                 event,
                 f"{shown(text)} is a text to some readers of YAML and a number to others",
                 "Write it in quotes, or as a plain decimal number",
@@ -253,16 +270,27 @@ class _Building:
         except ValueError:
             value = inf
         if not isfinite(value):
-            raise self._wrong(event, f"{number[0][:40]} is too large for a number")
+            self._flaw(event, f"{number[0][:40]} is too large for a number")
+            return 0
         return value
 
     def _place(self) -> str:
         key = self.keys[-1] if self.keys else _MISSING
         return at("", *self.way, *([] if key is _MISSING else [key]))
 
-    def _wrong(self, event: Any, message: str, fix: str = "") -> Unreadable:
-        message = str(wrong(self._place(), message, fix)).removeprefix(": ")
-        return Unreadable(message, event.start_mark.line + 1)
+    def _flaw(self, event: Any, message: str, fix: str = "", *, key: str | None = None) -> None:
+        """Remember what is wrong here, at a value or at a `key`; the rest may be right."""
+        place = self._place() if key is None else at("", *self.way, key)
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        self.flaws.append(Problem(place, message, fix, line, column=column))
+        if len(self.flaws) >= _MOST_FLAWS:
+            raise Unreadable("more is wrong than is looked at")
+
+    def _wrong(self, event: Any, message: str) -> Unreadable:
+        place = self._place()
+        where = f"{place}: " if place else ""
+        mark = event.start_mark
+        return Unreadable(f"{where}{message}", mark.line + 1, mark.column + 1)
 
 
 def yaml_text(data: Json) -> str:
