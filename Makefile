@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python3 -m pip install -qq --disable-pip-version-check -c constraints.txt
-EXTRAS := dev,adk,pydantic-ai,langgraph,openai-agents,openai,google,anthropic,watch
+EXTRAS := dev,adk,pydantic-ai,langgraph,openai-agents,openai,google,anthropic,watch,docs
 
 # Compiled code is what users run, so it is what we test and time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,8 +40,10 @@ coverage: .venv/.dev
 bench: .venv/.dev
 	@$(BIN)/python benchmarks/run.py
 
+# The documentation as a site with search; a page that is linked nowhere, or a link that leads nowhere, fails.
 docs: .venv/.dev
-	@$(BIN)/pytest -q tests/test_documents.py
+	@$(BIN)/python -m sphinx -q -n -W --keep-going -c docs -d build/trees . build/site
+	@echo "open build/site/index.html"
 
 gates: .venv/.dev
 	$(call quietly,$(BIN)/ruff format --check .)

@@ -52,25 +52,45 @@ Phase = Literal["system", "agent", "user_agent", "metric"]
 
 
 class GreenroomError(Exception):
-    """Root of all errors raised by Greenroom."""
+    """Root of all errors raised by Greenroom.
+
+    Catch it to catch everything that Greenroom itself raises; what your own code raises inside a run is
+    recorded in that case's result instead.
+    """
 
     phase: ClassVar[Phase] = "system"
 
 
 class BadInput(GreenroomError):
-    """What the author wrote cannot be used; the message says what to write instead."""
+    """What the author wrote cannot be used; the message says what to write instead.
+
+    Nothing has run yet, or the rest of the run is not affected. Mend what the message names and start
+    again; a command ends with exit code 3.
+    """
 
 
 class BadAgent(BadInput):
-    """An agent expression, tool or step that cannot work."""
+    """An agent expression, tool or step that cannot work.
+
+    The message names the part of the expression. `greenroom agent check AGENT` lists everything that is
+    wrong with an agent at once, before a model is asked.
+    """
 
 
 class BadCase(BadInput):
-    """A case, turn, mock, stop condition or user that cannot be run."""
+    """A case, turn, mock, stop condition or user that cannot be run.
+
+    The message names the case and the field. For a case in a file, `greenroom eval-set validate FILE`
+    shows every problem with its line.
+    """
 
 
 class BadFile(BadInput):
-    """A file that cannot be read as what it should be; `problems` lists what is wrong in it."""
+    """A file that cannot be read as what it should be; `problems` lists what is wrong in it.
+
+    `greenroom eval-set validate FILE` shows all problems of an eval set at once. For a config, the
+    message names the line or the key, and the names that would be accepted.
+    """
 
     def __init__(self, why: str, problems: Sequence[Any] = ()) -> None:
         super().__init__(why)
@@ -78,71 +98,132 @@ class BadFile(BadInput):
 
 
 class BadMetric(BadInput):
-    """A metric whose parameters or options cannot be bound."""
+    """A metric whose parameters or options cannot be bound.
+
+    Check the metric's parameters against the signature in the message. A metric of your own takes
+    parameters by the names listed in docs/how-to/metrics.md.
+    """
 
 
 class BadQuery(BadInput):
-    """A state query with an unknown operator, scope or shape."""
+    """A state query with an unknown operator, scope or shape.
+
+    A place in the state is written `scope.key`; a bare `key` means `session.key`. The message lists the
+    operators that exist.
+    """
 
 
 class BadValue(BadInput):
-    """A value that cannot enter a ledger, because it is not plain JSON."""
+    """A value that cannot enter a ledger, because it is not plain JSON.
+
+    A ledger holds JSON only, so that it can be stored and read anywhere. Convert the value first: a date
+    to its ISO text, bytes to an attachment or text, an object to a dict; NaN and infinity have no form.
+    """
 
 
 class BadLedger(BadInput):
-    """Events out of order, a truncated file, or the ledger of another agent."""
+    """Events out of order, a truncated file, or the ledger of another agent.
+
+    Continue a ledger with the agent that wrote it, and read files that a run or `ledger.save` has
+    written to its end. A file that was cut by hand cannot be repaired; run the case again.
+    """
 
 
 class ImportRefused(BadInput):
-    """A file that tried to connect, to start a process or to call a tool when it was imported."""
+    """A file that tried to connect, to start a process or to call a tool when it was imported.
+
+    A rehearsal imports your file before anything is mocked, so importing it must have no effects. Move
+    the connection, process or call into a function, or below `if __name__ == "__main__":`.
+    """
 
 
 class NotFound(BadInput):
-    """A path, attribute, backend or agent that does not exist."""
+    """A path, attribute, backend or agent that does not exist.
+
+    The message shows where Greenroom looked and the nearest names that exist. A reference is
+    `path/to/file.py:name`, relative to the current folder.
+    """
 
 
 class BadPlugin(BadInput):
-    """A plug-in that fails to import, has the wrong type, or shares its name with another."""
+    """A plug-in that fails to import, has the wrong type, or shares its name with another.
+
+    Plug-ins are found by the entry points of installed packages: reinstall the package that the message
+    names, or uninstall one of two that share a name.
+    """
 
 
 class MissingExtra(BadInput):
-    """A package that is not installed; the message names the extra to install."""
+    """A package that is not installed; the message names the extra to install.
+
+    Install the extra that the message names into the environment that runs Greenroom.
+    """
 
 
 class Refusal(GreenroomError):
-    """A safety rule was broken. The case ends as an error, whatever happens next."""
+    """A safety rule was broken. The case ends as an error, whatever happens next.
+
+    The trial cannot pass, even if the agent catches the error. The message names what to write if the
+    access was intended.
+    """
 
 
 class ToolRefused(Refusal):
-    """A tool was called that has no mock and was not named as allowed."""
+    """A tool was called that has no mock and was not named as allowed.
+
+    Give the tool a mock: `Case(mocks={"tool": …})`. If its body has no effects outside and may really
+    run, name it: `allow_tools=[…]`.
+    """
 
 
 class MetricRefused(Refusal):
-    """A metric tried to act, not only to read."""
+    """A metric tried to act, not only to read.
+
+    A metric reads a ledger. Move the effect out of it; a judge's model is asked through the judge, not
+    by the metric's own connection.
+    """
 
     phase: ClassVar[Phase] = "metric"
 
 
 class HookRefused(Refusal):
-    """A hook called a tool; hooks may only observe."""
+    """A hook called a tool; hooks may only observe.
+
+    Read what you need from the event that the hook was given, and act after the run.
+    """
 
 
 class ReplayDrifted(Refusal):
-    """In a replay the agent asked for something that was not recorded; says what differs first."""
+    """In a replay the agent asked for something that was not recorded; says what differs first.
+
+    Either the agent has changed on purpose (record the run again) or it depends on something that is
+    not recorded: a clock, random numbers, the order of a set. `on_drift="live"` asks the model from there on.
+    """
 
 
 class FenceBreach(Refusal, PermissionError):
-    """Code inside a rehearsal tried to connect, look up a name or start a process."""
+    """Code inside a rehearsal tried to connect, look up a name or start a process.
+
+    Mock the tool that does this, or hand it over with the hosts it may reach:
+    `allow_tools=[live(tool, hosts=[…])]`. Models of the agent are let through by themselves.
+    """
 
 
 class FenceNotHeld(Refusal):
-    """The fence cannot be set up in this process, and running without it was not allowed."""
+    """The fence cannot be set up in this process, and running without it was not allowed.
+
+    Often another event loop is the reason: use asyncio's own. `allow_unfenced=True` goes on with the gate
+    alone, and the report says so.
+    """
 
 
 class StoreFailed(GreenroomError):
     """The store of runs cannot be read or written; nothing that was in it is lost.
 
     `report` holds the results so far of a run that this stopped.
+
+    Check free space and rights of the folder that the message names, then start the same command again:
+    what had finished is not run again. Another place is chosen with `--store`.
     """
 
     def __init__(self, why: str, report: Any = None) -> None:
@@ -151,21 +232,37 @@ class StoreFailed(GreenroomError):
 
 
 class StoreRefused(StoreFailed):
-    """What is kept between runs is a symbolic link, or belongs to another user."""
+    """What is kept between runs is a symbolic link, or belongs to another user.
+
+    Stored runs may hold what users said, so Greenroom writes to no folder that another user could have
+    prepared. Remove the link, or choose a folder of your own with `--store`.
+    """
 
 
 class RunBroke(GreenroomError):
-    """The run could not go on."""
+    """The run could not go on.
+
+    One trial could not be finished; the others go on. The trial counts as an error, never as a failure
+    of the agent that was measured.
+    """
 
 
 class AgentFailed(RunBroke):
-    """The agent under test raised."""
+    """The agent under test raised.
+
+    Read the place in the message; `-v` shows the traceback. The trial counts as an error, not
+    as a failure: what broke was not measured.
+    """
 
     phase: ClassVar[Phase] = "agent"
 
 
 class ScriptExhausted(RunBroke):
-    """A scripted model was asked again after its last answer."""
+    """A scripted model was asked again after its last answer.
+
+    Add an answer to `Scripted(…)`, or find out why the agent asked again: the report shows the conversation
+    so far.
+    """
 
     phase: ClassVar[Phase] = "agent"
 
@@ -175,6 +272,8 @@ class ModelBroke(RunBroke):
 
     `again` is how many more times the same request is worth sending, `retry_after` how many seconds
     to wait before that, if the provider said so.
+
+    Retries have been used up. `greenroom eval run … --resume --retry-errors` repeats these trials alone.
     """
 
     phase: ClassVar[Phase] = "agent"
@@ -186,45 +285,79 @@ class ModelBroke(RunBroke):
 
 
 class KeyRefused(ModelBroke):
-    """A model's API key is missing or was refused; the message names the variable to set."""
+    """A model's API key is missing or was refused; the message names the variable to set.
+
+    Set the environment variable that the message names. Rehearsals without a key use a scripted model:
+    `model=Scripted(…)`.
+    """
 
 
 class RequestRefused(ModelBroke):
-    """A model's provider rejects this request, however often it is sent."""
+    """A model's provider rejects this request, however often it is sent.
+
+    The provider's own words are in the message: often a model name, a parameter the model does not
+    take, or a conversation that is too long (`Agent(context=history(last=…))`).
+    """
 
 
 class RateLimited(ModelBroke):
-    """A model was asked too often; `retry_after` is how many seconds to wait, if it said so."""
+    """A model was asked too often; `retry_after` is how many seconds to wait, if it said so.
+
+    Lower `--max-concurrency`, or wait and go on with `--resume --retry-errors`: finished trials are kept.
+    """
 
 
 class ModelUnreachable(ModelBroke):
-    """The connection to a model failed, or its provider reports an error of its own."""
+    """The connection to a model failed, or its provider reports an error of its own.
+
+    Check the network, a proxy and the base URL, then go on with `--resume --retry-errors`: finished trials
+    are kept.
+    """
 
 
 class NoCandidate(ModelBroke):
-    """A choice of models has none to ask: none is meant for the request, or its budget is spent."""
+    """A choice of models has none to ask: none is meant for the request, or its budget is spent.
+
+    Add a candidate that fits every request, or raise the budget of `choose(…)`.
+    """
 
 
 class ModelTimedOut(ModelBroke):
-    """A model gave no reply within its time limit."""
+    """A model gave no reply within its time limit.
+
+    Raise the model's time limit, or go on later with `--resume --retry-errors`.
+    """
 
 
 class GarbledReply(ModelBroke):
-    """A model's reply cannot be read."""
+    """A model's reply cannot be read.
+
+    The reply is shown in the message as far as it can be. If it happens often, ask for less structure or
+    a stronger model.
+    """
 
 
 class CircuitOpen(ModelBroke):
-    """A model failed too often in a row, and is not asked for a while."""
+    """A model failed too often in a row, and is not asked for a while.
+
+    The message names the failure that opened the circuit. Mend that first; asking starts again by itself.
+    """
 
 
 class MockBroke(RunBroke):
-    """A mock raised, ran out of answers, or has none for these arguments."""
+    """A mock raised, ran out of answers, or has none for these arguments.
+
+    The mock, not the agent, is at fault: give it answers for these arguments, or let it repeat the last
+    one. A failure that the agent should see is mocked with `fault(…)`.
+    """
 
 
 class FailedBefore(RunBroke):
     """An error from before the run was cut, with the phase and type that were recorded.
 
     `ours` names the error of this module that it was, or that its type descends from.
+
+    Its message and place are those of the first time. Start the trial anew to see whether it still fails.
     """
 
     def __init__(self, error: str, error_type: str, phase: Phase, ours: str = "") -> None:
@@ -235,46 +368,79 @@ class FailedBefore(RunBroke):
 
 
 class InDoubt(RunBroke):
-    """A live tool was cut between its call and its return, so it is not known whether it acted."""
+    """A live tool was cut between its call and its return, so it is not known whether it acted.
+
+    Look in the other system whether the call arrived. Greenroom never repeats it by itself; answer the
+    call by hand, or start the trial anew.
+    """
 
 
 class LoopLimit(RunBroke):
-    """A loop or an agent took more rounds than it is allowed."""
+    """A loop or an agent took more rounds than it is allowed.
+
+    If the work needs more rounds, raise `max_rounds` or the agent's `max_steps`; if not, the
+    report's timeline shows what was repeated.
+    """
 
     phase: ClassVar[Phase] = "agent"
 
 
 class TimeUp(RunBroke):
-    """A live turn took longer than it was allowed to."""
+    """A live turn took longer than it was allowed to.
+
+    Raise `seconds` of `perform`, or find the slow step in the conversation's timeline.
+    """
 
     phase = "agent"
 
 
 class MetricsHung(RunBroke):
-    """The metrics of a case did not finish."""
+    """The metrics of a case did not finish.
+
+    Raise `seconds_per_metric`, or mend the metric: a metric that waits for ever is a broken measurement,
+    so the case has no verdict.
+    """
 
     phase: ClassVar[Phase] = "metric"
 
 
 class MiddlewareFailed(RunBroke):
-    """Middleware raised in one of its hooks, or answered with what cannot be used."""
+    """Middleware raised in one of its hooks, or answered with what cannot be used.
+
+    The message names the middleware and the hook. `greenroom.testing.MiddlewareContract` tests yours
+    before it stands around a run.
+    """
 
 
 class OverBudget(RunBroke):
-    """A trial has used the tokens or the money that middleware allows it."""
+    """A trial has used the tokens or the money that middleware allows it.
+
+    Raise the budget of the middleware, or find what used it: reports show spending for each node.
+    """
 
 
 class SecretsLost(RunBroke):
-    """A stored run can no longer be measured: secrets were removed when it was saved."""
+    """A stored run can no longer be measured: secrets were removed when it was saved.
+
+    Measure while the run is going on, or run the case again: what was redacted when it was saved is gone.
+    """
 
     phase: ClassVar[Phase] = "metric"
 
 
 class WorkerDied(RunBroke):
-    """A worker process died or never started; the message names its signal or exit code."""
+    """A worker process died or never started; the message names its signal or exit code.
+
+    Signal 9 often means that memory ran out: use fewer workers. Finished trials are kept; go on with
+    `--resume`.
+    """
 
 
 class UserAgentFailed(RunBroke):
-    """The simulated user was missing, raised, hung, or gave an unusable answer."""
+    """The simulated user was missing, raised, hung, or gave an unusable answer.
+
+    Give the case a user that can answer: lines (`says=`), a persona, or `UserAgents` for each question of
+    the agent.
+    """
 
     phase: ClassVar[Phase] = "user_agent"

@@ -181,6 +181,20 @@ def init(folder: str) -> int:
 
 
 @main.command(
+    "explain", epilog=examples("greenroom explain ToolRefused", "greenroom explain badfile")
+)
+@click.argument("error", required=False, default="")
+@options.verbose
+def explain_error(error: str, verbose: bool) -> int:
+    """Say what ERROR means and what to do about it; without a name, list all errors."""
+    from greenroom.apps.cli.exits import telling
+    from greenroom.apps.cli.explain import explain
+
+    with telling(verbose):
+        return explain(error)
+
+
+@main.command(
     epilog=examples(
         'eval "$(greenroom completion bash)"',
         "greenroom completion zsh > ~/.zfunc/_greenroom",

@@ -81,9 +81,9 @@ def telling(verbose: bool) -> Generator[None]:
         raise Stopped(str(stop), stop.exit_code) from None
     except (BadInput, StoreFailed) as error:
         # A store that fails after trials have run is named in the report.
-        raise _stopped(str(error), BAD_INPUT, verbose) from error
+        raise _stopped(_with_pointer(error), BAD_INPUT, verbose) from error
     except GreenroomError as error:
-        raise _stopped(str(error), RUN_ERRORS, verbose) from error
+        raise _stopped(_with_pointer(error), RUN_ERRORS, verbose) from error
     except Exception as error:
         raise _stopped(f"{_named(error)}{_hint(verbose)}", RUN_ERRORS, verbose) from error
 
@@ -99,6 +99,13 @@ def loading(reference: str, verbose: bool) -> Generator[None]:
         broke = f"{_named(error)}{_place(error)}"
         message = f"{reference} cannot be loaded: {broke}{_hint(verbose)}"
         raise _stopped(message, BAD_INPUT, verbose) from error
+
+
+def _with_pointer(error: GreenroomError) -> str:
+    """What an error says, and where more is said about its kind."""
+    from greenroom.apps.cli.explain import explained_name
+
+    return f"{error}\nMore: greenroom explain {explained_name(error)}"
 
 
 def _stopped(message: str, code: int, verbose: bool) -> Stopped:

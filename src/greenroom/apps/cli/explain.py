@@ -1,0 +1,38 @@
+"""`greenroom explain`: what an error means and what to do about it."""
+
+import inspect
+from difflib import get_close_matches
+
+import click
+
+from greenroom import errors
+from greenroom.errors import GreenroomError, NotFound
+
+ERRORS: dict[str, type[GreenroomError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, GreenroomError)
+}
+"""Every named error, in the order of their list."""
+
+
+def explained_name(error: BaseException) -> str:
+    """The name to ask `explain` about: the error's own, or that of the nearest it descends from."""
+    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in ERRORS), "")
+
+
+def explain(name: str) -> int:
+    """Print what an error means, or without a name the first sentence about each."""
+    if not name:
+        wide = max(map(len, ERRORS))
+        for known, kind in ERRORS.items():
+            click.echo(f"{known:<{wide}}  {inspect.cleandoc(kind.__doc__ or '').splitlines()[0]}")
+        return 0
+    by_small_letters = {known.lower(): known for known in ERRORS}
+    known = by_small_letters.get(name.lower())
+    if known is None:
+        near = get_close_matches(name.lower(), by_small_letters, n=1)
+        hint = f"Did you mean {by_small_letters[near[0]]}? " if near else ""
+        raise NotFound(f"no error is called {name!r}. {hint}`greenroom explain` lists them all.")
+    click.echo(f"{known}\n\n{inspect.cleandoc(ERRORS[known].__doc__ or '')}")
+    return 0
