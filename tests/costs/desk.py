@@ -142,4 +142,4 @@ def runs(agent: Flow, seeds: range) -> list[Ledger]:
     ]
     report = rehearse(agent, cases, store=False)
     assert not [result.error for result in report if result.error]
-    return [result.ledger for result in report if result.ledger is not None]
+    return [result.ledger for result in report if result.ledger_or_none is not None]

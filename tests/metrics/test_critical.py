@@ -12,7 +12,7 @@ from greenroom.cases.criteria import criterion_data, criterion_from
 from greenroom.cases.scores import NotApplicable, Score, Unmeasured
 from greenroom.errors import BadMetric
 from greenroom.metrics import as_metric, metric
-from greenroom.metrics.metric import is_critical
+from greenroom.metrics.definition import is_critical
 
 AGENT = step(lambda: "Done.")
 

@@ -121,7 +121,7 @@ def test_a_file_says_all_that_a_reader_needs(played: Report, tmp_path: Path) -> 
 
 def test_without_ledgers_what_fell_short_is_still_told(played: Report, tmp_path: Path) -> None:
     lean = rehearse(AGENT, SHOP, keep_ledgers=False)
-    assert all(result.ledger is None for result in lean)
+    assert all(result.ledger_or_none is None for result in lean)
     for one, other in zip(reloaded(lean, tmp_path), played, strict=True):
         if one.passed:
             assert one.trajectory == []

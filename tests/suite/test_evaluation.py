@@ -253,7 +253,7 @@ async def test_metrics_of_a_run_are_added_and_the_cases_own_win() -> None:
 async def test_ledgers_are_kept_unless_said_otherwise() -> None:
     kept = await evaluate(ECHO, [case("a")], metrics=[OK])
     dropped = await evaluate(ECHO, [case("a")], metrics=[OK], keep_ledgers=False)
-    assert (kept["a"].ledger is None, dropped["a"].ledger is None) == (False, True)
+    assert (kept["a"].ledger_or_none is None, dropped["a"].ledger_or_none is None) == (False, True)
     assert kept["a"].scores == dropped["a"].scores
 
 

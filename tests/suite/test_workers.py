@@ -224,8 +224,8 @@ async def test_a_report_is_the_same_whoever_plays(
     for ours, theirs in zip(here.results, there.results, strict=True):
         assert theirs.asked is ours.asked
         assert shown(theirs.blame) == shown(ours.blame)
-        assert (theirs.ledger is None) == (ours.ledger is None)
-        if ours.ledger is not None:
+        assert (theirs.ledger_or_none is None) == (ours.ledger_or_none is None)
+        if ours.ledger_or_none is not None:
             assert events(theirs.ledger) == events(ours.ledger)
 
 
@@ -441,7 +441,7 @@ async def test_a_trial_whose_worker_dies_goes_on_in_another(
     assert result.passed
     assert any("SIGKILL" in note for note in result.notes)
     assert (tmp_path / "prepared").read_text() == "x"  # what was done is not done again
-    assert result.ledger is not None
+    assert result.ledger_or_none is not None
     assert len(result.ledger.of(RunResumed)) == 1
 
 
@@ -456,7 +456,7 @@ async def test_a_trial_whose_workers_die_twice_is_an_error_that_says_how(
         assert result.error.phase == "system"
         assert result.error.type == "WorkerDied"
         assert how in result.error.message
-        assert result.ledger is not None
+        assert result.ledger_or_none is not None
         end = ended(result.ledger)
         assert end is not None
         assert end.reason == "error"

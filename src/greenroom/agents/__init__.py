@@ -25,7 +25,7 @@ from greenroom.agents.schema import (
     scoped,
 )
 from greenroom.agents.signature import resource
-from greenroom.agents.tool import Tool, tool
+from greenroom.agents.tools import Tool, tool
 from greenroom.agents.transforms import Transform, default, drop, keep, merge, put, rename
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from greenroom.agents.context import ContextRule, history
 from greenroom.agents.flow import Flow, checked_name
@@ -11,8 +11,9 @@ from greenroom.agents.instructions import check_placeholders
 from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
 from greenroom.agents.schema import StateSchema, fields_of, is_schema, schema_facts
 from greenroom.agents.signature import output_adapter
-from greenroom.agents.tool import Tool, as_tool
+from greenroom.agents.tools import Tool, as_tool
 from greenroom.errors import BadAgent
+from greenroom.ledger.functions import ByName
 from greenroom.ledger.identity import code_identity
 from greenroom.models.model import Model, model_name
 from greenroom.models.named import as_model
@@ -37,7 +38,7 @@ class Agent(Flow):
     _: KW_ONLY
     model: Model | str
     instructions: str = ""
-    tools: Sequence[Tool] = ()
+    tools: Sequence[Tool | ByName] = ()
     output: Any = None
     context: Sequence[ContextRule] = field(default_factory=lambda: (history(),))
     max_steps: int = 20
@@ -76,6 +77,11 @@ class Agent(Flow):
             )
 
     @property
+    def toolbox(self) -> tuple[Tool, ...]:
+        """Its tools; functions have become tools."""
+        return cast("tuple[Tool, ...]", self.tools)
+
+    @property
     def segment(self) -> str:
         """Its name."""
         return self.name
@@ -109,7 +115,7 @@ class Agent(Flow):
                     **({"reads": list(tool.reads)} if tool.reads else {}),
                     **({"writes": list(tool.writes)} if tool.writes else {}),
                 }
-                for tool in self.tools
+                for tool in self.toolbox
             ],
             "context": [
                 # Our own rules are data, and show it.
@@ -128,7 +134,7 @@ class Agent(Flow):
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name, if the agent has it."""
-        for tool in self.tools:
+        for tool in self.toolbox:
             if tool.name == name:
                 return tool
         return None

@@ -16,9 +16,10 @@ from greenroom.agents.deciders import (
 from greenroom.agents.flow import RESERVED, Flow, as_flow, checked_name
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
+from greenroom.ledger.functions import Anything, ByName
 from greenroom.ledger.identity import code_identity
 
-Question = str | Callable[..., str]
+Question = str | Callable[..., Any]
 
 _IN_QUESTIONS = ("input", "state")
 
@@ -70,11 +71,11 @@ class Approved(Flow):
 
 
 def approved(
-    body: object,
-    question: Question,
+    body: Anything,
+    question: str | ByName,
     *,
-    when: Any = None,
-    otherwise: object = None,
+    when: Anything = None,
+    otherwise: Anything = None,
     name: str = "",
 ) -> Approved:
     """Run `body` only if the user says yes: `approved(payment, "Pay {input[amount]}?")`.

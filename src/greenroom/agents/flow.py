@@ -19,6 +19,7 @@ from greenroom.agents.places import Places, declared_places, typed_fields, writt
 from greenroom.agents.schema import fields_of, schema_facts, state_schema
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
+from greenroom.ledger.functions import Anything, ByName
 from greenroom.ledger.identity import code_identity
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
@@ -72,22 +73,22 @@ class Flow:
         """What a snapshot tells of it beside its place, its kind and its parts."""
         return {}
 
-    def __rshift__(self, other: object) -> "Sequence":
+    def __rshift__(self, other: Anything) -> "Sequence":
         return Sequence((*_parts(self, Sequence), *_parts(as_flow(other), Sequence)))
 
-    def __rrshift__(self, other: object) -> "Sequence":
+    def __rrshift__(self, other: Anything) -> "Sequence":
         return as_flow(other) >> self
 
-    def __or__(self, other: object) -> "Parallel":
+    def __or__(self, other: Anything) -> "Parallel":
         return Parallel((*_parts(self, Parallel), *_parts(as_flow(other), Parallel)))
 
-    def __ror__(self, other: object) -> "Parallel":
+    def __ror__(self, other: Anything) -> "Parallel":
         return as_flow(other) | self
 
-    def __floordiv__(self, other: object) -> "Fallback":
+    def __floordiv__(self, other: Anything) -> "Fallback":
         return Fallback((*_parts(self, Fallback), *_parts(as_flow(other), Fallback)))
 
-    def __rfloordiv__(self, other: object) -> "Fallback":
+    def __rfloordiv__(self, other: Anything) -> "Fallback":
         return as_flow(other) // self
 
 
@@ -151,10 +152,10 @@ class Step(Flow):
 
 
 @overload
-def step(fn: Callable[..., Any], /) -> Step: ...
+def step(fn: ByName, /) -> Step: ...
 @overload
 def step(
-    fn: Callable[..., Any],
+    fn: ByName,
     /,
     *,
     name: str = "",
@@ -305,8 +306,8 @@ class Loop(Flow):
 
 
 def loop(
-    *body: object,
-    until: Any = None,
+    *body: Anything,
+    until: Anything = None,
     awaits_input: bool = False,
     max_rounds: int | None = None,
 ) -> Loop:
@@ -362,7 +363,7 @@ class Route(Flow):
         return f"route({', '.join([describe_decider(self.on), *named])})"
 
 
-def route(on: Any, /, **branches: object) -> Route:
+def route(on: Anything, /, **branches: Anything) -> Route:
     """Go one way of several: `route("session.kind", billing=a, refund=b, otherwise=c)`.
 
     `on` is a place in the state (a text or a field of a schema) or a function that returns a

@@ -12,7 +12,7 @@ from greenroom.agents.approvals import Approved
 from greenroom.agents.context import History
 from greenroom.agents.flow import Flow, Loop
 from greenroom.agents.handoffs import Team, alone, check_team, team_of
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 from greenroom.errors import BadAgent, NotFound
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import Model
@@ -61,7 +61,7 @@ class Graph:
     def tools(self) -> dict[str, Tool]:
         """Every tool any agent of the graph may call, by name."""
         agents = [node.flow for node in self.nodes() if isinstance(node.flow, Agent)]
-        return {tool.name: tool for agent in agents for tool in agent.tools}
+        return {tool.name: tool for agent in agents for tool in agent.toolbox}
 
     @cached_property
     def approvals(self) -> dict[str, Approved]:

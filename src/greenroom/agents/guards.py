@@ -1,6 +1,6 @@
 """Flows that watch over a part, or over what passes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -10,6 +10,7 @@ from greenroom.agents.flow import Flow, Step, as_flow, checked_name
 from greenroom.agents.places import Places
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent
+from greenroom.ledger.functions import ByName
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,7 +56,7 @@ def timeout(body: object, seconds: float) -> Timeout:
     return Timeout(as_flow(body), float(seconds))
 
 
-def tap(fn: Callable[..., Any], *, name: str = "", reads: Places = ()) -> Step:
+def tap(fn: ByName, *, name: str = "", reads: Places = ()) -> Step:
     """A step that looks and changes nothing: its output is its input.
 
     It may ask for `ctx`, `input` and `state`. An exception in it is a note in the ledger and no

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from greenroom.agents.flow import Flow, checked_name
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 from greenroom.errors import BadAgent
 
 if TYPE_CHECKING:

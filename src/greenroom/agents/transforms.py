@@ -15,6 +15,7 @@ from greenroom.agents.places import declared_places
 from greenroom.agents.signature import function_name, wanted_names
 from greenroom.errors import BadAgent, BadValue
 from greenroom.ledger.changes import Change, MarkedValue, State
+from greenroom.ledger.functions import Anything, ByName
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.plain import Json, plain
 from greenroom.ledger.query import MISSING, split_place, value_at
@@ -51,7 +52,7 @@ class Transform(Flow):
         return f"{self.name}({', '.join(self.writes or self.reads or self.removes)})"
 
 
-def put(values: Mapping[Any, Any] | None = None, /, **session: Any) -> Transform:
+def put(values: Mapping[Any, Anything] | None = None, /, **session: Anything) -> Transform:
     """Set places of the state: `put(intent="refund")`, `put({"user.tier": lambda input: input["tier"]})`.
 
     A value may be a function that asks for `input`, `state` or `ctx`, or `append(...)` to add to a list.
@@ -64,7 +65,7 @@ def put(values: Mapping[Any, Any] | None = None, /, **session: Any) -> Transform
     return Transform("put", changes, writes=tuple(wanted), details={"values": _told(wanted)})
 
 
-def default(values: Mapping[Any, Any] | None = None, /, **session: Any) -> Transform:
+def default(values: Mapping[Any, Anything] | None = None, /, **session: Anything) -> Transform:
     """Set places of the state that hold nothing yet; takes what `put` takes."""
     wanted = _values("default", values, session)
 
@@ -126,7 +127,7 @@ def rename(names: Mapping[Any, Any] | None = None, /, **session: Any) -> Transfo
     return Transform("rename", changes, olds, news, removes)
 
 
-def merge(*places: Any, into: Any, by: Callable[..., Any] | None = None) -> Transform:
+def merge(*places: Any, into: Any, by: ByName | None = None) -> Transform:
     """Put what is in several places into one: an object with their names, or what `by` makes of them."""
     olds, [new] = _places("merge", places), _places("merge", [into])
     names = [old.rpartition(".")[2] for old in olds]

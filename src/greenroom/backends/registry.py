@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from greenroom.agents.flow import Flow
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 from greenroom.backends.backend import Backend
 from greenroom.backends.native import NativeBackend
 from greenroom.errors import NotFound

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args, get_origin
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.places import by_scope
 from greenroom.ledger.query import check_query
@@ -214,7 +215,7 @@ class Case:
     _: KW_ONLY
     expect: Expect | None = None
     turns: Sequence[Turn] = ()
-    mocks: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    mocks: Mapping[str, Anything] = field(default_factory=dict[str, Anything])
     allow_tools: Sequence[Any] = ()
     state: Mapping[Any, Any] = field(default_factory=dict[str, Mapping[str, Any]])
     stop: Stop = USUAL_STOP

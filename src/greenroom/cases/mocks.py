@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from greenroom.errors import BadCase
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.plain import same
 
 
@@ -74,7 +75,7 @@ class InTurn:
     answers: Sequence[Any]
 
 
-def in_turn(*answers: Any) -> InTurn:
+def in_turn(*answers: Anything) -> InTurn:
     """Answers in succession; one call more than there are answers is an error."""
     if not answers:
         raise BadCase("in_turn() has no answers; give at least one.")
@@ -106,7 +107,7 @@ class ByArgs:
         return self.otherwise is not _NOTHING
 
 
-def by_args(*answers: tuple[Mapping[str, Any], Any], otherwise: Any = _NOTHING) -> ByArgs:
+def by_args(*answers: tuple[Mapping[str, Any], Anything], otherwise: Anything = _NOTHING) -> ByArgs:
     """Answers chosen by arguments: `by_args(({"city": "Oslo"}, 3), otherwise=21)`."""
     for pair in answers:
         if len(pair) != 2 or not isinstance(pair[0], Mapping):  # pyright: ignore[reportUnnecessaryComparison,reportUnnecessaryIsInstance]

@@ -44,15 +44,48 @@ class Score:
             object.__setattr__(self, "passed", self.value >= bar)
 
 
+class _NoScore:
+    """Reads like a score without its numbers, so that an outcome can be read before it is told apart."""
+
+    __slots__ = ()
+    why: str
+
+    @property
+    def value(self) -> None:
+        """There is no number."""
+
+    @property
+    def passed(self) -> None:
+        """Neither passed nor failed."""
+
+    @property
+    def details(self) -> None:
+        """There are none."""
+
+    @property
+    def measured(self) -> None:
+        """Nothing was measured."""
+
+    @property
+    def evidence(self) -> tuple[()]:
+        """There is none."""
+        return ()
+
+    @property
+    def reason(self) -> str:
+        """Why there is no score."""
+        return self.why
+
+
 @dataclass(frozen=True, slots=True)
-class NotApplicable:
+class NotApplicable(_NoScore):
     """The case does not say what this metric would need; neither passed nor failed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unmeasured:
+class Unmeasured(_NoScore):
     """The metric broke or could not see; never a number.
 
     `phase` says in whose hands: a user that broke character leaves a run unmeasured as well.

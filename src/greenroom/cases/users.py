@@ -7,6 +7,7 @@ from typing import Any, Literal, cast, get_args
 from greenroom.errors import BadCase, BadValue
 from greenroom.ledger.changes import WithStateChange
 from greenroom.ledger.choices import choice_problem
+from greenroom.ledger.functions import Anything
 from greenroom.ledger.plain import Json, plain
 
 STOP_SIGNAL = "</finished>"
@@ -104,7 +105,7 @@ def _texts(value: object) -> bool:
 
 Validation = Literal["strict", "coerce", "off"]
 Conflicts = Literal["last", "error"]
-Role = Lines | SimulatedUser | Any
+Role = Lines | SimulatedUser | Anything
 """Who answers a wait: lines, a person, an agent, a step, a function, or a constant."""
 
 
@@ -133,7 +134,7 @@ class UserAgents:
             raise BadCase(f"UserAgents(tools={self.tools!r}) wants a mapping of tools by name.")
         known: dict[str, Any] = {}
         for given in self.roles:
-            role = given.last if isinstance(given, Lines) else given
+            role: Any = given.last if isinstance(given, Lines) else given
             # What has a model speaks under its name.
             if hasattr(role, "model") and known.setdefault(role.name, role) != role:
                 raise BadCase(

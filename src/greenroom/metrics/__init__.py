@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from greenroom.cases.parts import Metric
+from greenroom.metrics.definition import as_metric, metric
 
 # A module with the same name as its function would hide it if it were loaded later.
 from greenroom.metrics.efficiency import efficiency
-from greenroom.metrics.metric import as_metric, metric
 from greenroom.metrics.rouge import Rouge, rouge
 
 if TYPE_CHECKING:

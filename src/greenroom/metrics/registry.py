@@ -9,7 +9,7 @@ from typing import Any, cast
 from greenroom.cases.criteria import Criterion
 from greenroom.errors import BadMetric
 from greenroom.ledger.plain import Json
-from greenroom.metrics.metric import metric
+from greenroom.metrics.definition import metric
 from greenroom.metrics.parameters import KNOWN
 from greenroom.plugins import Plugins
 

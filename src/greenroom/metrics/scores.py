@@ -16,9 +16,9 @@ from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.metrics.builtin import BuiltIn
+from greenroom.metrics.definition import OUTCOMES, as_metric, as_outcome, falls_short, is_critical
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.facts import unseen_calls
-from greenroom.metrics.metric import OUTCOMES, as_metric, as_outcome, falls_short, is_critical
 from greenroom.results.breakage import breakage, unscored
 from greenroom.world.world import World
 

@@ -137,7 +137,7 @@ def _turns(result: CaseResult) -> list[_Turn]:
 
 
 def _calls(result: CaseResult) -> dict[str, list[questions.CallRecord]]:
-    ledger = result.ledger
+    ledger = result.ledger_or_none
     known: dict[str, list[questions.CallRecord]] = {}
     for call in [] if ledger is None else questions.tool_calls(ledger):
         known.setdefault(call.id, []).append(call)
@@ -175,7 +175,7 @@ def _session(result: CaseResult, turns: Sequence[_Turn], app: str, at: float) ->
         events.append(_event(max(len(turns), 1), at, "agent", []) | error)
     for place, event in enumerate(events):
         event["id"] = f"event-{place}"
-    ledger = result.ledger
+    ledger = result.ledger_or_none
     state = {} if ledger is None else questions.state(ledger).get("session", {})
     return {
         "id": result.label,

@@ -162,7 +162,7 @@ class ConsoleReport:
                     label = ""
 
     def _transcript(self, result: CaseResult) -> None:
-        ledger = result.ledger
+        ledger = result.ledger_or_none
         lines = transcript(ledger) if ledger is not None else ()
         for line in abridged(lines, whole=self.detail == "all"):
             if isinstance(line, Omitted):

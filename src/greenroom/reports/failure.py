@@ -40,7 +40,7 @@ def failure_text(result: CaseResult, *, again: str = "", whole: bool = False) ->
     lines = [f"case {result.label!r}: {result.status}"]
     lines += [f"  {line}" for line in reasons(result)]
     lines += [f"  {line}" for line in _difference_lines(unmet, whole)]
-    if (ledger := result.ledger) is not None:
+    if (ledger := result.ledger_or_none) is not None:
         hint = "; -vv shows them all"
         said = retold(transcript(ledger), whole=whole, hint=hint)
         lines += ["  conversation", *(f"    {line}".replace("\n", "\n    ") for line in said)]

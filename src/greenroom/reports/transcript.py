@@ -64,7 +64,7 @@ def transcript(ledger: Ledger) -> list[Line]:
 
 def conversation(result: CaseResult) -> list[Line]:
     """A result's run as a conversation, from its ledger or from the steps that were kept without one."""
-    if (ledger := result.ledger) is not None:
+    if (ledger := result.ledger_or_none) is not None:
         return transcript(ledger)
     return [line for step in result.trajectory for line in _kept(step)]
 

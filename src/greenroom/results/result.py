@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
-from greenroom.errors import GreenroomError, Phase
+from greenroom.errors import BadLedger, GreenroomError, Phase
 from greenroom.ledger import questions
 from greenroom.ledger.events import Calls, EndReason, RunEnded
 from greenroom.ledger.ledger import Ledger
@@ -134,8 +134,19 @@ class CaseResult:
         return self.status in ("failed", "error", "terminated")
 
     @property
-    def ledger(self) -> Ledger | None:
-        """All that happened, if it was kept; one from a store is read anew each time."""
+    def ledger(self) -> Ledger:
+        """All that happened; one from a store is read anew each time."""
+        found = self.ledger_or_none
+        if found is None:
+            raise BadLedger(
+                f"the ledger of case {self.case_id!r} was not kept with its result. Read the result "
+                f"from the run that made it, or run the case again; `ledger_or_none` is None here."
+            )
+        return found
+
+    @property
+    def ledger_or_none(self) -> Ledger | None:
+        """All that happened, or None where no ledger was kept: reports in files have none."""
         kept = self.kept
         return kept if kept is None or isinstance(kept, Ledger) else kept.load()
 
@@ -146,14 +157,14 @@ class CaseResult:
             return case_data(self.asked)
         if self.asked is not None or self.kept is None:
             return self.asked
-        ledger = self.ledger
+        ledger = self.ledger_or_none
         first = questions.started(ledger) if ledger else None
         return first.case if first is not None and is_object(first.case) else None
 
     @property
     def trajectory(self) -> list[Step]:
         """Nodes, tools, messages and decisions in order, as far as they were kept."""
-        ledger = self.ledger
+        ledger = self.ledger_or_none
         return list(self.steps) if ledger is None else questions.trajectory(ledger)
 
     @property

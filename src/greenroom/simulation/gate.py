@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
@@ -179,7 +179,7 @@ class RehearsalWorld(FencedWorld):
         return await self.middleware.held(request, self._answer_call(request, body))
 
     async def _answer_call(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
-        mock = self._case.mocks.get(request.tool, _ABSENT)
+        mock: Any = self._case.mocks.get(request.tool, _ABSENT)
         if self.middleware is not None:
             answer = await self.middleware.before_tool(request)
             if answer is not None:

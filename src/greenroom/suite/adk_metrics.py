@@ -36,7 +36,7 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
-from greenroom.metrics.metric import as_metric
+from greenroom.metrics.definition import as_metric
 from greenroom.metrics.scores import measure_run
 from greenroom.suite.measurement import cut_in_time
 from greenroom.world.live import LiveWorld

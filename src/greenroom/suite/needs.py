@@ -262,7 +262,7 @@ def _has_answered(flow: Flow, results: Sequence[CaseResult]) -> bool:
 
 def _priced_anew(flow: Flow, results: Sequence[CaseResult], then: Need) -> Need:
     """The agent's needs with the calls and tokens of the earlier trials, and the prices of its models now."""
-    ledgers = [ledger for result in results if (ledger := result.ledger) is not None]
+    ledgers = [ledger for result in results if (ledger := result.ledger_or_none) is not None]
     if not ledgers:
         return structs.replace(then, cost=Amount(unknown=("the prices of the agent",)))
     found = estimate(flow, Traffic.seen(ledgers))

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
+from greenroom.ledger.functions import Anything
 from greenroom.suite.option_types import (
     MOST_WORKERS,
     Flag,
@@ -130,7 +131,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     mocks: Annotated[
-        Mapping[str, Any],
+        Mapping[str, Anything],
         Option(
             is_mocks,
             "a mapping of answers by tool",

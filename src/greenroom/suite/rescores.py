@@ -163,7 +163,7 @@ class _Rescoring:
 
     async def _measure(self, before: CaseResult) -> CaseResult:
         """A result by the metrics of now; one that never ran stays what it is."""
-        ledger = before.ledger
+        ledger = before.ledger_or_none
         if ledger is None:
             if before.ended is not None:
                 raise BadInput(

@@ -15,7 +15,7 @@ from greenroom import Agent, Case, Lines, Scripted, Stop, call, loop, route, sim
 from greenroom.agents import Flow, Graph, compile_flow, fallback, map_over, race, tap, timeout
 from greenroom.agents.approvals import Approved, approved
 from greenroom.agents.handoffs import Team
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 from greenroom.agents.transforms import default, drop, keep, merge, put, rename
 
 Spec = dict[str, Any]
@@ -364,7 +364,7 @@ class Played:
     def _mocks(self) -> dict[str, Any]:
         flows = [node.flow for node in self.graph.nodes()]
         asked = {flow.tool: self._approve for flow in flows if isinstance(flow, Approved)}
-        called = [one for flow in flows if isinstance(flow, Agent) for one in flow.tools]
+        called = [one for flow in flows if isinstance(flow, Agent) for one in flow.toolbox]
         return {**asked, **{one.name: self._mock(one) for one in called}}
 
     def _approve(self, question: str, input: Any) -> bool:

@@ -62,7 +62,7 @@ def told(result: CaseResult) -> dict[str, Any]:
         for name, one in result.scores.items()
     }
     error = f"{result.error.type}: {result.error.message}" if result.error else ""
-    calls = [] if result.ledger is None else q.tool_calls(result.ledger)
+    calls = [] if result.ledger_or_none is None else q.tool_calls(result.ledger)
     return {
         "status": result.status,
         "scores": scores,
@@ -294,7 +294,7 @@ async def many() -> Any:
     return [
         [result.label, result.status, [c.result for c in q.tool_calls(result.ledger)]]
         for result in report
-        if result.ledger is not None
+        if result.ledger_or_none is not None
     ]
 
 

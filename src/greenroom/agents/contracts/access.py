@@ -16,7 +16,7 @@ from greenroom.agents.deciders import Decider
 from greenroom.agents.flow import Step
 from greenroom.agents.places import typed_fields
 from greenroom.agents.schema import Field, fields_of, state_schema
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 from greenroom.agents.transforms import Transform
 from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.query import has_operators, place_text

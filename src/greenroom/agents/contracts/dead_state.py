@@ -56,7 +56,7 @@ def _last(node: Node) -> Iterator[Node]:
 def _reads_anything(flow: Flow) -> bool:
     match flow:
         case Agent():
-            tools = (tool_access(tool) for tool in flow.tools)
+            tools = (tool_access(tool) for tool in flow.toolbox)
             return agent_access(flow).reads_anything or any(one.reads_anything for one in tools)
         case Step():
             return step_access(flow).reads_anything

@@ -52,12 +52,12 @@ class AgentRule(Rule):
             yield read, known.repeated(tools)
         for read in decider_reads(getattr(agent.model, "promote", None), "`promote`"):
             yield read, known.after(tools)
-        for tool in agent.tools:
+        for tool in agent.toolbox:
             for read in tool_access(tool).reads:
                 yield read, known.after(tools).unsure()
 
     def tools(self, at: Site) -> Effect:
         """What its tools may do, any number of times."""
         return in_turn(
-            at.places.effect(tool_access(tool), at.node.id).perhaps for tool in at.flow.tools
+            at.places.effect(tool_access(tool), at.node.id).perhaps for tool in at.flow.toolbox
         )

@@ -10,7 +10,7 @@ from greenroom.agents.contracts.issues import Issue
 from greenroom.agents.contracts.nearest import edits
 from greenroom.agents.contracts.walk import Given
 from greenroom.agents.graph import Graph, Node
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 
 _PLACEHOLDER = re.compile(r"(?<!\{)\{([A-Za-z_][A-Za-z0-9_.]*)\}(?!\})")
 
@@ -33,7 +33,7 @@ def check_names(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # 
                 f"is another agent than {first.id}, but both are named {node.flow.name!r}.",
                 "Rename one; models, reports and prices tell them apart by name.",
             )
-        for tool in node.flow.tools:
+        for tool in node.flow.toolbox:
             known, where = tools.setdefault(tool.name, (tool, node.id))
             if known is not tool and _signature(known) != _signature(tool):
                 yield Issue(

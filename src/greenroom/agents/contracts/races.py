@@ -29,7 +29,7 @@ def check_races(graph: Graph, schema: Any, given: Given) -> Iterator[Issue]:  # 
 
 
 def _tools(node: Node) -> Any:
-    return node.flow.tools if isinstance(node.flow, Agent) else ()
+    return node.flow.toolbox if isinstance(node.flow, Agent) else ()
 
 
 def _below(node: Node) -> Iterator[Node]:

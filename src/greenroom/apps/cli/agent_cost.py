@@ -66,7 +66,7 @@ def ledgers_of(runs: Sequence[str], store: str) -> Iterator[Ledger]:
         found = [result.ledger for result in place.report(name) if result.kept is not None]
         if not found:
             raise BadInput(f"run {name!r} has recorded no conversation to learn from.")
-        yield from (ledger for ledger in found if ledger is not None)
+        yield from found
 
 
 def _note_others(digest: str, ledgers: Sequence[Ledger]) -> None:

@@ -51,5 +51,5 @@ def _costs(agent: Any, store: Store | None, run: str) -> Estimate:
     if store is None:
         return estimate(flow)
     run_id = store.run(run).id
-    kept = [store.ledger(run_id, key) for key, result in store.results(run_id) if result.ledger]
+    kept = [store.ledger(run_id, key) for key, result in store.results(run_id) if result.kept]
     return estimate(flow, Traffic.seen(kept))

@@ -24,7 +24,7 @@ from greenroom.store.runs import Key
 
 def trial_ledger(store: Store, run_id: str, case: str) -> Ledger:
     """The ledger of `case` or `case#2` in a run; without a case, the first that there is."""
-    keys = [key for key, result in store.results(run_id) if result.ledger is not None]
+    keys = [key for key, result in store.results(run_id) if result.kept is not None]
     name, _, number = case.rpartition("#")
     wanted = [Key(case, 1)]
     if name and number.isdecimal():
@@ -78,7 +78,7 @@ def _other(store: Store, run_id: str, case: str, other: str) -> Ledger:
         return trial_ledger(store, chosen, f"{name}#{trial}" if trial else case)
     mine = int(number) if sign and number.isdecimal() else 1
     trials = [
-        key.trial for key, result in store.results(run_id) if key.case_id == name and result.ledger
+        key.trial for key, result in store.results(run_id) if key.case_id == name and result.kept
     ]
     rest = [trial for trial in trials if trial != mine]
     if not rest:

@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from greenroom.agents.signature import function_name, parameters_of
-from greenroom.agents.tool import as_tool
+from greenroom.agents.tools import as_tool
 from greenroom.backends.backend import Feature, Interception, Resumption, ToolFacts
 from greenroom.backends.foreign import ForeignBackend, jsonable
 from greenroom.backends.function.context import FunctionContext

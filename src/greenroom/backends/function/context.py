@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from greenroom.agents.tool import as_tool
+from greenroom.agents.tools import as_tool
 from greenroom.backends.function.router import CallRouter
 from greenroom.ledger.changes import Change
 from greenroom.ledger.messages import Message, Role

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from greenroom.agents.tool import Tool
+from greenroom.agents.tools import Tool
 from greenroom.backends.backend import DRIFTED, Yield
 from greenroom.backends.foreign import jsonable
 from greenroom.backends.invocation import Invocation

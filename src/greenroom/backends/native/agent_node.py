@@ -102,9 +102,9 @@ class AgentRun(Struct, eq=False):
             agent=agent.name,
             messages=conversation(agent, self.world, index, node, path, summary, self.team),
             instructions=self._instructions(),
-            tools=(*agent.tools, *transfer_tools(agent, self._by_name))
+            tools=(*agent.toolbox, *transfer_tools(agent, self._by_name))
             if self.team
-            else agent.tools,
+            else agent.toolbox,
             output_schema=adapter.json_schema() if adapter else None,
             model=model_name(agent.model),
             path=path,
@@ -171,7 +171,7 @@ class AgentRun(Struct, eq=False):
     async def _call(self, call: ToolCall) -> Waits:
         tool = self.agent.tool(call.tool)
         if tool is None:
-            names = (*(tool.name for tool in self.agent.tools), *self._transfers)
+            names = (*(tool.name for tool in self.agent.toolbox), *self._transfers)
             known = ", ".join(names) or "none"
             return self._reject(call, f"there is no tool {call.tool!r}; the tools are: {known}")
         try:

@@ -132,7 +132,7 @@ def _spent(result: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
 
 
 def _run(result: CaseResult, trimmer: Trimmer) -> dict[str, Json]:
-    if (ledger := result.ledger) is not None:
+    if (ledger := result.ledger_or_none) is not None:
         return {"timeline": [*timeline(ledger, trimmer)]}
     rows = step_rows(result.steps, trimmer)
     return {"timeline": [*rows], "brief": True} if rows else {}

@@ -1,0 +1,20 @@
+"""Types for the functions that authors write."""
+
+from collections.abc import Callable
+from typing import Any
+
+ByName = (
+    Callable[[], Any]
+    | Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+)
+"""A function whose parameters are filled by their names.
+
+Not `Callable[..., Any]`: with that a type checker knows nothing of the parameters of a lambda, and
+complains in strict mode.
+"""
+
+Anything = ByName | object
+"""Any value; where it is a lambda, its parameters may be anything."""
