@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
-from greenroom.ledger.functions import Anything
 from greenroom.suite.option_types import (
     MOST_WORKERS,
     Flag,
@@ -131,7 +130,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     mocks: Annotated[
-        Mapping[str, Anything],
+        Mapping[str, Any],
         Option(
             is_mocks,
             "a mapping of answers by tool",
