@@ -28,7 +28,7 @@ from greenroom.cases.scores import Outcome, Score, Unmeasured
 from greenroom.ledger.events import Event, ModelReplied, RunStarted, ToolCalled, ToolReturned
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import plain
-from greenroom.metrics.metric import OUTCOMES, as_metric, as_outcome
+from greenroom.metrics.definition import OUTCOMES, as_metric, as_outcome
 from greenroom.metrics.scores import await_in_time, measure_run
 from greenroom.simulation.conversation import simulate
 from greenroom.world.live import LiveWorld
