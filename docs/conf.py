@@ -57,7 +57,7 @@ def _docname(page: str) -> str:
     return (ROOT / "docs" / page).resolve().relative_to(ROOT).with_suffix("").as_posix()
 
 
-def add_side_bar(app: Sphinx, docname: str, source: list[str]) -> None:
+def add_side_bar(_: Sphinx, docname: str, source: list[str]) -> None:
     if docname == root_doc:
         source[0] += "\n\n" + side_bar(ROOT / "docs/README.md")
     elif docname == "docs/decisions/README":
