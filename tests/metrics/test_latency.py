@@ -1,11 +1,12 @@
-"""`turn_within`, `first_answer_within` and `model_within` measure how long the user waited."""
+"""How long the user waited: for the turn, the first answer, the first words, or the model."""
 
+import asyncio
 import math
 from typing import Any
 
 import pytest
 
-from greenroom import Case, Unmeasured, score
+from greenroom import Agent, Case, Expect, Unmeasured, evaluate, score
 from greenroom.errors import BadMetric
 from greenroom.ledger import (
     AgentSaid,
@@ -19,7 +20,13 @@ from greenroom.ledger import (
     RunStarted,
     UserSaid,
 )
-from greenroom.metrics import first_answer_within, model_within, turn_within
+from greenroom.metrics import (
+    first_answer_within,
+    first_words_within,
+    model_within,
+    turn_within,
+)
+from greenroom.models import ModelReply, ModelRequest, OnDelta, send_piece
 
 
 def at(*stamped: tuple[float, Event]) -> Ledger:
@@ -119,3 +126,56 @@ async def test_turns_without_words_have_no_first_answer():
 def test_limits_are_numbers(make, number):
     with pytest.raises(BadMetric, match=r"give seconds, more than 0"):
         make(number)
+
+
+async def test_the_first_words_of_each_live_reply_are_timed():
+    ledger = at(
+        (1.0, UserSaid(text="one")),
+        (2.0, ModelReplied(model="m", seconds=3.0, first=0.5)),
+        (3.0, ModelReplied(model="m", seconds=3.0, first=0.2)),
+        (4.0, ModelReplied(model="m", seconds=3.0)),
+        (5.0, ModelReplied(model="m", seconds=9.0, first=9.0, source="replayed")),
+        (6.0, ModelReplied(model="m", seconds=9.0, first=9.0, voice="user")),
+    )
+    found = await outcome(first_words_within(0.5), ledger)
+    assert (found.passed, found.measured) == (True, 0.5)
+    assert found.evidence == ["reply 1 of m: 0.5 s", "reply 2 of m: 0.2 s"]
+    assert not (await outcome(first_words_within(0.4), ledger)).passed
+
+
+async def test_words_that_came_all_at_once_cannot_be_timed():
+    found = await outcome(first_words_within(1), at((1.0, ModelReplied(model="m", seconds=3.0))))
+    assert found == Unmeasured("no model of the run gave its words as they came")
+
+
+class Asked:
+    """A model that knows whether someone wanted its words as they came."""
+
+    name = "asked"
+
+    def __init__(self) -> None:
+        self.streamed: list[bool] = []
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
+        self.streamed.append(on_delta is not None)
+        await send_piece(on_delta, "Hel")
+        await asyncio.sleep(0.01)
+        await send_piece(on_delta, "lo.")
+        return ModelReply("Hello.")
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["of the case", "of the run"])
+async def test_a_metric_of_first_words_has_models_stream(own: bool):
+    model, metric = Asked(), first_words_within(5)
+    case = Case("c", "Hi", metrics=[metric] if own else [], expect=Expect(response="Hello."))
+    agent = Agent("a", model=model)
+    report = await evaluate(agent, case, metrics=[] if own else [metric], store=False)
+    (result,) = report.results
+    assert result.passed
+    assert result.ledger is not None
+    (reply,) = result.ledger.of(ModelReplied)
+    assert reply.first is not None
+    assert reply.first < reply.seconds
+    assert Ledger.loads(result.ledger.dumps()).of(ModelReplied)[0].first == reply.first
+    await evaluate(agent, Case("d", "Hi", expect=Expect(response="Hello.")), store=False)
+    assert model.streamed == [True, False]

@@ -27,6 +27,7 @@ from greenroom import (
 from greenroom.agents import (
     Flow,
     approved,
+    by,
     default,
     drop,
     fallback,
@@ -39,6 +40,7 @@ from greenroom.agents import (
     tap,
     timeout,
 )
+from greenroom.agents.flow import Parallel
 from greenroom.cases import by_args, in_turn
 from greenroom.errors import GarbledReply
 from greenroom.ledger import Ledger, NodeFailed, Usage, append
@@ -147,6 +149,8 @@ def build(spec: Spec, name: str = "r") -> Flow:
             return mapped(given, name)
         case "within":
             return timeout(build(given, f"{name}w"), 60)
+        case "heard":
+            return listened_to(given, name)
         case "tap":
             return tap(looker(given), name=name)
         case "loop":
@@ -291,6 +295,33 @@ def mapped(given: Spec, name: str) -> Flow:
 
     over = f"session.{name}_list" if given["over"] else ""
     return items >> map_over(build(given["body"], f"{name}m"), over, at_once=2)
+
+
+def listened_to(given: Spec, name: str) -> Flow:
+    """A part, and a step that hears it; in between one that hands on what it hears, if it is loud."""
+
+    @step(name=f"{name}_loud")
+    async def loud(chunks: Any) -> Any:
+        async for piece in chunks:
+            yield piece.upper() if isinstance(piece, str) else piece[1]
+
+    @step(name=f"{name}_heard")
+    async def heard(chunks: Any, state: Any) -> str:
+        pieces: list[Any] = []
+        async for piece in chunks:
+            await asyncio.sleep(0)
+            pieces.append(piece)
+        texts = ["".join(piece for piece in pieces if isinstance(piece, str))]
+        branches = sorted({piece[0] for piece in pieces if isinstance(piece, tuple)})
+        texts += ["".join(p[1] for p in pieces if p[0] == branch) for branch in branches]
+        state.session[f"{name}_heard"] = texts if texts[0] == "" else pieces
+        return f"{name} heard {blake2b(repr(texts).encode(), digest_size=3).hexdigest()}"
+
+    body = build(given["body"], f"{name}h")
+    by_unit = by(given["by"], hold=2)
+    if given["loud"] and not isinstance(body, Parallel):
+        return body >> by_unit >> loud >> heard
+    return body >> by_unit >> heard
 
 
 def looker(breaks: bool) -> Any:

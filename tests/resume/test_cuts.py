@@ -87,6 +87,12 @@ def in_order(inner: st.SearchStrategy[Spec]) -> st.SearchStrategy[Spec]:
         st.builds(lambda a, b: {"try": [failing(a), b]}, inner, inner),
         st.builds(lambda body: {"within": body}, inner),
         st.builds(
+            lambda body, unit, loud: {"heard": {"body": body, "by": unit, "loud": loud}},
+            inner,
+            st.sampled_from(["token", "word", 3]),
+            st.booleans(),
+        ),
+        st.builds(
             lambda body, rounds, awaits: {
                 "loop": {"body": body, "rounds": rounds, "awaits": awaits}
             },
@@ -174,7 +180,7 @@ def played(spec: Spec, ledger: Ledger | None = None) -> Ledger:
 def facts(event: Event | None) -> tuple[Any, ...]:
     """An event without its times and its place among other branches' events."""
     assert event is not None
-    left_out = ("at", "seq", "seconds")
+    left_out = ("at", "seq", "seconds", "first")
     shown = [
         (name, repr(getattr(event, name)))
         for name in event.__struct_fields__
@@ -294,6 +300,43 @@ def test_approvals_cut_at_any_event_are_asked_for_once() -> None:
         assert_same_end(played(GUARDED, cut_at(whole, k)), whole)
     for k in random.Random(3).sample(range(len(whole)), 5):
         assert_same_end(continued_elsewhere(GUARDED, whole, k), whole)
+
+
+HEARD: Spec = {
+    "seq": [
+        {"heard": {"body": {"agent": ["note", "mixed"]}, "by": "token", "loud": True}},
+        {
+            "heard": {
+                "body": {"par": [{"agent": ["look"]}, {"agent": ["ask"]}, {"step": 1}]},
+                "by": "token",
+                "loud": False,
+            }
+        },
+        {
+            "heard": {
+                "body": {"try": [failing({"agent": []}), {"team": [["over"], ["two"]]}]},
+                "by": "word",
+                "loud": True,
+            }
+        },
+        {
+            "loop": {
+                "body": {"heard": {"body": {"agent": ["ask"]}, "by": "token", "loud": False}},
+                "rounds": 2,
+                "awaits": True,
+            }
+        },
+    ]
+}
+
+
+def test_who_listens_hears_the_same_wherever_the_run_was_cut() -> None:
+    whole = played(HEARD)
+    assert any(key.endswith("_heard") for key in state(whole)["session"])
+    for k in range(len(whole)):
+        assert_same_end(played(HEARD, cut_at(whole, k)), whole)
+    for k in random.Random(3).sample(range(len(whole)), 5):
+        assert_same_end(continued_elsewhere(HEARD, whole, k), whole)
 
 
 FAILING: Spec = {

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from greenroom.agents.agent import Agent
 from greenroom.agents.approvals import approved
 from greenroom.agents.context import ContextRule, Scene, history, persona
-from greenroom.agents.flow import Flow, Step, fallback, loop, route, step
+from greenroom.agents.flow import Flow, Step, loop, route, step
 from greenroom.agents.forks import map_over, race
 from greenroom.agents.graph import Graph, Node, compile_flow
-from greenroom.agents.guards import tap, timeout
+from greenroom.agents.guards import fallback, tap, timeout
 from greenroom.agents.schema import (
     AppScoped,
     Field,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         register_check,
     )
     from greenroom.agents.costs import Estimate, Traffic, estimate
+    from greenroom.agents.streams import by
 
 _LATER = {
     "Contracts": "greenroom.agents.contracts",
@@ -51,6 +52,7 @@ _LATER = {
     "Estimate": "greenroom.agents.costs",
     "Traffic": "greenroom.agents.costs",
     "estimate": "greenroom.agents.costs",
+    "by": "greenroom.agents.streams",
 }
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "Transform",
     "UserScoped",
     "approved",
+    "by",
     "check",
     "compile_flow",
     "data_edges",

@@ -18,6 +18,17 @@ STEP_NAMES = ("ctx", "context", "input", "state")
 DECIDER_NAMES = ("ctx", "context", "input", "output", "state")
 
 
+def hearing_names(fn: Callable[..., Any], what: str) -> tuple[str, ...]:
+    """What a step or a tap asks for: its input whole, or in pieces."""
+    wants = wanted_names(fn, (*STEP_NAMES, "chunks"), what)
+    if "chunks" in wants and "input" in wants:
+        raise BadAgent(
+            f"{what} {function_name(fn)!r} asks for `chunks` and for `input`, which is the same in one "
+            f"piece and not there yet when it begins; ask for one of them."
+        )
+    return wants
+
+
 def named_arguments(names: tuple[str, ...], context: Any, fn: Any) -> dict[str, Any]:
     """Values for the parameters `fn` asked for; the state by the schema it is annotated with."""
     found = {n: context if n in ("ctx", "context") else getattr(context, n) for n in names}

@@ -8,16 +8,16 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from greenroom.agents.deciders import (
-    STEP_NAMES,
     Decider,
     checked_decider,
     decider_facts,
     describe_decider,
+    hearing_names,
     named_arguments,
 )
 from greenroom.agents.places import Places, declared_places, typed_fields, written_facts
 from greenroom.agents.schema import fields_of, schema_facts, state_schema
-from greenroom.agents.signature import function_name, wanted_names
+from greenroom.agents.signature import function_name
 from greenroom.errors import BadAgent
 from greenroom.ledger.functions import Anything, ByName
 from greenroom.ledger.identity import code_identity
@@ -51,6 +51,11 @@ class Flow:
     def kind(self) -> str:
         """What a snapshot calls it: `sequence` for `Sequence`."""
         return type(self).__name__.lower()
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a node of the graph; a mark between two parts is none."""
+        return True
 
     @property
     def segment(self) -> str:
@@ -178,6 +183,8 @@ def step(
 ) -> Step | Callable[[Callable[..., Any]], Step]:
     """Make a function a step. It may ask for `ctx`, `input` and `state`; what it returns goes on.
 
+    One that asks for `chunks` in place of `input` takes what the part before it says piece by piece, by
+    `async for`; one that yields texts hands them on in pieces.
     `retries` tries a failing step again. `writes` puts its output into the state: whole at one place,
     or of a mapping each part at the place that ends in its name; a place that the step has changed
     itself is left as it is, and so are all where a step with `state` or `ctx` returns nothing.
@@ -186,7 +193,7 @@ def step(
     if fn is None:
         return functools.partial(step, name=name, retries=retries, reads=reads, writes=writes)
     called = name or function_name(fn).strip("<>")
-    wants = wanted_names(fn, STEP_NAMES, "step")
+    wants = hearing_names(fn, "step")
     return Step(checked_name(called, "a step"), fn, retries, writes, wants, reads)
 
 
@@ -213,6 +220,35 @@ class Sequence(Parts):
     def segment(self) -> str:
         """`seq.0`, `seq.1` and so on."""
         return "seq"
+
+    def children(self) -> dict[str, Flow]:
+        """The parts by their numbers; marks between them do not count."""
+        self.cuts()
+        nodes = (part for part in self.parts if part.is_part)
+        return {str(number): part for number, part in enumerate(nodes)}
+
+    def with_children(self, children: Mapping[str, Flow]) -> "Sequence":
+        """The same with other parts, and the same marks between them."""
+        others = iter(children.values())
+        return Sequence(tuple(next(others) if part.is_part else part for part in self.parts))
+
+    def cuts(self) -> dict[str, Any]:
+        """The marks that say how pieces are cut, by the part that takes them."""
+        found: dict[str, Any] = {}
+        number = 0
+        for part, after in zip(self.parts, (*self.parts[1:], None), strict=True):
+            if part.is_part:
+                number += 1
+                continue
+            if after is None or not after.is_part:
+                raise BadAgent(f"{part!r} must be followed by the part that takes the pieces.")
+            found[str(number)] = part
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """How pieces are cut between its parts."""
+        cuts = {key: mark.facts() for key, mark in self.cuts().items()}
+        return {"cuts": cuts} if cuts else {}
 
     def __repr__(self) -> str:
         return " >> ".join(_inside(part, (Parallel,)) for part in self.parts)
@@ -242,19 +278,6 @@ class Fallback(Parts):
 
     def __repr__(self) -> str:
         return " // ".join(_inside(part, (Sequence, Parallel)) for part in self.parts)
-
-
-def fallback(*parts: object) -> Fallback:
-    """Try one after another until one does not fail: `fallback(a, b)` is `a // b`.
-
-    The next one begins with the same input when an agent, a step or a model fails. What a failed one
-    did to the state stays. A refused tool, a broken mock or a wrong expression fails no part: it ends
-    the case.
-    """
-    if not parts:
-        raise BadAgent("fallback() has nothing to try; give it agents, steps or flows.")
-    flows = [as_flow(part) for part in parts]
-    return Fallback(tuple(one for flow in flows for one in _parts(flow, Fallback)))
 
 
 def _inside(part: Flow, kinds: tuple[type[Flow], ...]) -> str:

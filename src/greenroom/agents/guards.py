@@ -5,12 +5,27 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from greenroom.agents.deciders import STEP_NAMES
-from greenroom.agents.flow import Flow, Step, as_flow, checked_name
+from greenroom.agents.deciders import hearing_names
+from greenroom.agents.flow import Fallback, Flow, Step, as_flow, checked_name
 from greenroom.agents.places import Places
-from greenroom.agents.signature import function_name, wanted_names
+from greenroom.agents.signature import function_name
 from greenroom.errors import BadAgent
 from greenroom.ledger.functions import ByName
+
+
+def fallback(*parts: object) -> Fallback:
+    """Try one after another until one does not fail: `fallback(a, b)` is `a // b`.
+
+    The next one begins with the same input when an agent, a step or a model fails. What a failed one
+    did to the state stays. A refused tool, a broken mock or a wrong expression fails no part: it ends
+    the case.
+    """
+    if not parts:
+        raise BadAgent("fallback() has nothing to try; give it agents, steps or flows.")
+    flows = [as_flow(part) for part in parts]
+    return Fallback(
+        tuple(one for f in flows for one in (f.parts if isinstance(f, Fallback) else (f,)))
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -59,11 +74,11 @@ def timeout(body: object, seconds: float) -> Timeout:
 def tap(fn: ByName, *, name: str = "", reads: Places = ()) -> Step:
     """A step that looks and changes nothing: its output is its input.
 
-    It may ask for `ctx`, `input` and `state`. An exception in it is a note in the ledger and no
+    It may ask for `ctx`, `input` or `chunks`, and `state`. An exception in it is a note in the ledger and no
     failure; changing the state is an error.
     """
     if isinstance(fn, Flow) or not callable(fn):
         raise BadAgent(f"tap(...) wants a function, but got {fn!r}.")
     called = checked_name(name or function_name(fn).strip("<>"), "a tap")
-    wants = wanted_names(fn, STEP_NAMES, "tap")
+    wants = hearing_names(fn, "tap")
     return Step(called, fn, wants=wants, reads=reads, passes=True)

@@ -173,12 +173,14 @@ class _Drawing:
         return lambda out: self._way is not None and self._way.left(out.node, name)
 
     def _sequence(self, facts: Facts, parts: Mapping[str, Facts]) -> Ends:
-        first, *others = parts.values()
+        (_, first), *others = parts.items()
         entry, exits = self.part(first)
-        whole = self.name_of(facts)
-        for part in others:
+        whole, cuts = self.name_of(facts), as_facts(facts.get("cuts") or {})
+        for key, part in others:
             inner, out = self.part(part)
             following = self.name_of(part)
+            if cut := as_facts(cuts.get(key) or {}):
+                exits = [Exit(e.box, e.word or f"by {cut.get('by')}", e.node) for e in exits]
 
             def goes_on(before: Exit, following: str = following) -> bool:
                 return self._way is not None and self._way.went_on(before.node, following, whole)

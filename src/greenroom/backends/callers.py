@@ -5,10 +5,11 @@ asks, and translates the answer. Until a tool call is placed, its path is the na
 """
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from greenroom.backends.foreign import Invocation, jsonable
+from greenroom.backends.foreign import Invocation, held, jsonable
 from greenroom.errors import AgentFailed, GreenroomError
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
@@ -216,9 +217,18 @@ def refuse_to_wait(caller: Caller, tool: str, outcome: Returned | Pending) -> Re
     return outcome
 
 
+_LISTENER: ContextVar[OnDelta | None] = ContextVar("greenroom_listener", default=None)
+
+
+def listener() -> OnDelta | None:
+    """Who takes the pieces of the reply that a model is asked for here; None: it may come whole."""
+    return _LISTENER.get()
+
+
 def _model_body(run: RunModel[T], kept: Kept, to_reply: ToReply[T]) -> ModelBody:
-    async def body(request: ModelRequest, _on_delta: OnDelta | None) -> ModelReply:
-        real = await run(request)
+    async def body(request: ModelRequest, on_delta: OnDelta | None) -> ModelReply:
+        with held(_LISTENER, on_delta):
+            real = await run(request)
         return kept.keep(real, to_reply(real))
 
     return FixedBody(body)

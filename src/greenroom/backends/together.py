@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Coroutine, Sequence
+from contextvars import Context
 from typing import Any, Final, TypeVar
 
 from greenroom.errors import AgentFailed
@@ -29,9 +30,9 @@ async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         await stop(tasks)
 
 
-def begin(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-    """The work as a task of its own."""
-    return asyncio.ensure_future(_held(work))
+def begin(work: Coroutine[Any, Any, T], context: Context | None = None) -> "asyncio.Task[T]":
+    """The work as a task of its own, in a copy of this context unless another is given."""
+    return asyncio.get_running_loop().create_task(_held(work), context=context)
 
 
 async def _held(work: Coroutine[Any, Any, T]) -> T:

@@ -25,7 +25,8 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, ToolCall, Voice
 
 _NOT_COMPARED = (RunResumed, Remembered, Noted)
-_ACCIDENTS = ("at", "seq", "seconds", "source", "usage", "cost", "prices", "run_id", "digest", "n")
+_TIMES = ("at", "seconds", "first")
+_ACCIDENTS = (*_TIMES, "seq", "source", "usage", "cost", "prices", "run_id", "trial", "digest", "n")
 _LONGEST = 60
 
 Place = tuple[Voice, str]

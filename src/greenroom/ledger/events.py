@@ -68,6 +68,8 @@ class RunStarted(Event, frozen=True, kw_only=True):
     """Which calls of the agent could not be seen: they are missing here, but may have been made."""
     observed: tuple[Calls, ...] = ()
     """Which calls were seen if they passed a seam: if none did, some may have gone unseen."""
+    trial: int = 1
+    """Which trial of its case it is."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True):
@@ -235,6 +237,8 @@ class ModelReplied(Event, frozen=True, kw_only=True):
     cost: float | None = None
     prices: str = ""
     seconds: float = 0.0
+    first: float | None = None
+    """Seconds until its first words came; None if it was not asked for its words as they come."""
     source: Source = "live"
 
 

@@ -50,6 +50,8 @@ class ModelInteraction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage | None = None
     cost: float | None = None
     seconds: float = 0.0
+    first: float | None = None
+    """Seconds until its first words came, if it was asked for its words as they come."""
     source: str = ""
     """Who answered; empty if no answer is recorded, because the run was cut or the model failed."""
     error: str = ""
@@ -99,6 +101,7 @@ def model_interactions(ledger: Ledger, voice: Voice = "agent") -> list[ModelInte
                 usage=replied.usage,
                 cost=replied.cost,
                 seconds=replied.seconds,
+                first=replied.first,
                 source=replied.source if replied is end else "",
                 error=end.error if isinstance(end, ModelFailed) else "",
                 seq=called.seq,

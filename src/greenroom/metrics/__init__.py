@@ -32,7 +32,12 @@ if TYPE_CHECKING:
         rubric_based_tool_use_quality_v1,
         safety_v1,
     )
-    from greenroom.metrics.latency import first_answer_within, model_within, turn_within
+    from greenroom.metrics.latency import (
+        first_answer_within,
+        first_words_within,
+        model_within,
+        turn_within,
+    )
     from greenroom.metrics.likeness import reference_recall, response_match_score
     from greenroom.metrics.limits import completed_within, cost_within, tokens_within
     from greenroom.metrics.nodes import node_sequence
@@ -51,7 +56,7 @@ _FILES = {
     "counts": ("event_count", "turns_within"),
     "goals": ("goals_achieved",),
     "intermediate": ("intermediate_responses",),
-    "latency": ("first_answer_within", "model_within", "turn_within"),
+    "latency": ("first_answer_within", "first_words_within", "model_within", "turn_within"),
     "likeness": ("reference_recall", "response_match_score"),
     "limits": ("completed_within", "cost_within", "tokens_within"),
     "nodes": ("node_sequence",),
@@ -81,6 +86,7 @@ __all__ = [
     "factual_accuracy",
     "final_response_match_v2",
     "first_answer_within",
+    "first_words_within",
     "forbidden_calls",
     "goals_achieved",
     "hallucinations_v1",

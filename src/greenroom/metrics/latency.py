@@ -14,7 +14,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.metrics.builtin import BuiltIn, is_number, written
 from greenroom.world.world import World
 
-What = Literal["turn", "first answer", "model reply"]
+What = Literal["turn", "first answer", "first words", "model reply"]
 
 
 class Wait(Struct, frozen=True):
@@ -30,10 +30,17 @@ class Within(BuiltIn, frozen=True, kw_only=True):
     what: What
     seconds: float
 
+    @property
+    def listens(self) -> bool:
+        """Whether models are asked for their words as they come, because they are timed."""
+        return self.what == "first words"
+
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome:
         """1 if none took longer; `measured` is the longest."""
         waits = _WAITS[self.what](ledger)
         if not waits:
+            if self.listens:
+                return Unmeasured("no model of the run gave its words as they came")
             return Unmeasured(f"the run has no {self.what} that could be timed")
         longest = max(waits, key=lambda wait: wait.seconds)
         passed = longest.seconds <= self.seconds
@@ -66,6 +73,15 @@ def model_within(seconds: float, *, name: str | None = None) -> Within:
     return _within("model_within", "model reply", seconds, name)
 
 
+def first_words_within(seconds: float, *, name: str | None = None) -> Within:
+    """The first words of each reply of the agent's models came within `seconds` of the question.
+
+    Models are asked for their words as they come. Replies from a recording do not count, nor do those
+    that came in one piece because their framework or provider gives no others.
+    """
+    return _within("first_words_within", "first words", seconds, name)
+
+
 def _within(factory: str, what: What, seconds: float, name: str | None) -> Within:
     if not is_number(seconds) or seconds <= 0:
         raise BadMetric(f"{factory}({seconds!r}): give seconds, more than 0.")
@@ -91,7 +107,20 @@ def _models(ledger: Ledger) -> list[Wait]:
     return [Wait(f"reply {n} of {r.model}", r.seconds) for n, r in enumerate(replies, 1)]
 
 
-_WAITS = {"turn": _turns, "first answer": _first_answers, "model reply": _models}
+def _first_words(ledger: Ledger) -> list[Wait]:
+    return [
+        Wait(f"reply {n} of {reply.model}", reply.first)
+        for n, reply in enumerate(ledger.of(ModelReplied), 1)
+        if reply.source == "live" and reply.first is not None
+    ]
+
+
+_WAITS = {
+    "turn": _turns,
+    "first answer": _first_answers,
+    "first words": _first_words,
+    "model reply": _models,
+}
 
 
 def _rounds(ledger: Ledger) -> list[Sequence[Event]]:

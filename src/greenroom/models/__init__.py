@@ -3,7 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from greenroom.models.model import Model, ModelBody, ModelReply, ModelRequest, OnDelta, ToolSpec
+from greenroom.models.model import (
+    Model,
+    ModelBody,
+    ModelReply,
+    ModelRequest,
+    OnDelta,
+    ToolSpec,
+    send_piece,
+)
 from greenroom.models.named import as_model, provider_model
 from greenroom.models.prices import Price, price_of
 from greenroom.models.scripted import Scripted
@@ -39,6 +47,7 @@ __all__ = [
     "choose",
     "price_of",
     "provider_model",
+    "send_piece",
 ]
 
 

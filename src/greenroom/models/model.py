@@ -1,5 +1,6 @@
 """What a model is asked and what it answers."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -7,8 +8,19 @@ from typing import Any, Protocol
 from greenroom.ledger.messages import Message, ToolCall, Usage
 from greenroom.ledger.plain import Json
 
-OnDelta = Callable[[str], None]
-"""Takes a piece of a reply's text as it comes."""
+OnDelta = Callable[[str], object]
+"""Takes a piece of a reply's text as it comes; see `send_piece`."""
+
+
+async def send_piece(on_delta: OnDelta | None, piece: str) -> None:
+    """Hand a piece of a reply to who listens, if anyone does, and wait as long as they want that.
+
+    A model that only calls `on_delta(piece)` is heard as well, but cannot be held up.
+    """
+    if on_delta is not None and piece:
+        taken = on_delta(piece)
+        if inspect.isawaitable(taken):
+            await taken
 
 
 class ToolSpec(Protocol):

@@ -11,7 +11,7 @@ from greenroom.errors import BadAgent, ScriptExhausted
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall, Usage
 from greenroom.ledger.plain import Json, plain
-from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta, send_piece
 
 Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Json] | ModelReply | Exception
 """A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
@@ -61,8 +61,8 @@ class Scripted:
             made: Any = answer(request)
             answer, prices = await made if inspect.isawaitable(made) else made, _FUNCTION
         reply = self._reply(answer, prices)
-        if on_delta and reply.text:
-            on_delta(reply.text)
+        if on_delta is not None:
+            await send_piece(on_delta, reply.text)
         return reply
 
     def _reply(self, line: Line, prices: str) -> ModelReply:

@@ -61,6 +61,8 @@ async def simulate(
     on_event: Callable[[Event], None] | None = None,
     before_live: BeforeLive | None = None,
     run_id: str = "",
+    trial: int = 1,
+    stream: bool = False,
     resources: Factories | None = None,
     omit_questions: bool = False,
     middleware: "Iterable[Any] | MiddlewareStack" = (),
@@ -72,7 +74,9 @@ async def simulate(
     `allow_opaque` an agent whose tools run where no gate can see them. `before_live` is asked to keep
     what `on_event` heard before a named tool runs for real. `resources` are functions by name that open
     what such a tool works with: called when it runs, and closed with the trial. `omit_questions` leaves
-    out of the ledger what models were asked. `middleware` stands around the agent's questions and calls,
+    out of the ledger what models were asked. `trial` says which trial of the case it is; the pieces of
+    replies are cut by it. `stream` asks models for their words as they come, even if nothing takes
+    them, so that the first ones can be timed. `middleware` stands around the agent's questions and calls,
     the first one outermost.
     """
     check_outermost()
@@ -81,23 +85,24 @@ async def simulate(
     stack = as_stack(middleware) if middleware else None
     approved = () if stack is None else stack.approved
     lent = Resources(resources)
-    trial = set_up(case, agent, ledger, allow_tools, on_event, run_id, lent, approved=approved)
-    trial.world.before_live = before_live
-    trial.world.captures = not omit_questions
-    check_opaque(trial.backend, allow_opaque)
+    context = set_up(case, agent, ledger, allow_tools, on_event, run_id, lent, approved=approved)
+    context.number, context.world.listens = trial, stream
+    context.world.before_live = before_live
+    context.world.captures = not omit_questions
+    check_opaque(context.backend, allow_opaque)
     if stack is not None:
-        attach(trial, stack, _on_breach(trial))
+        attach(context, stack, _on_breach(context))
     left = case.stop.max_seconds
     if ledger is not None:
         if ended(ledger) is not None:
             return ledger
         left -= seconds(ledger)
-    begin(trial)
+    begin(context)
     if left > 0:
-        await run_within(left, trial, allow_tools)
+        await run_within(left, context, allow_tools)
     else:
-        trial.world.record(RunEnded(reason="max_seconds"))
-    return trial.ledger
+        context.world.record(RunEnded(reason="max_seconds"))
+    return context.ledger
 
 
 async def run_within(limit: float, trial: TrialContext, allow_tools: Collection[Any]) -> None:

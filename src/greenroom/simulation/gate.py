@@ -82,6 +82,10 @@ class Refusals(Struct, eq=False):
             )
 
 
+def _drop(_: str) -> None:
+    """Take a piece of a reply that only its time is wanted of."""
+
+
 class FencedWorld(LiveWorld):
     """A live world inside the fence: asking a model is the only way out."""
 
@@ -105,12 +109,16 @@ class FencedWorld(LiveWorld):
             resources=resources,
         )
         self.refusals = refusals
+        self.listens = False
+        """Whether models are asked for their words as they come though nothing takes them."""
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
         """Ask the real model, with the fence open for this call."""
         self.refusals.check()
+        if self.listens and on_delta is None:
+            on_delta = _drop
         return await answer_model(self, request, body, on_delta, opening=Opening)
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from greenroom.backends.backend import Advance, Backend, Failed, Waiting, Yield, hooks_heard
+from greenroom.backends.native import NativeBackend
 from greenroom.backends.registry import backend_for
 from greenroom.errors import (
     BadAgent,
@@ -35,6 +36,7 @@ from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.simulation.fence import answerable
 from greenroom.simulation.hooked_turns import advance_hooked
 from greenroom.world.live import LiveWorld
+from greenroom.world.pieces import Pieces, Taken
 from greenroom.world.resources import Factories, Resources
 
 if TYPE_CHECKING:
@@ -108,22 +110,25 @@ class Performance:
         """What has happened in the conversation so far."""
         return self._turn.ledger
 
-    async def deltas(self) -> AsyncIterator[str]:
-        """The pieces of the agent's replies as they come; the turn is over when they end."""
-        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+    async def deltas(self, hold: int | None = None) -> AsyncIterator[str]:
+        """The pieces of the agent's replies as they come; the turn is over when they end.
 
-        def heard(piece: str) -> None:
-            if self._on_delta is not None:
-                self._on_delta(piece)
-            pieces.put_nowait(piece)
+        With `hold`, at most so many wait to be taken; then the model's stream is not read any further.
+        """
+        pieces = Pieces[str](hold)
+
+        def heard(piece: str) -> Taken:
+            pieces.add(piece)
+            return Taken(self._on_delta and self._on_delta(piece), pieces)
 
         task = asyncio.ensure_future(self._turn.take(heard))
-        task.add_done_callback(lambda _: pieces.put_nowait(None))
+        task.add_done_callback(lambda _: pieces.end())
         try:
-            while (piece := await pieces.get()) is not None:
+            async for piece in pieces:
                 yield piece
             await task
         finally:
+            pieces.leave()
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
@@ -208,7 +213,11 @@ class Turn(Struct, eq=False):
         run_id = first.run_id if first else held.id if held else "conversation"
         lent = Resources(self.resources)
         world = LiveTurnWorld(self.ledger, run_id=run_id, on_event=on_event, resources=lent)
-        world.on_delta, world.calls_left = on_delta, self.max_model_calls
+        world.calls_left = self.max_model_calls
+        if isinstance(backend, NativeBackend):
+            world.door = on_delta
+        else:
+            world.on_delta = on_delta
         if self.middleware:
             from greenroom.world.middleware.attachment import attach_to  # most turns have none
 
@@ -334,6 +343,9 @@ class LiveTurnWorld(LiveWorld):
 
     captures = True
     on_delta: OnDelta | None = None
+    """Takes the pieces of every model, of an agent that does not say which of them are its answer."""
+    door: OnDelta | None = None
+    """Takes the pieces of what an agent of ours says to its user."""
     calls_left: int = MAX_MODEL_CALLS
 
     async def call_model(

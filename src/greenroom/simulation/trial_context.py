@@ -81,6 +81,7 @@ class TrialContext(Struct, eq=False):
     visitors: Visitors
     on_event: Callable[[Event], None] | None = None
     clock: FixedClock | None = None
+    number: int = 1
     scope: FencedScope | None = None
     converse: "Callable[[TrialContext], Awaitable[EndReason]] | None" = None
     """Holds the conversation in another way than the case says."""
@@ -216,6 +217,7 @@ def begin(trial: TrialContext) -> None:
                 state=given,
                 opaque=_declared(backend, "opaque"),
                 observed=_declared(backend, "observed"),
+                trial=trial.number,
             )
         )
         return

@@ -23,6 +23,7 @@ from greenroom.errors import (
 )
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
+from greenroom.metrics import as_metric
 from greenroom.metrics.scores import (
     Limit,
     Measure,
@@ -77,6 +78,14 @@ class Measurement(Struct, frozen=True, kw_only=True):
             return list(metrics_for(case, self.metrics))
         except GreenroomError:
             return [metric.name for metric in self.metrics]
+
+    def listens(self, case: Case) -> bool:
+        """Whether a metric times the first words of replies, so that models are asked for their pieces."""
+        try:
+            metrics = (as_metric(m) if isinstance(m, str) else m for m in case.metrics)
+            return any(getattr(metric, "listens", False) for metric in (*self.metrics, *metrics))
+        except GreenroomError:
+            return False  # said when the run is measured
 
     def outcomes(
         self,

@@ -189,6 +189,8 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
                 allow_opaque=settings.allow_opaque,
                 on_event=observer(state.on_event, state, settings),
                 before_live=state.before_live,
+                trial=state.trial.number,
+                stream=measuring.listens(case),
                 resources=settings.resources,
                 omit_questions=settings.omit_questions,
                 middleware=settings.middleware or (),

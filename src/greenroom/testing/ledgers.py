@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from msgspec import structs
 
-from greenroom.ledger.events import Remembered
+from greenroom.ledger.events import ModelReplied, Remembered
 from greenroom.ledger.ledger import Ledger
 
 _TIMES = ("at", "seconds")
@@ -22,7 +22,8 @@ def timeless(ledger: Ledger) -> list[dict[str, Any]]:
     kept = Ledger()
     for event in ledger:
         if not isinstance(event, Remembered):
-            kept.append(structs.replace(event, seq=-1), at=0.0)
+            timed = {"first": None} if isinstance(event, ModelReplied) else {}
+            kept.append(structs.replace(event, seq=-1, **timed), at=0.0)
     return [_renamed(json.loads(line), ids) for line in kept.dumps().splitlines()]
 
 

@@ -26,7 +26,7 @@ from greenroom.ledger.ownership import check_ownership
 from greenroom.ledger.plain import is_object, plain
 from greenroom.ledger.redaction import without_secrets
 from greenroom.ledger.text_files import text_of
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
 from greenroom.world.records import answer_model
 from greenroom.world.world import Around, World
 
@@ -171,8 +171,7 @@ class RememberingWorld(Around):
         known = self._answers[digest].popleft() if self._answers.get(digest) else None
         if known is None:
             return await self.inner.call_model(replace(request, digest=digest), body, on_delta)
-        if on_delta is not None and known.text:
-            on_delta(known.text)
+        await send_piece(on_delta, known.text)
         return ModelReply(
             known.text, known.calls, known.usage, known.cost, known.prices, known.model
         )
@@ -237,8 +236,7 @@ def _again(reply: ModelReply) -> ModelBody:
     """The kept reply; given again it takes no tokens and no money."""
 
     async def body(_: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-        if on_delta and reply.text:
-            on_delta(reply.text)
+        await send_piece(on_delta, reply.text)
         return ModelReply(reply.text, (), Usage(), 0.0, "cached", reply.model)
 
     return body

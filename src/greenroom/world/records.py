@@ -29,6 +29,7 @@ from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.captures import captured
 from greenroom.world.choices import chosen
 from greenroom.world.pacer import is_paced, persist
+from greenroom.world.pieces import delivery
 from greenroom.world.presence import asking, placed
 from greenroom.world.resources import Resources
 from greenroom.world.updates import settle
@@ -89,12 +90,18 @@ async def answer_model(
         return await hooks.answer_model(request, body, on_delta, source, opening)
     with opening(), asking():
         record_question(world, request)
+        pieces = delivery(on_delta)
         try:
-            reply, begun = await ask_in_turn(world, request, body, on_delta, source)
+            reply, begun = await ask_in_turn(world, request, body, pieces, source)
+            if pieces is not None:
+                await pieces.finish()
         except Exception as error:
             record_model_failure(world, request, error)
             raise
-        return record_reply(world, request, reply, source, perf_counter() - begun)
+        seconds = perf_counter() - begun
+        return record_reply(
+            world, request, reply, source, seconds, pieces and pieces.first_after(begun)
+        )
 
 
 class _About(TypedDict):
@@ -132,7 +139,12 @@ def record_model_failure(world: World, request: ModelRequest, error: Exception) 
 
 
 def record_reply(
-    world: World, request: ModelRequest, reply: ModelReply, source: Source, seconds: float
+    world: World,
+    request: ModelRequest,
+    reply: ModelReply,
+    source: Source,
+    seconds: float,
+    first: float | None = None,
 ) -> ModelReply:
     """Record a reply, with an id on every call; the reply as it was recorded."""
     reply = _with_call_ids(world, request, reply)
@@ -146,6 +158,7 @@ def record_reply(
             cost=reply.cost,
             prices=reply.prices,
             seconds=seconds,
+            first=first if source == "live" else None,
             source=source,
         )
     )

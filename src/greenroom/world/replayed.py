@@ -21,7 +21,7 @@ from greenroom.ledger.interactions import ModelInput, model_ends, model_inputs
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain, same
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
 from greenroom.world.captures import as_input
 from greenroom.world.records import raised_before
 from greenroom.world.world import ToolRequest
@@ -44,8 +44,7 @@ class RecordedQuestion(Struct, eq=False):
             if not isinstance(end, ModelReplied):
                 assert end is not None
                 raise raised_before(end.error, end.error_type, end.ours)
-            if on_delta is not None and end.text:
-                on_delta(end.text)
+            await send_piece(on_delta, end.text)
             # What it used and cost is part of the answer: an agent may act on it.
             return ModelReply(end.text, end.calls, end.usage, end.cost, end.prices, end.model)
 

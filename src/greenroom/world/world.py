@@ -73,6 +73,7 @@ class Context:
         output: Json = None,
         begun: int | None = None,
         resources: Resources | None = None,
+        chunks: Any = None,
     ) -> None:
         self._world = world
         self._path = path
@@ -83,6 +84,8 @@ class Context:
         self.tool = tool
         self.input = input
         self.output = output
+        self.chunks = chunks
+        """The input of a step in pieces, as they come; None anywhere else."""
         self.resources = resources
         """What the run lends to the body of a tool that really runs; None anywhere else."""
 

@@ -33,6 +33,7 @@ from greenroom.testing import (
     Hang,
     Structured,
     ToolPlan,
+    pieces,
 )
 
 
@@ -58,7 +59,11 @@ class Script(Model):
         async for event in ScriptedModel([step]).stream_response(
             system_instructions, input, *args, **given
         ):
-            yield event
+            if event.type != "response.output_text.delta":
+                yield event
+                continue
+            for piece in pieces(event.delta):
+                yield event.model_copy(update={"delta": piece})
 
     async def _reply(self, input: Any) -> ModelResponse:
         self.asked.append(input)

@@ -7,6 +7,24 @@ from msgspec.structs import replace
 from greenroom.agents.contracts.access import Read, decider_reads, question_places, read_of
 from greenroom.agents.contracts.effects import NO_EFFECT, Effect, Known, Outcome, either, in_turn
 from greenroom.agents.contracts.rule import Reads, Rule, Site
+from greenroom.agents.flow import Step
+from greenroom.agents.streams import hearing_parts
+
+
+class SequenceRule(Rule):
+    """Parts are run in turn, but a step that takes pieces begins with the part that gives them."""
+
+    def entries(self, at: Site, known: Known) -> dict[str, Known]:
+        """What such a step sees of the state is what stood there when the first of them began."""
+        hearing = hearing_parts(at.flow)
+        found: dict[str, Known] = {}
+        begun = known
+        for key, part in at.parts.items():
+            is_early = hearing.get(key, False) and isinstance(at.node.children[key].flow, Step)
+            begun = begun if is_early else known
+            found[key] = begun
+            known = known.after(part.done)
+        return found
 
 
 class ParallelRule(Rule):

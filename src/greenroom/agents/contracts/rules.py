@@ -14,6 +14,7 @@ from greenroom.agents.contracts.flow_rules import (
     ParallelRule,
     RaceRule,
     RouteRule,
+    SequenceRule,
     TeamRule,
     TimeoutRule,
 )
@@ -47,7 +48,7 @@ RULES: Rules = {
     Step: StepRule(),
     Transform: TransformRule(),
     Agent: AgentRule(),
-    Sequence: Rule(),
+    Sequence: SequenceRule(),
     Parallel: ParallelRule(),
     Loop: LoopRule(),
     Route: RouteRule(),

@@ -8,7 +8,6 @@ from pathlib import Path
 from time import localtime, strftime
 from typing import Any
 
-from greenroom.agents.agent import Agent
 from greenroom.apps.cli.evalsets import free_id
 from greenroom.apps.cli.event_loop import loaded
 from greenroom.apps.cli.exits import INTERRUPTED, PASSED, aside, put_out, put_out_json, telling
@@ -113,8 +112,6 @@ class Chat:
         self._runner = runner
         self._terminal = Terminal()
         self._is_quiet = is_quiet
-        # The parts of a larger flow talk to each other; only what it answers is for the user.
-        self._streams = isinstance(agent, Agent) or not hasattr(agent, "children")
         self._written = ""
 
     def run(self) -> None:
@@ -175,7 +172,7 @@ class Chat:
                 message,
                 answers=answers,
                 ledger=self.ledger,
-                on_delta=self._write if self._streams and not self._is_quiet else None,
+                on_delta=None if self._is_quiet else self._write,
                 on_event=self._show,
                 **self._options,
             )

@@ -51,6 +51,7 @@ class AdkBackend(ForeignBackend):
             "error_handlers",
             "handoffs",
             "parallel_calls",
+            "pieces",
             "questions",
             "speaks_first",
             "state",

@@ -22,12 +22,13 @@ from greenroom.backends.adk.translation import (
     with_call_ids,
 )
 from greenroom.backends.adk.versions import signed_like
+from greenroom.backends.callers import listener
 from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.seams import real_of
 from greenroom.errors import ToolRefused
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.redaction import keep_keys
-from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.models.model import ModelReply, ModelRequest, send_piece
 from greenroom.world.world import Pending, ToolRequest
 
 Tool = TypeVar("Tool", bound=BaseTool)
@@ -62,8 +63,15 @@ class ModelGate:
         request = caller.place_model(request_of(llm_request, self._agent))
 
         async def ask(request: ModelRequest) -> list[LlmResponse]:
-            asked = self._model.generate_content_async(llm_request, stream)
-            given = [response async for response in asked if not response.partial]
+            heard = listener()
+            given: list[LlmResponse] = []
+            async for response in self._model.generate_content_async(
+                llm_request, stream or heard is not None
+            ):
+                if response.partial:
+                    await send_piece(heard, reply_of(response, "").text)
+                else:
+                    given.append(response)
             return [*given[:-1], with_call_ids(given[-1], caller.new_id, request)]
 
         def to_reply(given: list[LlmResponse]) -> ModelReply:

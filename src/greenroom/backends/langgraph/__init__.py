@@ -59,6 +59,7 @@ class LangGraphBackend(ForeignBackend):
             "handoffs",
             "message_waits",
             "parallel_calls",
+            "pieces",
             "questions",
             "speaks_first",
             "state",

@@ -13,12 +13,13 @@ from functools import partial, wraps
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 
-from greenroom.backends.callers import refuse_to_wait
+from greenroom.backends.callers import listener, refuse_to_wait
 from greenroom.backends.foreign import held, jsonable
 from greenroom.backends.langchain import IN_MODEL, MARK, origin_of
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun, InnerCaller
@@ -34,7 +35,7 @@ from greenroom.backends.langgraph.translation import (
 from greenroom.errors import AgentFailed, ToolRefused
 from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
-from greenroom.models.model import ModelRequest
+from greenroom.models.model import ModelRequest, send_piece
 from greenroom.world.records import ToolError
 from greenroom.world.threads import Here
 from greenroom.world.world import ToolRequest
@@ -97,9 +98,13 @@ class ModelGate:
 
     async def agenerate(self, messages: list[BaseMessage], **given: Any) -> ChatResult:
         """One whole answer."""
-        return await self._result(
-            messages, given, lambda: self._model._agenerate(messages, **given)
-        )
+
+        async def run() -> ChatResult:
+            if listener() is None or not _streams(self._model):
+                return await self._model._agenerate(messages, **given)
+            return generate_from_stream(iter(await _read(self._model._astream(messages, **given))))
+
+        return await self._result(messages, given, run)
 
     def generate(self, messages: list[BaseMessage], **given: Any) -> ChatResult:
         """One whole answer, for a caller who cannot await."""
@@ -117,8 +122,7 @@ class ModelGate:
         async def run() -> Chunks:
             if not _streams(self._model):
                 return [_chunk(await self._model._agenerate(messages, *args, **given))]
-            found = self._model._astream(messages, *args, **given)
-            return [chunk async for chunk in found]
+            return await _read(self._model._astream(messages, *args, **given))
 
         for chunk in await self._chunks(messages, given, run):
             yield chunk
@@ -304,6 +308,15 @@ class ToolGate:
 def _streams(model: BaseChatModel) -> bool:
     kind = type(model)
     return kind._stream is not BaseChatModel._stream or kind._astream is not BaseChatModel._astream
+
+
+async def _read(stream: AsyncIterator[ChatGenerationChunk]) -> Chunks:
+    """All pieces of a reply, each handed on to who listens."""
+    chunks: Chunks = []
+    async for chunk in stream:
+        await send_piece(listener(), chunk.text)
+        chunks.append(chunk)
+    return chunks
 
 
 def _message_in(result: ChatResult) -> BaseMessage:

@@ -17,6 +17,7 @@ from greenroom.backends.backend import (
     Waiting,
 )
 from greenroom.backends.native.kinds import KINDS
+from greenroom.backends.native.listeners import Door
 from greenroom.backends.native.walk import Done, GraphWalk
 from greenroom.errors import AgentFailed, FailedBefore, GreenroomError, Refusal
 from greenroom.ledger.events import AgentSaid, InvocationEnded, InvocationStarted
@@ -24,7 +25,7 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import Json, as_text
-from greenroom.models.model import Model
+from greenroom.models.model import Model, OnDelta
 from greenroom.world.records import describe_error
 from greenroom.world.world import World
 
@@ -42,6 +43,7 @@ class NativeBackend:
             "handoffs",
             "message_waits",
             "parallel_calls",
+            "pieces",
             "questions",
             "speaks_first",
             "state",
@@ -106,7 +108,9 @@ class NativeBackend:
             begun = world.record(InvocationStarted(path=root, input=given))
         given = begun.input
         try:
-            walk = GraphWalk(ledger, world, index, root, KINDS)
+            to_user: OnDelta | None = getattr(world, "door", None)
+            door = None if to_user is None else Door(to_user)
+            walk = GraphWalk(ledger, world, index, root, KINDS, outlet=door)
             walked = await walk.walk(self.graph.root, root, given)
         except Refusal:
             raise

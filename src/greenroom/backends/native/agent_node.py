@@ -1,6 +1,7 @@
 """An agent node: its model is asked, its tools are called, until there is an answer or a wait."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -35,6 +36,9 @@ from greenroom.world.records import (
 )
 from greenroom.world.world import Pending, SealedBody, ToolRequest, World
 
+if TYPE_CHECKING:
+    from greenroom.backends.native.listeners import Outlet
+
 _CORRECTIONS = 2
 
 Waits = tuple[Yield, ...]
@@ -54,6 +58,8 @@ class AgentRun(Struct, eq=False):
     """What the agent answered, as its output type wants it."""
     handed_to: str = ""
     """The agent that it left the conversation to, if it did."""
+    outlet: "Outlet | None" = None
+    """Where the pieces of its replies go, if someone takes them."""
 
     async def run(self) -> Waits:
         """Go on until the agent has answered, or give what it waits for."""
@@ -81,13 +87,16 @@ class AgentRun(Struct, eq=False):
                 )
             # An agent that was given a model's name has found the model when it was made.
             model: Model = agent.model  # pyright: ignore[reportAssignmentType]
+            on_delta = None if self.outlet is None else self.outlet.open()
             try:
-                await world.call_model(await self._request(asked), model.respond)
+                reply = await world.call_model(await self._request(asked), model.respond, on_delta)
             except GreenroomError:
                 raise
             except Exception as error:
                 # The same as when the run is resumed after it.
                 raise RecordedFailure(**describe_error(error)) from error
+            if self.outlet is not None and reply.calls:
+                self.outlet.close_reply()
 
     async def _request(self, asked: int) -> ModelRequest:
         agent, index, node, path = self.agent, self.index, self.node, self.path

@@ -8,9 +8,12 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Node
 from greenroom.backends.native.failures import is_its_own
+from greenroom.backends.native.listeners import branch_names
 from greenroom.backends.native.walk import Done, GraphWalk, Paused, Walked
 from greenroom.backends.together import begin, stop, together
 from greenroom.errors import AgentFailed, Refusal
@@ -36,15 +39,18 @@ async def run_parallel(walk: GraphWalk, node: Node, path: str, given: Json) -> W
     """All parts on the same input; the first failure stops the others."""
     branches = {f"{path}.{key}": child for key, child in node.children.items()}
     _fail_again(walk, path, branches)
-    work = [walk.walk(child, branch, given) for branch, child in branches.items()]
+    names = branch_names(node).values()
+    walks = [walk] * len(names)
+    if walk.outlet is not None:
+        walks = [structs.replace(walk, outlet=walk.outlet.of(name)) for name in names]
+    work = [
+        one.walk(child, branch, given)
+        for one, (branch, child) in zip(walks, branches.items(), strict=True)
+    ]
     walked = await _all_of(walk, node, path, branches, work)
     if isinstance(walked, Paused):
         return walked
-    names = [child.segment for child in node.children.values()]
-    outputs: dict[str, Json] = {}
-    for (key, child), output in zip(node.children.items(), walked, strict=True):
-        is_only = names.count(child.segment) == 1
-        outputs[child.segment if is_only else f"{child.segment}.{key}"] = output
+    outputs: Json = dict(zip(names, walked, strict=True))
     return walk.end(node, path, outputs, merged(walk, path, list(branches)))
 
 

@@ -8,24 +8,26 @@ Here are the walk itself and the kinds that go one way at a time; `forks` has th
 ways at once, `guards` those that watch over a part, and `kinds` says which is run by what.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from greenroom.agents.agent import Agent
 from greenroom.agents.deciders import Decider, named_arguments
-from greenroom.agents.flow import Flow, Loop, Route, Step
+from greenroom.agents.flow import Flow, Loop, Parallel, Route, Sequence, Step
 from greenroom.agents.forks import MapOver
 from greenroom.agents.graph import Node
 from greenroom.agents.places import value_of
+from greenroom.agents.streams import gives_pieces, hearing_parts
 from greenroom.agents.transforms import Transform
 from greenroom.backends.backend import Yield
 from greenroom.backends.native.agent_node import AgentRun, open_yield
 from greenroom.backends.native.failures import describe, failure
+from greenroom.backends.native.listeners import AS_THEY_COME, Door, Feed, Listener, Outlet
 from greenroom.backends.native.outputs import declared_changes
+from greenroom.backends.native.steps import call_step
 from greenroom.errors import AgentFailed, BadAgent, GreenroomError, LoopLimit
 from greenroom.ledger.changes import Change, check_appends, unwrapped
 from greenroom.ledger.events import AgentSaid, Decided, NodeEnded, NodeFailed, NodeStarted, Noted
@@ -74,6 +76,10 @@ class GraphWalk(Struct, frozen=True, eq=False):
     index: VoiceIndex
     root: str
     kinds: Mapping[type[Flow], Run]
+    feed: Feed | None = None
+    """What gives this part its pieces, if it takes what comes to it in pieces."""
+    outlet: Outlet | None = None
+    """Where this part puts the pieces of what it says, if someone takes them."""
 
     async def walk(self, node: Node, base: str, given: Json) -> Walked:
         """Run a node below `base`, or take its end from the ledger."""
@@ -91,7 +97,10 @@ class GraphWalk(Struct, frozen=True, eq=False):
             given = self.world.record(begun).input
         try:
             if isinstance(node.flow, Agent):
-                asking = AgentRun(node.flow, node.id, path, self.world, index, node.team)
+                outlet = self.outlet if node.flow.output is None else None
+                asking = AgentRun(
+                    node.flow, node.id, path, self.world, index, node.team, outlet=outlet
+                )
                 hooks: RunMiddleware | None = getattr(self.world, "middleware", None)
                 if hooks is not None:
                     return await run_hooked(self, node, asking, given, hooks)
@@ -135,6 +144,8 @@ class GraphWalk(Struct, frozen=True, eq=False):
         run = self.kinds.get(type(node.flow))
         if run is None:
             raise BadAgent(f"{node.flow!r} cannot be run.")
+        if self.outlet is not None and not self.outlet.passes(node.flow):
+            return await run(structs.replace(self, outlet=None), node, path, given)
         return await run(self, node, path, given)
 
     def end(self, node: Node, path: str, output: Any, changes: tuple[Change, ...] = ()) -> Done:
@@ -193,27 +204,29 @@ async def run_hooked(
 
 
 async def run_step(walk: GraphWalk, node: Node, path: str, given: Json) -> Done:
-    """Call the function with what it asks for."""
+    """Call the function with what it asks for, or take the call of one that has been listening."""
     step = node.flow
     assert isinstance(step, Step)
-    # A copy: what the step does to its input must not be done to the ledger.
-    context = Context(walk.world, path, input=plain(given))
+    if "chunks" in step.wants:
+        known = walk.feed.at(path) if walk.feed is not None else None
+        listener = known or Listener(walk, step, path, outlet=walk.outlet)
+        context, call = listener.call(path, given)
+    else:
+        # A copy: what the step does to its input must not be done to the ledger.
+        context = Context(walk.world, path, input=plain(given))
+        call = call_step(step, path, context, walk.outlet)
     if step.passes:
-        await _look(walk, step, path, context)
+        await _look(walk, step, path, context, call)
         return walk.end(node, path, given)
-    return walk.end(node, path, await _call(step, path, context), context.changes())
+    return walk.end(node, path, await call, context.changes())
 
 
-async def _call(step: Step, path: str, context: Context) -> Any:
-    with placed(path):
-        output = step.fn(**step.arguments(context))
-        return await output if inspect.isawaitable(output) else output
-
-
-async def _look(walk: GraphWalk, step: Step, path: str, context: Context) -> None:
-    """Call a function that is to change nothing; what it raises is a note."""
+async def _look(
+    walk: GraphWalk, step: Step, path: str, context: Context, call: Awaitable[Any]
+) -> None:
+    """Let a function look that is to change nothing; what it raises is a note."""
     try:
-        await _call(step, path, context)
+        await call
     except GreenroomError:
         raise
     except Exception as error:  # noqa: BLE001 - who looks on does not fail the run
@@ -241,12 +254,55 @@ async def run_transform(walk: GraphWalk, node: Node, path: str, given: Json) -> 
 
 async def run_sequence(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:
     """One part after another, each with the output of the one before."""
-    for key, child in node.children.items():
-        walked = await walk.walk(child, f"{path}.{key}", given)
-        if isinstance(walked, Paused):
-            return walked
-        given = walked.output
+    sequence = node.flow
+    assert isinstance(sequence, Sequence)
+    walks: dict[str, GraphWalk] = {}
+    if hearing_parts(sequence) or walk.outlet is not None:
+        walks = _linked(walk, node, sequence, path)
+    feeds = {k: one.feed for k, one in walks.items() if one.feed and one.feed is not walk.feed}
+    try:
+        for key, child in node.children.items():
+            if key in feeds:
+                await feeds[key].finish(given)
+            walked = await walks.get(key, walk).walk(child, f"{path}.{key}", given)
+            if isinstance(walked, Paused):
+                for feed in feeds.values():
+                    await feed.settle()
+                return walked
+            given = walked.output
+    finally:
+        for feed in feeds.values():
+            await feed.stop()
     return walk.end(node, path, given)
+
+
+def _linked(walk: GraphWalk, node: Node, sequence: Sequence, path: str) -> dict[str, GraphWalk]:
+    """The walk of each part of a sequence: what gives it its pieces, and where it puts its own."""
+    walks: dict[str, GraphWalk] = {}
+    outlet, keys = walk.outlet, list(node.children)
+    hearing, cuts = hearing_parts(sequence), sequence.cuts()
+    for number in reversed(range(len(keys))):
+        key, feed = keys[number], None
+        if key in hearing:
+            first = number
+            while hearing.get(keys[first]):
+                first -= 1  # to the one whose words all behind it wait for
+            source = f"{path}.{keys[first]}/{node.children[keys[first]].segment}"
+            feed = (walk.feed if number == 0 else None) or Feed(
+                walk,
+                node.children[key],
+                f"{path}.{key}",
+                cuts.get(key, AS_THEY_COME),
+                source if hearing[key] else "",
+                number > 0 and isinstance(node.children[keys[number - 1]].flow, Parallel),
+                outlet,
+            )
+        walks[key] = structs.replace(walk, feed=feed, outlet=outlet)
+        door = outlet if isinstance(outlet, Door) else None
+        outlet = Outlet(feed) if feed is not None and hearing[key] else None
+        if door is not None and outlet is not None and not gives_pieces(node.children[key].flow):
+            outlet = door.beside(outlet)
+    return walks
 
 
 async def run_loop(walk: GraphWalk, node: Node, path: str, given: Json) -> Walked:

@@ -48,6 +48,7 @@ class OpenAIAgentsBackend(ForeignBackend):
             "error_handlers",
             "handoffs",
             "parallel_calls",
+            "pieces",
             "speaks_first",
             "state",
             "streaming",

@@ -6,6 +6,7 @@
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from types import CodeType
 from typing import Any, cast
@@ -18,7 +19,7 @@ from agents.tool import (
 from agents.tool_context import ToolContext
 
 from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
-from greenroom.backends.callers import Caller, refuse_to_wait
+from greenroom.backends.callers import Caller, listener, refuse_to_wait
 from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun, Level
 from greenroom.backends.openai_agents.translation import (
@@ -33,6 +34,7 @@ from greenroom.backends.openai_agents.translation import (
 from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_keys
+from greenroom.models.model import send_piece
 from greenroom.world.records import ToolError
 from greenroom.world.world import ToolRequest
 
@@ -78,6 +80,10 @@ class GatedModel(Model):
         """The World's reply; the real model's own response wherever that is what was replied."""
 
         async def run() -> ModelResponse:
+            if listener() is not None:
+                # A model that cannot stream says so before its first word.
+                with suppress(NotImplementedError):
+                    return _last_response(await _read(self.real.stream_response(*args, **given)))
             return await self.real.get_response(*args, **given)
 
         response, _ = await self._ask(_named(args, given), run, lambda found: found)
@@ -87,7 +93,7 @@ class GatedModel(Model):
         """The whole reply, given once more as a stream."""
 
         async def run() -> list[Any]:
-            return [event async for event in self.real.stream_response(*args, **given)]
+            return await _read(self.real.stream_response(*args, **given))
 
         response, events = await self._ask(_named(args, given), run, _last_response)
         for event in events or [completed(response, self._name)]:
@@ -316,6 +322,16 @@ def _paused(ctx: ToolContext[Any]) -> bool:
 def _named(args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a question by name, however they were passed."""
     return dict(zip(_ORDER, args, strict=False)) | given
+
+
+async def _read(stream: AsyncIterator[Any]) -> list[Any]:
+    """All events of a reply that comes in pieces, each handed on to who listens."""
+    events: list[Any] = []
+    async for event in stream:
+        if event.type == "response.output_text.delta":
+            await send_piece(listener(), event.delta)
+        events.append(event)
+    return events
 
 
 def _last_response(events: list[Any]) -> ModelResponse:

@@ -45,6 +45,7 @@ class PydanticAIBackend(ForeignBackend):
             "argument_checks",
             "error_handlers",
             "parallel_calls",
+            "pieces",
             "questions",
             "speaks_first",
             "streaming",

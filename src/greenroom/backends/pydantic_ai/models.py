@@ -4,12 +4,19 @@ Every class of models has its own `request`, so each is wrapped, those defined l
 that ask each other the outermost is answered for.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+)
 from pydantic_ai.models import (
     CompletedStreamedResponse,
     Model,
@@ -17,14 +24,14 @@ from pydantic_ai.models import (
     StreamedResponse,
 )
 
-from greenroom.backends.callers import Caller
+from greenroom.backends.callers import Caller, listener
 from greenroom.backends.foreign import held
 from greenroom.backends.pydantic_ai.facts import native_kinds
 from greenroom.backends.pydantic_ai.run import RUN, model_caller, refused
 from greenroom.backends.pydantic_ai.translation import reply_of, request_of, response_of
 from greenroom.backends.seams import Call, Wrap, follow_classes, wrap_method
 from greenroom.ledger.redaction import keep_keys
-from greenroom.models.model import ModelRequest
+from greenroom.models.model import ModelRequest, send_piece
 
 # What else goes to a provider. A version that does not know it has no use for it either.
 _PAST_THE_WORLD: Final = (
@@ -58,9 +65,7 @@ def _request_seam(real: Call) -> Call:
 def _stream_seam(real: Call) -> Call:
     async def whole(self: Model, *question: Any) -> ModelResponse:
         async with real(self, *question) as stream:
-            async for _event in cast("StreamedResponse", stream):
-                pass
-            return stream.get()
+            return await _read(stream)
 
     @asynccontextmanager
     async def replayed(caller: Caller, self: Model, question: "_Question") -> AsyncGenerator[Any]:
@@ -77,6 +82,30 @@ def _stream_seam(real: Call) -> Call:
         return replayed(caller, self, _Question(*given, **named))
 
     return request_stream
+
+
+async def _read(stream: StreamedResponse) -> ModelResponse:
+    """A whole reply that comes in pieces, each handed on to who listens."""
+    async for event in stream:
+        match event:
+            case (
+                PartStartEvent(part=TextPart(content=text))
+                | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
+            ):
+                await send_piece(listener(), text)
+            case _:
+                pass
+    return stream.get()
+
+
+async def _streamed(model: Model, asked: Sequence[Any], real: Call) -> ModelResponse:
+    """A reply in pieces; from a model that has none, the whole reply."""
+    async with AsyncExitStack() as stack:
+        try:
+            stream = await stack.enter_async_context(model.request_stream(*asked))
+        except (NotImplementedError, AssertionError):
+            return await real(model, *asked)
+        return await _read(stream)
 
 
 def _refusing_seam(name: str, real: Call) -> Call:
@@ -134,10 +163,11 @@ async def _answer(
         )
 
     async def run(_: ModelRequest) -> ModelResponse:
+        asked = (question.messages, question.settings, question.parameters, *question.more)
         with held(RUN, None):
-            return await real(
-                model, question.messages, question.settings, question.parameters, *question.more
-            )
+            if listener() is not None:
+                return await _streamed(model, asked, real)
+            return await real(model, *asked)
 
     request = request_of(
         question.messages,

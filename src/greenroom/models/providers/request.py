@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client
 from pydantic_ai.settings import ModelSettings
 
-from greenroom.models.model import ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import ModelReply, ModelRequest, OnDelta, send_piece
 from greenroom.models.prices import Price, own_prices
 from greenroom.models.providers.model import ProviderModel
 from greenroom.models.providers.translation import (
@@ -79,9 +79,9 @@ async def _streamed(
         async for event in stream:
             match event:
                 case PartStartEvent(part=TextPart(content=text)):
-                    deltas.send(text)
+                    await deltas.send(text)
                 case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                    deltas.send(text)
+                    await deltas.send(text)
                 case _:
                     pass
     return stream.get()
@@ -106,10 +106,9 @@ class _Deltas:
         self._on_delta = on_delta
         self._anything = False
 
-    def send(self, text: str) -> None:
-        if text and self._on_delta is not None:
-            self._anything = True
-            self._on_delta(text)
+    async def send(self, text: str) -> None:
+        self._anything = self._anything or bool(text)
+        await send_piece(self._on_delta, text)
 
     def retries(self, model: ProviderModel) -> int:
         """How often to ask again: words that were sent cannot be taken back."""

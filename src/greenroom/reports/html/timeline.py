@@ -46,6 +46,7 @@ from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.questions import Step
 from greenroom.reports.html.packed import Trimmer
 from greenroom.reports.transcript import ENDS
+from greenroom.reports.words import duration
 
 Row = dict[str, Any]
 _FIRST, _LAST = 150, 350
@@ -170,6 +171,8 @@ class _EventRenderer:
         row: Row = {"kind": "model", "who": event.model, "source": event.source}
         wishes = ", ".join(call.tool for call in event.calls)
         row["text"] = f"wants {wishes}" if wishes else "answers"
+        if event.first is not None:
+            row["text"] += f", first words after {duration(event.first)}"
         if event.usage is not None and event.usage.total:
             row["tokens"] = [event.usage.input, event.usage.output]
         if event.cost is not None:

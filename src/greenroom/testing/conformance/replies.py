@@ -17,8 +17,10 @@ from greenroom.ledger.events import (
     ToolFailed,
     UserSaid,
 )
+from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
 from greenroom.metrics import contains
+from greenroom.simulation.performance import perform
 from greenroom.testing.blueprints import Desk, Structured, Verdict
 from greenroom.testing.conformance.base import (
     WEATHER,
@@ -103,6 +105,21 @@ class Replies(Conformance):
             assert [event.text for event in ledger.of(ModelReplied)] == ["", "it is all done"]
         assert [event.text for event in ledger.of(AgentSaid)] == ["it is all done"]
         assert desk.marks == []
+
+    @needs("pieces")
+    def test_the_pieces_of_a_reply_reach_who_listens(self) -> None:
+        heard: list[str] = []
+
+        async def performed() -> Ledger:
+            agent = self.agent("it is all done", streams=True)
+            return await perform(agent, "hello", store=False, on_delta=heard.append)
+
+        ledger = asyncio.run(performed())
+        assert "".join(heard) == "it is all done"
+        assert len(heard) > 1, "the reply came in one piece"
+        assert [event.text for event in ledger.of(AgentSaid)] == ["it is all done"]
+        (reply,) = ledger.of(ModelReplied)
+        assert reply.first is not None
 
     @needs(tools=True)
     def test_a_declared_fault_is_the_agents_to_live_with(self, desk: Desk) -> None:

@@ -12,12 +12,13 @@ from greenroom.ledger.changes import WithStateChange, unwrapped
 from greenroom.ledger.events import Event, Noted, Source
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.plain import Json, plain
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
+from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
 from greenroom.world.agent_turn import AgentTurn
 from greenroom.world.middleware.attempts import Attempts, Opening
 from greenroom.world.middleware.current import Run, run_var
 from greenroom.world.middleware.names import failed, name_of
 from greenroom.world.middleware.stack import MiddlewareStack
+from greenroom.world.pieces import delivery
 from greenroom.world.records import (
     ToolError,
     answer_constant,
@@ -194,10 +195,12 @@ class RunMiddleware:
         if given is not None:
             reply, source = given
         else:
-            pieces = None if self.stack.holds_pieces else on_delta
+            pieces = None if self.stack.holds_pieces else delivery(on_delta)
             attempts = Attempts(self, body, opening).ask
             try:
                 reply, begun = await ask_in_turn(world, request, attempts, pieces, source)
+                if pieces is not None:
+                    await pieces.finish()
                 seconds = perf_counter() - begun
                 reply = await self.after_model(request, reply)
             except Exception as error:
@@ -211,11 +214,11 @@ class RunMiddleware:
                     raise
                 reply, source = instead
                 seconds = perf_counter() - begun
-            if on_delta is not None and pieces is None:
-                on_delta(reply.text)
-            return record_reply(world, request, reply, source, seconds)
-        if on_delta is not None:
-            on_delta(reply.text)
+            first = pieces and pieces.first_after(begun)
+            if pieces is None:
+                await send_piece(on_delta, reply.text)
+            return record_reply(world, request, reply, source, seconds, first)
+        await send_piece(on_delta, reply.text)
         return record_reply(world, request, reply, source, perf_counter() - begun)
 
     async def before_model(self, request: ModelRequest) -> tuple[ModelReply, Source] | None:

@@ -1,0 +1,37 @@
+"""How the function of a step is called."""
+
+import inspect
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, cast
+
+from greenroom.agents.flow import Step
+from greenroom.errors import BadAgent
+from greenroom.models.model import send_piece
+from greenroom.world.presence import placed
+from greenroom.world.world import Context
+
+if TYPE_CHECKING:
+    from greenroom.backends.native.listeners import Outlet
+
+
+async def call_step(step: Step, path: str, context: Context, outlet: "Outlet | None" = None) -> Any:
+    """What the function gives; if it yields texts, all of them together, each handed on at once."""
+    with placed(path):
+        output: Any = step.fn(**step.arguments(context))
+        if isinstance(output, AsyncIterator):
+            return await _yielded(step, cast("AsyncIterator[object]", output), outlet)
+        return await output if inspect.isawaitable(output) else output
+
+
+async def _yielded(step: Step, texts: AsyncIterator[object], outlet: "Outlet | None") -> str:
+    on_delta = outlet.open() if outlet is not None else None
+    found: list[str] = []
+    async for text in texts:
+        if not isinstance(text, str):
+            raise BadAgent(
+                f"step {step.name!r} yielded {text!r}; what a step yields are pieces of a text. "
+                f"Return other values."
+            )
+        found.append(text)
+        await send_piece(on_delta, text)
+    return "".join(found)

@@ -1,0 +1,129 @@
+"""Pieces of a reply on their way from the model to who takes them.
+
+Who gives a piece need not wait until it is taken. Who does is held up while too many wait, and so is
+the stream of the provider behind it.
+"""
+
+from asyncio import Event, Future, ensure_future
+from collections import deque
+from collections.abc import Generator
+from inspect import isawaitable, iscoroutine
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from greenroom.errors import BadAgent, BadInput
+from greenroom.models.model import OnDelta
+
+T = TypeVar("T")
+
+
+class Pieces(Generic[T]):
+    """Pieces to be taken one by one, by `async for`."""
+
+    def __init__(self, hold: int | None = None) -> None:
+        if hold is not None and (type(hold) is not int or hold < 1):
+            raise BadInput(f"hold={hold!r} holds nothing; give a number from 1, or None.")
+        self._hold = hold
+        self._waiting = deque[T]()
+        self._is_over = False
+        self._is_left = False
+        self._has_some = Event()
+        self._has_room = Event()
+
+    def add(self, piece: T) -> None:
+        """Let a piece wait to be taken; once the reader has left, it is dropped."""
+        if not self._is_left:
+            self._waiting.append(piece)
+            self._has_some.set()
+
+    async def room(self) -> None:
+        """Wait until there is room for another one: less than `hold` wait."""
+        while not self._is_left and self._hold and len(self._waiting) >= self._hold:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    def end(self) -> None:
+        """No more will come; what waits can still be taken."""
+        self._is_over = True
+        self._has_some.set()
+
+    def leave(self) -> None:
+        """No more will be taken: there is room for all that comes."""
+        self._is_left = True
+        self._waiting.clear()
+        self._has_room.set()
+        self.end()
+
+    def __aiter__(self) -> "Pieces[T]":
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._waiting and not self._is_over:
+            self._has_some.clear()
+            await self._has_some.wait()
+        if not self._waiting:
+            raise StopAsyncIteration
+        self._has_room.set()
+        return self._waiting.popleft()
+
+    def __iter__(self) -> "Pieces[T]":
+        raise BadAgent(
+            "`chunks` come as they are written: take them by `async for`, in an async step."
+        )
+
+
+class Taken:
+    """May be awaited until a piece is taken by all who were given it; what they do is done anyway."""
+
+    __slots__ = ("waits",)
+
+    def __init__(self, *waits: object) -> None:
+        self.waits = [ensure_future(wait) if iscoroutine(wait) else wait for wait in waits]
+
+    @property
+    def running(self) -> list["Future[Any]"]:
+        """What is under way already."""
+        return [wait for wait in self.waits if isinstance(wait, Future)]
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._all().__await__()
+
+    async def _all(self) -> None:
+        for wait in self.waits:
+            if isinstance(wait, Pieces):
+                await wait.room()
+            elif isawaitable(wait):
+                await wait
+
+
+class Delivery:
+    """Hands on the pieces of one reply, and knows when the first of them came."""
+
+    __slots__ = ("_first_at", "_on_delta", "_running")
+
+    def __init__(self, on_delta: OnDelta) -> None:
+        self._on_delta = on_delta
+        self._first_at: float | None = None
+        self._running: list[Future[Any]] = []
+
+    def __call__(self, piece: str) -> Taken:
+        if self._first_at is None and piece:
+            self._first_at = perf_counter()
+        taken = Taken(self._on_delta(piece))
+        self._running = [one for one in (*self._running, *taken.running) if not one.done()]
+        return taken
+
+    async def finish(self) -> None:
+        """Wait for those who were given a piece and whom the model has not waited for."""
+        for one in self._running:
+            await one
+
+    def first_after(self, begun: float) -> float | None:
+        """Seconds from the question to its first words; None if they came to an earlier attempt."""
+        at = self._first_at
+        return None if at is None or at < begun else at - begun
+
+
+def delivery(on_delta: OnDelta | None) -> Delivery | None:
+    """The delivery of a reply's pieces, if anyone takes them."""
+    return None if on_delta is None else Delivery(on_delta)
