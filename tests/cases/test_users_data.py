@@ -122,3 +122,14 @@ def test_a_user_who_answers_tools_by_code_is_refused_in_a_file(tmp_path):
     user = UserAgents(tools={"approve": len})
     with pytest.raises(BadFile, match=r"what is code: a\.user"):
         write_evalset(EvalSet("s", [Case("a", says="Hi", user=user)]), tmp_path / "set.yaml")
+
+
+def test_what_is_shown_of_code_is_the_same_in_every_process() -> None:
+    def approve(case: Case) -> bool:
+        return case.id == "c"
+
+    user = UserAgents(tools={"pay": approve})  # pyright: ignore[reportArgumentType]
+    assert " at 0x" in repr(user)
+    data = case_data(Case("c", user=user))
+    assert " at 0x" not in repr(data)
+    assert "approve" in repr(data)

@@ -26,7 +26,14 @@ from greenroom.errors import BadValue
 from greenroom.ledger.changes import WithStateChange
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall
-from greenroom.ledger.plain import JSON_TYPES, Json, as_array, as_object, plain
+from greenroom.ledger.plain import (
+    JSON_TYPES,
+    Json,
+    as_array,
+    as_object,
+    plain,
+    without_addresses,
+)
 from greenroom.ledger.query import holds_code, plain_query
 from greenroom.ledger.records import field_names, is_record
 
@@ -47,7 +54,7 @@ def case_data(case: Case) -> dict[str, Json]:
 
 
 def _shown(part: object) -> dict[str, Json]:
-    return {**_live(part), "shown": repr(part)}
+    return {**_live(part), "shown": without_addresses(repr(part))}
 
 
 def _shown_user(user: object) -> Json:
