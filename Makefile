@@ -17,11 +17,11 @@ demo: .venv/.base
 	@$(BIN)/greenroom demo
 
 test: gates browser
-	@$(BIN)/pytest -q -n 2 --dist loadfile
+	@$(BIN)/pytest -q -n 2 --dist worksteal
 
 test-all: test
 	@$(BIN)/pytest -q -m "heavy or deep" --hypothesis-profile=deep
-	@$(BIN)/pytest -q -n 2 --dist loadfile -m "hypothesis and not heavy and not deep" --hypothesis-profile=thorough
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m "hypothesis and not heavy and not deep" --hypothesis-profile=thorough
 	@scripts/second_versions.sh
 	@scripts/ray.sh
 	@$(MAKE) --no-print-directory coverage
@@ -33,7 +33,7 @@ torture: .venv/.dev
 # not hold while every line is traced, so it is `make test` that says whether tests pass.
 coverage: .venv/.dev
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile --ignore tests/resume || true
+	@$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal --ignore tests/resume || true
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report --skip-covered --sort cover --fail-under 90
 

@@ -40,7 +40,7 @@ def check_way(spec: Spec, ledger: Ledger) -> None:
     assert (last in reached(chart)) == bool(ends), chart
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(suppress_health_check=SLOW)
 @given(SPECS)
 def test_all_that_a_trial_visited_lies_on_a_way_from_the_start(spec: Spec) -> None:
     check_way(spec, played(spec))

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -417,7 +417,6 @@ def typed_step(number: int, deeds: Any) -> Flow:
     return step(run, name=f"s{number}")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(DEEDS, min_size=2, max_size=3))
 def test_typed_steps_fail_by_no_other_errors_than_their_own(steps: Any) -> None:
     flow: Any = typed_step(0, steps[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import (
@@ -355,7 +355,6 @@ ANSWERS = VALUES | st.builds(fault, st.sampled_from(["sold out", "closed"]))
 STATE = st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 2), max_size=2)
 
 
-@settings(max_examples=60)
 @given(turns=st.lists(REPLIES, min_size=1, max_size=4), data=st.data(), before=STATE)
 def test_a_harvested_case_passes_with_the_agent_it_came_from(
     turns: list[list[Any]], data: st.DataObject, before: dict[str, int]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import Ledger
@@ -28,7 +28,6 @@ from greenroom.ledger.plain import OwnedJson
 from ledger.values import EVENTS, ledger_of
 
 
-@settings(max_examples=200)
 @given(st.lists(EVENTS, max_size=6))
 def test_a_ledger_read_back_is_the_ledger_that_was_written(events: list[Event]) -> None:
     ledger = ledger_of(*events)

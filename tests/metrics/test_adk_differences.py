@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import score
@@ -84,7 +84,6 @@ TURNS = st.lists(st.tuples(CALLS, CALLS | st.just([])), min_size=1, max_size=3)
 
 
 @given(TURNS, st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]))
-@settings(max_examples=100, deadline=None)
 async def test_apart_from_what_is_listed_both_pass_the_same_runs(
     tmp_path_factory: Any, turns: Any, match: str
 ):

@@ -37,6 +37,9 @@ from greenroom.world.live import LiveWorld
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 FAILURES = {"down", "broken"}
+MOST_CUTS = settings().max_examples
+FEW = settings(max_examples=MOST_CUTS // 5, suppress_health_check=SLOW)
+"""Each example is cut many times; more of both are tried in `make test-all`."""
 
 
 def leaves(replies: set[str]) -> st.SearchStrategy[Spec]:
@@ -248,12 +251,18 @@ def cut_at(whole: Ledger, k: int) -> Ledger:
     return Ledger.loads("".join(lines))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
+def cuts_of(whole: Ledger) -> list[int]:
+    """Where a run is cut: at every event if there are not too many."""
+    count = len(whole)
+    return random.Random(count).sample(range(count), min(count, MOST_CUTS))
+
+
+@FEW
 @given(SPECS)
 def test_a_run_cut_at_any_event_comes_to_the_same_end(spec: Spec) -> None:
     whole = played(spec)
     assert ended(whole) is not None
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(spec, cut_at(whole, k)), whole, k)
 
 
@@ -288,7 +297,7 @@ def test_a_team_cut_at_any_event_goes_on_with_who_had_the_conversation() -> None
     assert any("#2" in event.path for event in handed)
     for k in range(len(whole)):
         assert_same_end(played(HANDED, cut_at(whole, k)), whole)
-    for k in random.Random(3).sample(range(len(whole)), 5):
+    for k in random.Random(3).sample(range(len(whole)), 2):
         assert_same_end(continued_elsewhere(HANDED, whole, k), whole)
 
 
@@ -298,7 +307,7 @@ def test_approvals_cut_at_any_event_are_asked_for_once() -> None:
     assert {"asked", "approved", "denied"} <= set(choices)
     for k in range(len(whole)):
         assert_same_end(played(GUARDED, cut_at(whole, k)), whole)
-    for k in random.Random(3).sample(range(len(whole)), 5):
+    for k in random.Random(3).sample(range(len(whole)), 2):
         assert_same_end(continued_elsewhere(GUARDED, whole, k), whole)
 
 
@@ -377,11 +386,11 @@ def test_a_run_whose_model_fails_cut_at_any_event_comes_to_the_same_end(spec: Sp
             assert_same_end(again, whole)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
+@FEW
 @given(FAILING_SPECS)
 def test_whatever_fails_a_run_cut_at_any_event_comes_to_the_same_end(spec: Spec) -> None:
     whole = played(spec)
-    for k in range(len(whole)):
+    for k in cuts_of(whole):
         assert_same_end(played(spec, cut_at(whole, k)), whole, k)
 
 
@@ -468,7 +477,7 @@ def test_a_run_through_every_kind_of_node_cut_at_any_event_comes_to_the_same_end
 @pytest.mark.parametrize("spec", [DEEP, EVERY_KIND])
 def test_sampled_cuts_continue_in_a_fresh_interpreter(spec: Spec) -> None:
     whole = played(spec)
-    for k in random.Random(11).sample(range(len(whole)), 15):
+    for k in random.Random(11).sample(range(len(whole)), 6):
         assert_same_end(continued_elsewhere(spec, whole, k), whole, k)
 
 

@@ -42,11 +42,8 @@ async def agent(message):
 
 report = asyncio.run(evaluate(agent, Case("c", "Hi", metrics=[])))
 thread.join()
-client.settimeout(5)
-try:
-    heard = client.recv(10)
-except OSError:
-    heard = b""
+early.close()
+heard = client.recv(10)
 print(said, heard, len(report.faults), report.results[0].error)
 """
 

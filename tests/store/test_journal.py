@@ -91,7 +91,6 @@ def is_prefix(part: Ledger, whole: Ledger) -> bool:
     return part.events == whole.events[: len(part)]
 
 
-@settings(max_examples=40)
 @given(run=RUNS, data=st.data())
 def test_a_journal_cut_at_any_byte_holds_the_beginning_of_its_trial(run: Any, data: Any) -> None:
     with TemporaryDirectory() as folder:
@@ -116,7 +115,6 @@ def test_a_journal_cut_at_any_byte_holds_the_beginning_of_its_trial(run: Any, da
         again.close(remove=True)
 
 
-@settings(max_examples=40)
 @given(run=RUNS)
 def test_what_was_paid_for_is_in_the_file_at_once(run: Any) -> None:
     with TemporaryDirectory() as folder:
@@ -129,7 +127,6 @@ def test_what_was_paid_for_is_in_the_file_at_once(run: Any) -> None:
         journal.close(remove=True)
 
 
-@settings(max_examples=40)
 @given(before=RUNS, run=RUNS, data=st.data())
 def test_only_the_last_trial_in_a_file_counts(before: Any, run: Any, data: Any) -> None:
     with TemporaryDirectory() as folder:
@@ -174,7 +171,6 @@ def test_a_wiped_file_has_nothing_of_a_longer_trial_behind_a_shorter_one(
     journal.close(remove=True)
 
 
-@settings(max_examples=40)
 @given(before=RUNS, run=RUNS)
 def test_a_file_is_empty_when_the_next_trial_has_it(before: Any, run: Any) -> None:
     with TemporaryDirectory() as folder:
@@ -191,7 +187,6 @@ def test_a_file_is_empty_when_the_next_trial_has_it(before: Any, run: Any) -> No
         journal.close(remove=True)
 
 
-@settings(max_examples=40)
 @given(run=RUNS, junk=st.binary(max_size=30))
 def test_junk_at_the_end_of_a_file_is_never_taken_for_an_event(run: Any, junk: bytes) -> None:
     with TemporaryDirectory() as folder:
@@ -542,7 +537,6 @@ def test_calls_with_arguments_come_back_as_they_were(tmp_path: Path) -> None:
     journal.close(remove=True)
 
 
-@settings(max_examples=40)
 @given(run=RUNS, data=st.data())
 def test_a_trial_cut_while_it_is_written_down_again_is_the_old_one_or_the_new(
     run: list[tuple[str, Event]], data: st.DataObject

@@ -14,7 +14,7 @@ from greenroom.suite.rescores import rescore
 from greenroom.world.threads import Expired
 
 GREETED = Expect(contains="Hello")
-BLOCKS, LIMIT = 4.0, 2.0
+BLOCKS, LIMIT = 2.5, 2.0
 """Seconds: a case blocks for longer than its neighbours may take, who need far less."""
 
 
@@ -52,7 +52,7 @@ NEIGHBOURS = [
 EVERYBODY = [
     blocker("sleeper", f"sleep {BLOCKS}"),
     *NEIGHBOURS,
-    blocker("stuck", "sleep 600", 2 * LIMIT),
+    blocker("stuck", "sleep 600", LIMIT),
 ]
 
 

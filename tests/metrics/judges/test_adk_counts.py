@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import Agent, Case, EvalSet, Expect, Scripted, SimulatedUser, Turn, evaluate
@@ -161,7 +161,6 @@ BARS = st.sampled_from([0.25, 0.5, 0.8, 1.0])
 
 
 @given(VOTES, BARS)
-@settings(max_examples=40, deadline=None)
 async def test_a_match_comes_to_what_google_adk_comes_to(votes, bar):
     value, passed = await theirs_matching(votes, bar)
     case = talk(len(votes))
@@ -223,7 +222,6 @@ def rubric_votes(draw: st.DrawFn) -> tuple[list[Votes], int, int]:
 
 
 @given(rubric_votes(), BARS)
-@settings(max_examples=40, deadline=None)
 async def test_rubrics_of_judge_case_and_turn_come_to_what_google_adk_comes_to(given_votes, bar):
     votes, own, of_case = given_votes
     value, passed = await theirs_rubrics(votes, bar, own, of_case)
