@@ -244,3 +244,95 @@ def test_trials_show_how_sure_the_rate_is_and_how_steady_the_cases_are():
     text = " ".join(shown(*results, detail="little").split())
     assert "12 trials of 4 cases: 7 passed, 5 failed; 58 % (" in text
     assert ") passing; 1 flaky; pass^3 50.0 %; " in text
+
+
+# Several trials of a case
+
+
+def trial(number: int, status: str = "passed", value: float = 0.9, **facts) -> CaseResult:
+    scores = {"tone": Score(value, reason="rude" if value < 0.5 else "friendly")}
+    return replace(PASSED, case_id="mood", trial=number, status=status, scores=scores, **facts)
+
+
+def test_several_trials_of_a_case_are_one_row_with_how_many_passed_and_what_differed():
+    text = shown(trial(1), trial(2, "failed", 0.2), trial(3), replace(PASSED, case_id="calm"))
+    assert row(text, "mood")[:5] == ["mood", "flaky", "2", "of", "3"]
+    assert "67 % (20–94)" in next(line for line in text.splitlines() if line.startswith("mood"))
+    assert "tone 2 of 3" in text
+    assert row(text, "calm")[:5] == ["calm", "passed", "1", "of", "1"]
+    assert "mood (trial 2)" not in text.split("\n\n")[0]
+
+
+def test_a_flaky_case_is_named_with_what_differed():
+    text = shown(trial(1), trial(2, "failed", 0.2, turns=5))
+    assert "flaky  mood  1 of 2 passed" in text
+    assert "differed  tone 1 of 2; 2 to 5 turns" in text
+
+
+def test_trials_that_fell_short_alike_are_told_once():
+    text = shown(*(trial(n, "failed", 0.2) for n in range(1, 21)))
+    assert text.count("tone: rude") == 1
+    assert "failed  mood (trial 1, and likewise 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 9 more)" in text
+    assert "flaky" not in text
+
+
+def test_with_all_details_every_trial_is_told():
+    text = shown(trial(1), trial(2, "failed", 0.2), trial(3, "failed", 0.2), detail="all")
+    assert text.count("tone: rude") == 2
+    assert "tone: friendly" in text
+
+
+def test_of_many_ways_to_fall_short_some_are_told_and_the_rest_are_counted():
+    ways = [replace(trial(n, "failed"), scores={f"m{n}": Score(0)}) for n in range(1, 6)]
+    text = shown(*ways)
+    assert text.count("failed  mood") == 3
+    assert "2 more trials fell short in other ways; -v shows them" in text
+
+
+def test_the_command_that_plays_a_flaky_case_again_plays_it_as_often():
+    text = shown(trial(1), trial(2, "failed", 0.2), rerun={"mood": "greenroom eval run x.py"})
+    assert "again: greenroom eval run x.py --trials 2" in text
+
+
+def test_the_command_that_compares_two_trials_can_be_copied():
+    said = ledger(UserSaid(text="Hi"), AgentSaid(text="Hello"), RunEnded(reason="completed"))
+    other = ledger(UserSaid(text="Hi"), AgentSaid(text="Go away"), RunEnded(reason="completed"))
+    text = shown(
+        trial(1, kept=said), trial(2, "failed", 0.2, kept=other), diff="greenroom runs diff r1"
+    )
+    assert "greenroom runs diff r1 'mood#1' --with '#2'" in text
+    assert "'Hello' in trial 1, 'Go away' in trial 2" in text
+
+
+def test_a_table_of_many_cases_with_several_trials_has_a_row_for_each(monkeypatch):
+    results = [replace(trial(n), case_id=f"case-{k:03}") for k in range(600) for n in (1, 2)]
+    text = shown(*results, width=80)
+    assert sum(line.startswith("case-") for line in text.splitlines()) == 600
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_table_of_trials_fits_into_80_columns():
+    results = [trial(n, "failed" if n % 2 else "passed", 0.1 * n) for n in range(1, 9)]
+    named = [replace(r, case_id="a-case-with-a-rather-long-name-" * 2) for r in results]
+    assert max(map(len, shown(*named, width=80).splitlines())) <= 80
+
+
+# Metrics and their arguments
+
+
+def test_a_metric_is_one_row_and_its_arguments_are_details():
+    scores = {"called('a')": Score(1), "called('b')": Score(0, reason="b was never called")}
+    text = shown(replace(FAILED, scores=scores))
+    assert row(text, "case") == ["case", "status", "called", "turns", "time"]
+    assert row(text, "bad")[2:5] == ["1", "of", "2"]
+    assert "called         mean 0.50, 50.0 % passing (1 of 2)" in text
+    assert "  called('b')  mean 0.00" in text
+    assert "  called('a')  mean" not in text
+    assert "called('b'): b was never called" in text
+    assert "  called('a')  mean 1.00" in shown(replace(FAILED, scores=scores), detail="all")
+
+
+def test_a_metric_with_one_set_of_arguments_is_shown_by_its_name():
+    text = shown(replace(PASSED, scores={"called('refund', {'order': 7})": Score(1)}))
+    assert row(text, "case")[2] == "called"
+    assert row(text, "good")[2:4] == ["1.00", "✓"]

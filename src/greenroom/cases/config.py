@@ -1,12 +1,13 @@
 """How an eval set is judged, kept in a file beside it: criteria, and the model that speaks for the users.
 
 Three shapes are read: our own (`metrics`, a list), and the map of `criteria` as AgentFlow and ADK's
-`test_config.json` write it. Nothing in a config can name code to be run.
+`test_config.json` write it. Nothing in a config can name code to be run, except the model of a judge.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -74,16 +75,21 @@ class EvalConfig:
     """How cases are judged. A criterion without a threshold has its metric's own.
 
     `criteria` are a list, or a mapping of names as AgentFlow and ADK write it: `{"exact": 1.0}`,
-    `{"response_match_score": {"threshold": 0.7}}`. `shape` says what kind of file it was read from,
-    `extra` keeps what that said beyond all this.
+    `{"response_match_score": {"threshold": 0.7}}`. `seconds_per_metric` and `seconds_per_case` are limits
+    for runs that have none of their own. `shape` says what kind of file it was read from, `extra`
+    keeps what that said beyond all this.
     """
 
     criteria: Sequence[Criterion] = ()
     user_simulator: UserSimulator | None = None
     parallel_criteria: bool = False
     fail_fast: bool = False
+    seconds_per_metric: float | None = None
+    seconds_per_case: float | None = None
     extra: Mapping[str, Json] | None = None
     shape: str = field(default="", compare=False)
+    folder: Path | None = field(default=None, compare=False)
+    """Where the file lies that it was read from."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "criteria", _criteria_from(self.criteria))
@@ -92,6 +98,9 @@ class EvalConfig:
             raise BadMetric(f"the config has two criteria {twice[0]!r}; keep one.")
         if self.parallel_criteria is not False:
             raise BadInput(f"parallel_criteria={self.parallel_criteria!r}: {_ONE_BY_ONE}.")
+        for name in _LIMITS:
+            if not _is_limit(given := getattr(self, name)):
+                raise BadInput(f"{name}={given!r} {_LIMIT}.")
 
     @classmethod
     def default(cls) -> "EvalConfig":
@@ -104,6 +113,16 @@ class EvalConfig:
     def load(cls, path: str | Path) -> "EvalConfig":
         """The config in a file."""
         return read_config(path)
+
+
+_LIMITS = ("seconds_per_metric", "seconds_per_case")
+_LIMIT = "should be a number of seconds above 0"
+
+
+def _is_limit(value: object) -> bool:
+    if value is None or isinstance(value, bool):
+        return value is None
+    return isinstance(value, int | float) and 0 < value < inf
 
 
 _ONE_BY_ONE = (
@@ -130,7 +149,7 @@ def read_config(path: str | Path) -> EvalConfig:
     document = parsed(Path(path))
     shape = _shape_of(document)
     try:
-        return _read(document.data, shape)
+        return replace(_read(document.data, shape), folder=Path(path).parent)
     except BadInput as error:
         problems = document.located(problems_of(error, ""))
         raise BadFile(invalid(path, problems, f"config format: {shape}"), problems) from error
@@ -179,7 +198,15 @@ def _counted(criterion: Criterion) -> Criterion:
 # Our own
 
 
-OWN_FIELDS = ("version", "metrics", "user_simulator", "parallel_criteria", "fail_fast", "extra")
+OWN_FIELDS = (
+    "version",
+    "metrics",
+    "user_simulator",
+    "parallel_criteria",
+    "fail_fast",
+    *_LIMITS,
+    "extra",
+)
 
 
 def _read_own(data: Json) -> EvalConfig:
@@ -191,6 +218,7 @@ def _read_own(data: Json) -> EvalConfig:
         "user_simulator": fields.read("user_simulator", _own_simulator, None),
         "fail_fast": _flag(fields, "fail_fast"),
         "extra": fields.read("extra", extra_from, None),
+        **{name: _limit(fields, name) for name in _LIMITS},
     }
     _refuse_parallel(fields)
     fields.settle()
@@ -202,6 +230,14 @@ def _flag(fields: Fields, name: str) -> bool:
     if not isinstance(value, bool):
         fields.remember(name, f"{shown(value)} should be true or false")
     return value is True
+
+
+def _limit(fields: Fields, name: str) -> float | None:
+    value: Any = fields.take(name)
+    if _is_limit(value):
+        return value
+    fields.remember(name, f"{shown(value)} {_LIMIT}")
+    return None
 
 
 def _refuse_parallel(fields: Fields) -> None:
@@ -237,6 +273,7 @@ def _own_data(config: EvalConfig) -> Json:
         if config.user_simulator.extra:
             data["user_simulator"]["extra"] = plain(config.user_simulator.extra)
     data |= {"fail_fast": True} if config.fail_fast else {}
+    data |= {name: value for name in _LIMITS if (value := getattr(config, name)) is not None}
     if config.extra:
         data["extra"] = plain(config.extra)
     return data

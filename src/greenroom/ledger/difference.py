@@ -49,12 +49,17 @@ class Difference(Struct, frozen=True):
         return f"{place if self.voice == 'agent' else f'{place} (user)'}: {self.says}"
 
 
-def diff(one: Ledger, other: Ledger) -> list[Difference]:
-    """Where two runs differ, at most once per side and path, in the order of the first run; empty if nowhere."""
+def diff(
+    one: Ledger, other: Ledger, was: str = "in the first", now: str = "in the second"
+) -> list[Difference]:
+    """Where two runs differ, at most once per side and path, in the order of the first run; empty if nowhere.
+
+    `was` and `now` say in the words of a difference which run is meant.
+    """
     left, right = _by_place(one), _by_place(other)
     found: list[Difference] = []
     for place in [*left, *(place for place in right if place not in left)]:
-        difference = _first(place, left.get(place, []), right.get(place, []))
+        difference = _first(place, left.get(place, []), right.get(place, []), was, now)
         if difference is not None:
             found.append(difference)
     return sorted(found, key=lambda d: (d.one is None, d.one or 0, d.other or 0))
@@ -171,32 +176,34 @@ def _first(
     place: Place,
     left: Sequence[tuple[Event, dict[str, Any]]],
     right: Sequence[tuple[Event, dict[str, Any]]],
+    was: str,
+    now: str,
 ) -> Difference | None:
     voice, path = place
     for (a, old), (b, new) in zip(left, right, strict=False):
         if old != new:
-            return Difference(voice, path, _in_words(a, b, old, new), a.seq, b.seq)
+            return Difference(voice, path, _in_words((a, old), (b, new), was, now), a.seq, b.seq)
     if len(left) > len(right):
         event = left[len(right)][0]
-        return Difference(voice, path, f"{event.kind} is missing in the second", event.seq, None)
+        return Difference(voice, path, f"{event.kind} is missing {now}", event.seq, None)
     if len(right) > len(left):
         event = right[len(left)][0]
-        return Difference(voice, path, f"{event.kind} is only in the second", None, event.seq)
+        return Difference(voice, path, f"{event.kind} is only {now}", None, event.seq)
     return None
 
 
-def _in_words(a: Event, b: Event, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def _in_words(
+    one: tuple[Event, Mapping[str, Any]], other: tuple[Event, Mapping[str, Any]], was: str, now: str
+) -> str:
+    (a, old), (b, new) = one, other
     if old["kind"] != new["kind"]:
-        return f"{old['kind']} in the first, {new['kind']} in the second"
+        return f"{old['kind']} {was}, {new['kind']} {now}"
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     if isinstance(a, ModelCalled) and isinstance(b, ModelCalled) and "question" in names:
         asked = [msgspec.convert(q["question"] or {}, ModelInput) for q in (old, new)]
-        return f"{a.kind}: {input_difference(asked[0], asked[1])}"
+        return f"{a.kind}: {input_difference(asked[0], asked[1], was, now)}"
     name = names[0]
-    return (
-        f"{a.kind}.{name} is {_short(old.get(name))} in the first, "
-        f"{_short(new.get(name))} in the second"
-    )
+    return f"{a.kind}.{name} is {_short(old.get(name))} {was}, {_short(new.get(name))} {now}"
 
 
 def _calls(message: Message) -> list[ToolCall]:

@@ -125,16 +125,24 @@ class FunctionMetric(Struct, frozen=True):
 
     def measure(self, case: Case, ledger: Ledger, world: World) -> Outcome | Awaitable[Outcome]:
         """The outcome that the function comes to for this run."""
-        given = filled(self.wants, Run(case, ledger, world))
+        run = Run(case, ledger, world, self.name)
+        given = filled(self.wants, run)
         if isinstance(given, NotApplicable | Unmeasured):
             return given
         returned = self.function(**given)
         if inspect.isawaitable(returned):
-            return self._awaited(returned)
-        return as_outcome(returned, self.name, self.threshold)
+            return self._awaited(returned, run)
+        return self._outcome(returned, run)
 
-    async def _awaited(self, returned: Awaitable[object]) -> Outcome:
-        return as_outcome(await returned, self.name, self.threshold)
+    async def _awaited(self, returned: Awaitable[object], run: Run) -> Outcome:
+        return self._outcome(await returned, run)
+
+    def _outcome(self, returned: object, run: Run) -> Outcome:
+        """The outcome that was meant, with what the function noted."""
+        outcome = as_outcome(returned, self.name, self.threshold)
+        if not run.noted or not isinstance(outcome, Score):
+            return outcome
+        return replace(outcome, evidence=(*outcome.evidence, *run.noted))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

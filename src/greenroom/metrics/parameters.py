@@ -14,11 +14,16 @@
                           also expected, expected_trajectory
     reference             the response the case expects; also expected_response
     context               the case's metadata; also metadata
-    state                 the final state by scope
+    state                 the final state by scope; also final_state
     usage                 the tokens of the agent's models
     cost                  what they cost in USD
     seconds               how long the run took; also duration
     turns                 how many rounds the user had
+    memory                what the agent kept in mind, in numbers (MemoryUse)
+    scores                what was measured of this run before, by the name of the metric
+    note                  a function: `note("chunks", 3)` adds to what a reader of the score sees
+    logger                a logger that names the case and the metric
+    cancel                the token of the run; `cancel.reason` is not empty once it is to stop
     result                all of the above as attributes (`result.cost`), None where it is missing;
                           also ctx
 
@@ -33,20 +38,24 @@ filled, and the default replaces what is missing.
 """
 
 import inspect
+import logging
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from greenroom.cases.case import Case
+from greenroom.cases.scores import Outcome
 from greenroom.errors import BadMetric
 from greenroom.ledger import questions
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.memory import memory_use
 from greenroom.ledger.plain import plain
 from greenroom.metrics.facts import (
     Missing,
@@ -61,12 +70,70 @@ from greenroom.metrics.facts import (
 from greenroom.world.world import World
 
 
+class CancelToken(Protocol):
+    """What a run is stopped with; a metric only looks whether it was."""
+
+    @property
+    def reason(self) -> str:
+        """Why the run is to stop; empty while it goes on."""
+        ...
+
+
+class _NeverCancelled(Struct, frozen=True):
+    reason: str = ""
+
+
+class Surroundings(Struct, frozen=True):
+    """What a metric may know of the measuring itself: its run's token, and what was measured before."""
+
+    cancel: CancelToken = _NeverCancelled()
+    scores: Mapping[str, Outcome] = {}
+
+
+_NOTHING_KNOWN = Surroundings()
+_SURROUNDINGS: ContextVar[Surroundings] = ContextVar(
+    "greenroom_surroundings",
+    default=_NOTHING_KNOWN,
+)
+
+
+@contextmanager
+def surrounded(cancel: CancelToken | None, scores: Mapping[str, Outcome]) -> Generator[None]:
+    """Let the metrics that are measured inside know of these."""
+    token = _SURROUNDINGS.set(Surroundings(cancel or _NeverCancelled(), scores))
+    try:
+        yield
+    finally:
+        _SURROUNDINGS.reset(token)
+
+
+class _MetricLogger(logging.LoggerAdapter[logging.Logger]):
+    """Begins each line with the case and the metric."""
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[str, MutableMapping[str, Any]]:
+        """The line, with where it comes from."""
+        where = self.extra or {}
+        return f"case {where['case']!r}, metric {where['metric']!r}: {msg}", kwargs
+
+
+_LOG = logging.getLogger("greenroom.metrics")
+
+
 class Run(Struct, frozen=True):
     """A finished run as a metric sees it; every name of the table is an attribute."""
 
     case: Case
     ledger: Ledger
     world: World
+    metric: str = ""
+    around: Surroundings = field(default_factory=_SURROUNDINGS.get)
+    noted: list[str] = field(default_factory=list)
+
+    def note(self, name: str, value: object = None) -> None:
+        """Add a fact to what a reader of the score sees beside it."""
+        self.noted.append(name if value is None else f"{name}: {value}")
 
     def __getattr__(self, name: str) -> Any:
         read = KNOWN.get(name)
@@ -95,6 +162,11 @@ _FACTS: dict[str, Read] = {
     "cost": lambda run: known_cost(run.ledger),
     "seconds": lambda run: questions.seconds(run.ledger),
     "turns": lambda run: questions.turns(run.ledger),
+    "memory": lambda run: memory_use(run.ledger),
+    "scores": lambda run: run.around.scores,
+    "note": lambda run: run.note,
+    "logger": lambda run: _MetricLogger(_LOG, {"case": run.case.id, "metric": run.metric}),
+    "cancel": lambda run: run.around.cancel,
     "result": lambda run: run,
 }
 
@@ -111,6 +183,7 @@ _ALIASES = {
     "expected_response": "reference",
     "metadata": "context",
     "duration": "seconds",
+    "final_state": "state",
     "ctx": "result",
 }
 

@@ -4,13 +4,22 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from time import monotonic
 from typing import TypeGuard
 
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.parts import Metric, MetricLike
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
-from greenroom.errors import BadLedger, BadMetric, Refusal
+from greenroom.errors import (
+    BadLedger,
+    BadMetric,
+    GreenroomError,
+    ModelTimedOut,
+    ModelUnreachable,
+    RateLimited,
+    Refusal,
+)
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.origin import summarize_error
 from greenroom.ledger.plain import as_object
@@ -19,10 +28,27 @@ from greenroom.metrics.builtin import BuiltIn
 from greenroom.metrics.definition import OUTCOMES, as_metric, as_outcome, falls_short, is_critical
 from greenroom.metrics.expectations import expectations as expected_of
 from greenroom.metrics.facts import unseen_calls
+from greenroom.metrics.parameters import CancelToken, surrounded
 from greenroom.results.breakage import breakage, unscored
 from greenroom.world.world import World
 
 METRIC_SECONDS = 60.0
+METRIC_ATTEMPTS = 3
+_FIRST_PAUSE = 0.5
+"""Seconds before a metric is tried again; twice as many each further time."""
+_PASSING_STATUS = (408, 429)
+_PASSING_TYPES = {
+    "RateLimitError",
+    "ResourceExhausted",
+    "TimeoutException",
+    "Timeout",
+    "APITimeoutError",
+    "NetworkError",
+    "RemoteProtocolError",
+    "APIConnectionError",
+    "ClientConnectionError",
+}
+"""How the packages with which models are asked call such errors."""
 
 Measure = Callable[[], object]
 """Call a metric. It returns an outcome, an awaitable of one or, with a plug-in, anything at all."""
@@ -41,12 +67,16 @@ async def measure_run(
     world: World,
     limit: Limit,
     seconds_per_metric: float = METRIC_SECONDS,
+    *,
+    attempts: int = METRIC_ATTEMPTS,
+    cancel: CancelToken | None = None,
 ) -> dict[str, Outcome]:
     """Each metric's outcome by name; judges ask their models through `world`.
 
     A metric that raises, hangs or returns nonsense is `Unmeasured`; a refusal of the fence is
     raised. Critical metrics are measured first: once one of them fails, the rest are `NotApplicable`,
-    and no judge is paid. `limit` enforces `seconds_per_metric`.
+    and no judge is paid. `limit` enforces `seconds_per_metric`, in which a metric that met a rate limit,
+    a time-out or a lost connection is measured again, up to `attempts` times. `cancel` stops the run.
     """
     if not len(run):
         # "Never called" and "cost nothing" would be true of it, and mean nothing.
@@ -56,22 +86,52 @@ async def measure_run(
     unseen = unseen_calls(run)
     found: dict[str, Outcome] = {}
     failed = ""
-    for name in sorted(metrics, key=lambda name: not is_critical(metrics[name])):
-        metric = metrics[name]
-        if failed:
-            found[name] = NotApplicable(f"not measured: {failed!r}, which is critical, fell short")
-            continue
-        measure: Measure = partial(metric.measure, case, run, world)
-        if unseen is not None and _counts_calls(metric):
-            measure = partial(_of_unseen_calls, metric, measure, unseen)
-        try:
+    with surrounded(cancel, found):
+        for name in sorted(metrics, key=lambda name: not is_critical(metrics[name])):
+            metric = metrics[name]
+            if failed:
+                why = f"not measured: {failed!r}, which is critical, fell short"
+                found[name] = NotApplicable(why)
+                continue
+            measure: Measure = partial(metric.measure, case, run, world)
+            if unseen is not None and _counts_calls(metric):
+                measure = partial(_of_unseen_calls, metric, measure, unseen)
             guard = limit if needs_guard(metric, case) else await_in_time
-            found[name] = as_outcome(await guard(name, measure, seconds_per_metric), name)
-        except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is no number
-            found[name] = _broken(error)
-        if is_critical(metric) and falls_short(found[name]):
-            failed = name
+            found[name] = await _measured(name, measure, guard, seconds_per_metric, attempts)
+            if is_critical(metric) and falls_short(found[name]):
+                failed = name
     return {name: found[name] for name in metrics}
+
+
+async def _measured(
+    name: str, measure: Measure, guard: Limit, seconds: float, attempts: int
+) -> Outcome:
+    """What a metric found, tried again while it meets what may pass and there is time left."""
+    until, attempt = monotonic() + seconds, 1
+    while True:
+        try:
+            return as_outcome(await guard(name, measure, max(until - monotonic(), 0.0)), name)
+        except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is no number
+            pause = _FIRST_PAUSE * 2 ** (attempt - 1)
+            if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:
+                return _broken(error, attempt)
+        await asyncio.sleep(pause)
+        attempt += 1
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether an error is a rate limit, a time-out or a lost connection, which may not come again.
+
+    Those of other packages are known by their status or by the names of their types.
+    """
+    if isinstance(error, GreenroomError):
+        return isinstance(error, RateLimited | ModelTimedOut | ModelUnreachable)
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    if getattr(error, "status_code", None) in _PASSING_STATUS:
+        return True
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, Exception) and not kinds.isdisjoint(_PASSING_TYPES)
 
 
 async def await_in_time(_: str, measure: Measure, seconds: float) -> object:
@@ -150,7 +210,7 @@ def _by_name(given: Iterable[MetricLike], where: str) -> dict[str, Metric]:
     return found
 
 
-def _broken(error: BaseException) -> Unmeasured:
+def _broken(error: BaseException, attempts: int = 1) -> Unmeasured:
     """The outcome of a metric that failed; an error that is not the metric's own is raised again."""
     if isinstance(error, Refusal):
         raise error
@@ -161,7 +221,8 @@ def _broken(error: BaseException) -> Unmeasured:
             raise error
         return Unmeasured("CancelledError: something the metric awaited was cancelled")
     if isinstance(error, (Exception, SystemExit)):
-        return Unmeasured(summarize_error(error))
+        often = f"failed after {attempts} attempts: " if attempts > 1 else ""
+        return Unmeasured(f"{often}{summarize_error(error)}")
     raise error
 
 

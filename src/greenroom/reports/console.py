@@ -1,5 +1,6 @@
 """A report for a terminal: the table, each metric, why cases did not pass, and the counts."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,11 +10,20 @@ from typing import ClassVar, Literal
 from rich.text import Text
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
+from greenroom.ledger.safe_text import on_one_line
 from greenroom.reports.failure import differences
-from greenroom.reports.table import STYLES, metric_summaries, rated, show_table, shown_outcome
+from greenroom.reports.table import (
+    STYLES,
+    metric_summaries,
+    rated,
+    show_table,
+    shown_outcome,
+    trials_table,
+)
 from greenroom.reports.terminal import Terminal, plain, styled
 from greenroom.reports.transcript import LONGEST, Omitted, abridged, transcript
 from greenroom.reports.words import at_least, duration, shortened, tokens
+from greenroom.results.families import families
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import FAULT, Report
@@ -21,17 +31,31 @@ from greenroom.results.result import CaseResult
 from greenroom.results.text import (
     counted,
     how_many,
+    listed,
+    mark,
     node_spending,
     number_of,
     repeats,
     run_again,
     spending,
 )
+from greenroom.results.trials import (
+    Trials,
+    alike,
+    has_repeats,
+    is_fine,
+    parting,
+    passes,
+    status_of,
+    varied,
+    varied_calls,
+)
 
 Detail = Literal["little", "usual", "all"]
 
 _PAGE = 160
 _MOST_NODES = 20
+_MOST_WAYS = 3
 _SPEAKERS = {
     "user": "cyan",
     "agent": "bold",
@@ -46,12 +70,14 @@ _SPEAKERS = {
 class ConsoleReport:
     """Shows a report: the counts only, what a reader usually wants, or all there is to see.
 
-    `rerun` holds the command that runs a case again, by case id.
+    `rerun` holds the command that runs a case again, by case id. `diff` is the command that compares
+    trials of the run, where it is recorded.
     """
 
     terminal: Terminal
     detail: Detail = "usual"
     rerun: Mapping[str, str] = field(default_factory=dict[str, str])
+    diff: str = ""
 
     def show(
         self,
@@ -64,9 +90,8 @@ class ConsoleReport:
         report = redacted(report)
         if self.detail != "little":
             self._table(report)
-            for result in report.results:
-                if self.detail == "all" or result.fell_short:
-                    self._case(result)
+            for trials in report.by_case().values():
+                self._trials(trials)
             notes = Counter(n for r in report.results if r.status == "skipped" for n in r.notes)
             for note, count in notes.items():
                 self.terminal.say(styled(f"{count} skipped: ", STYLES["skipped"]), note)
@@ -83,12 +108,21 @@ class ConsoleReport:
                 self.terminal.say(line)
 
     def _table(self, report: Report) -> None:
-        metrics = report.metrics
-        show_table(report, metrics, self.terminal)
+        if has_repeats(report):
+            trials_table(report, self.terminal)
+        else:
+            show_table(report, self.terminal)
         self.terminal.print()
-        for line in metric_summaries(metrics):
-            self.terminal.say(line)
-        if metrics:
+        lines = list(metric_summaries(families(report.metrics), whole=self.detail == "all"))
+        names = [name.cell_len for name, words in lines if words]
+        width = min(max(names, default=0), self.terminal.width // 2) + 2
+        for name, words in lines:
+            # A name that is longer than its column has the line to itself.
+            if words and name.cell_len + 2 > width:
+                self.terminal.say(name)
+                name = Text()
+            self.terminal.hang(name, words, width=width)
+        if lines:
             self.terminal.print()
         self._nodes(report)
 
@@ -110,20 +144,55 @@ class ConsoleReport:
 
     # One case
 
-    def _case(self, result: CaseResult) -> None:
+    def _trials(self, trials: Trials) -> None:
+        """What is worth telling of a case: each trial with all details, else one of each kind that fell short."""
+        if len(trials) > 1 and (status_of(trials) == "flaky" or self.detail == "all"):
+            self._flaky(trials)
+        if self.detail == "all":
+            groups = [[result] for result in trials]
+        else:
+            groups = alike([result for result in trials if result.fell_short])
+        for group in groups if self.detail == "all" else groups[:_MOST_WAYS]:
+            self._case(group, len(trials))
+        if self.detail != "all" and (left := groups[_MOST_WAYS:]):
+            count = number_of(sum(map(len, left)), "more trial")
+            self.terminal.say(styled(f"{count} fell short in other ways; -v shows them", "dim"))
+            self.terminal.print()
+
+    def _flaky(self, trials: Trials) -> None:
+        """What differed between the trials of a case, and the event at which two of them part."""
+        status = status_of(trials)
+        name, passed = styled(on_one_line(trials[0].case_id), "bold"), f"  {passes(trials)} passed"
+        self.terminal.say(styled(status, STYLES[status]), "  ", name, passed)
+        calls = varied_calls(trials)
+        if found := [*varied(trials), *([calls] if calls else [])]:
+            self.terminal.hang(styled("differed", "dim"), plain("; ".join(found)), 2, 10)
+        if (two := parting(trials)) is not None:
+            self.terminal.hang(styled("parted", "dim"), plain(str(two)), 2, 10)
+            if self.diff:
+                pair = f"{trials[0].case_id}#{two.passed}", "--with", f"#{two.failed}"
+                again = plain("  ", styled("diff      ", "dim"), f"{self.diff} {shlex.join(pair)}")
+                self.terminal.print(again, soft_wrap=True)
+        self.terminal.print()
+
+    def _case(self, group: Trials, of: int) -> None:
+        """One trial; the others of its group ended the same way."""
+        result, *others = group
         title = f" ({result.name})" if result.name and result.name != result.case_id else ""
+        if of > 1:
+            numbers = listed([str(other.trial) for other in others])
+            title += f" (trial {result.trial}, and likewise {numbers})" if others else ""
+        name = on_one_line(result.case_id) if others else result.label
         self.terminal.say(
-            styled(result.status, STYLES[result.status]),
-            "  ",
-            styled(result.label, "bold"),
-            title,
+            styled(result.status, STYLES[result.status]), "  ", styled(name, "bold"), title
         )
         self._problem(result)
         self._scores(result)
         self._differences(result)
         self._transcript(result)
         if result.case_id in self.rerun:
-            again = plain("  ", styled("again: ", "dim"), self.rerun[result.case_id])
+            often = f" --trials {of}" if of > 1 else ""
+            again = plain("  ", styled("again: ", "dim"), f"{self.rerun[result.case_id]}{often}")
             # Only the terminal breaks the line, so that it can be copied in one piece.
             self.terminal.print(again, soft_wrap=True)
         self.terminal.print()
@@ -144,11 +213,12 @@ class ConsoleReport:
         shown = {
             name: outcome
             for name, outcome in result.scores.items()
-            if self.detail == "all" or not _is_fine(outcome)
+            if self.detail == "all" or name in result.replaced or not is_fine(outcome)
         }
         for outcome, names in _grouped(shown):
             label = shown_outcome(outcome, self.terminal)
-            reason = plain(styled(", ".join(names), "bold"), ": ", _why(outcome))
+            why = f"{_why(outcome)}{mark(result, names[0])}"
+            reason = plain(styled(", ".join(names), "bold"), ": ", why)
             self.terminal.hang(label, reason, indent=2, width=label.cell_len + 2)
 
     def _differences(self, result: CaseResult) -> None:
@@ -204,10 +274,6 @@ def _grouped(shown: Mapping[str, Outcome]) -> Iterator[tuple[Outcome, list[str]]
             yield outcome, [name]
         elif names := unmeasured.pop(outcome, []):
             yield outcome, names
-
-
-def _is_fine(outcome: Outcome) -> bool:
-    return isinstance(outcome, NotApplicable) or (isinstance(outcome, Score) and outcome.passed)
 
 
 def _why(outcome: Outcome) -> str:

@@ -23,11 +23,13 @@ from greenroom.reports.words import (
 from greenroom.results.changes import CaseChange
 from greenroom.results.comparison import Comparison, compare
 from greenroom.results.comparison_text import NOTABLE, certainty, remarks, short_name
+from greenroom.results.families import families
 from greenroom.results.gate import Decision, held_against
 from greenroom.results.redaction import redacted, redacted_decision
 from greenroom.results.report import MetricSummary, Report, Summary
 from greenroom.results.result import CaseResult
 from greenroom.results.text import how_many, node_spending, number_of, reasons, repeats, spending
+from greenroom.results.trials import has_repeats, parting, passes, status_of, varied
 
 LIMIT = 65_536
 """The longest comment that GitHub takes, counted in bytes, which are never fewer than characters."""
@@ -103,6 +105,7 @@ def _head(report: Report, changes: Comparison | None, decision: Decision | None)
         yield f"**{_verdict(report)}**"
     yield _counts(report)
     yield _spent(report, changes)
+    yield _flaky(report)
     yield _metrics(report, changes)
     yield _tags(report)
     yield _nodes(report)
@@ -284,23 +287,45 @@ def _named(models: Mapping[str, int]) -> str:
     return ", ".join([*names[:_MOST_MODELS], *more])
 
 
-def _metrics(report: Report, changes: Comparison | None) -> str:
-    found = sorted(report.metrics.values(), key=lambda m: (-(m.failed + m.unmeasured), m.name))
-    if not found:
+def _flaky(report: Report) -> str:
+    """The cases that sometimes passed: how often, what differed, and where two trials part."""
+    if not has_repeats(report):
         return ""
+    rows: list[list[str]] = []
+    for case_id, trials in report.by_case().items():
+        if status_of(trials) == "flaky":
+            two = parting(trials) if len(rows) < _MOST_ROWS else None
+            found = "; ".join([*varied(trials), *([str(two)] if two is not None else [])])
+            rows.append([inline(case_id), passes(trials), inline(found, 400)])
+    return _table(["flaky", "passed", "what differed"], rows, "flaky cases") if rows else ""
+
+
+def _metrics(report: Report, changes: Comparison | None) -> str:
+    """A row for each metric; below it those of its arguments that found something, the worst first."""
     moved = changes.metrics if changes is not None else {}
     rows: list[list[str]] = []
-    for metric in found:
-        change = f"{moved[metric.name].delta:+.2f}" if metric.name in moved else "–"
-        rows.append([*_metric_row(metric), *([change] if changes is not None else [])])
+    for found in sorted(families(report.metrics).values(), key=lambda one: _urgency(one.whole)):
+        several = found.members if len(found.members) > 1 else ()
+        unmet = [one for one in several if one.failed or one.unmeasured]
+        for metric in (found.whole, *sorted(unmet, key=_urgency)):
+            name = inline(found.name if metric is found.whole else metric.name)
+            change = f"{moved[metric.name].delta:+.2f}" if metric.name in moved else "–"
+            label = name if metric is found.whole else f"↳ {name}"
+            row = [label, *_metric_row(metric)]
+            rows.append([*row, change] if changes is not None else row)
+    if not rows:
+        return ""
     columns = ["metric", "mean", "passing", "not measured"]
     return _table([*columns, *(["change"] if changes is not None else [])], rows, "metrics")
+
+
+def _urgency(metric: MetricSummary) -> tuple[int, str]:
+    return -(metric.failed + metric.unmeasured), metric.name
 
 
 def _metric_row(metric: MetricSummary) -> list[str]:
     silent = {"n/a": metric.not_applicable, "unmeasured": metric.unmeasured}
     return [
-        inline(metric.name),
         "–" if metric.mean is None else f"{metric.mean:.2f}",
         f"{metric.passed} of {metric.measured}" if metric.measured else "–",
         ", ".join(f"{count} {word}" for word, count in silent.items() if count) or "–",

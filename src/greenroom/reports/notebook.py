@@ -7,6 +7,7 @@ from typing import ClassVar
 from greenroom.cases.scores import Score
 from greenroom.ledger.safe_text import harmless
 from greenroom.reports.words import dollars, duration, shortened
+from greenroom.results.families import families, family
 from greenroom.results.redaction import redacted
 from greenroom.results.report import Report
 from greenroom.results.result import CaseResult
@@ -30,7 +31,7 @@ class NotebookReport:
         rows = list(report.results)
         if len(rows) > _MOST_ROWS:
             rows.sort(key=lambda result: result.status == "passed")
-        metrics = list(dict.fromkeys(name for result in rows for name in result.scores))
+        metrics = list(families(report.metrics))
         heads = ["case", "status", *metrics, "seconds", "cost", "why"]
         lines = [
             f"<p><b>{_text(report.name or 'report')}</b>: {_text(counted(report.summary))}</p>",
@@ -38,6 +39,7 @@ class NotebookReport:
             *(f"<tr>{''.join(_cells(result, metrics))}</tr>" for result in rows[:_MOST_ROWS]),
             "</tbody></table>",
         ]
+        lines += [f"<p>note: {_text(note)}</p>" for note in report.notes]
         if len(rows) > _MOST_ROWS:
             lines.append(f"<p>{len(rows) - _MOST_ROWS} more rows: report.to_frame() has all.</p>")
         return "\n".join(lines) + "\n"
@@ -48,10 +50,13 @@ def _cells(result: CaseResult, metrics: list[str]) -> Iterator[str]:
     yield f"<td>{_text(result.case_id)}{trial}</td>"
     colour = _COLOURS.get(result.status, "#57606a")
     yield f'<td style="color:{colour}">{result.status}</td>'
-    for name in metrics:
-        score = result.scores.get(name)
-        shown = f"{score.value:.2f}" if isinstance(score, Score) else "–"
-        yield f"<td>{shown}</td>"
+    scores: dict[str, list[Score]] = {name: [] for name in metrics}
+    for name, score in result.measured.items():
+        scores[family(name)].append(score)
+    for found in scores.values():
+        one = f"{found[0].value:.2f}" if found else "–"
+        several = f"{sum(score.passed for score in found)} of {len(found)}"
+        yield f"<td>{several if len(found) > 1 else one}</td>"
     yield f"<td>{_text(duration(result.seconds))}</td>"
     yield f"<td>{'?' if result.spent is None else _text(dollars(result.spent))}</td>"
     yield f"<td>{_text(shortened('; '.join(reasons(result)), _LONGEST))}</td>"

@@ -1,4 +1,7 @@
-"""The table of a report: a row for each case, a column for each metric as long as there is room."""
+"""The table of a report: a row for each case, a column for each metric as long as there is room.
+
+Where cases ran several times, a row says how many of the trials passed and what differed between them.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,13 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from greenroom.cases.scores import Outcome, Score, Unmeasured
-from greenroom.ledger.safe_text import harmless
+from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.reports.terminal import Terminal, plain, styled
-from greenroom.reports.words import duration, rate_text
-from greenroom.results.intervals import Interval
+from greenroom.reports.words import duration, rate_text, shortened
+from greenroom.results.families import Family, families, family
+from greenroom.results.intervals import Interval, of_trials
 from greenroom.results.report import MetricSummary, Report
-from greenroom.results.result import CaseResult
+from greenroom.results.result import EVALUATED, CaseResult
 from greenroom.results.text import outcome_text
+from greenroom.results.trials import Trials, passes, status_of, varied
 
 STYLES = {
     "passed": "green",
@@ -24,6 +29,7 @@ STYLES = {
     "error": "bold red",
     "terminated": "yellow",
     "skipped": "dim",
+    "flaky": "bold yellow",
 }
 
 _HEADERS = (18, 10)
@@ -33,19 +39,22 @@ _MANY = 500
 """A table of more rows is not left to rich, which takes a millisecond for each."""
 _NARROWEST_COLUMN = 8
 _LONGEST_LIST = 40
+_MOST_MEMBERS = 10
+_LONGEST_VARIED = 80
 
 _BETWEEN = "  "
 _NARROWEST = 8
 _RULE = "─-"
 
-Metrics = Mapping[str, MetricSummary]
+Metrics = Mapping[str, Family]
 Cell = tuple[str, str]
 """A text and its style."""
 Brush = Callable[[str], tuple[str, str]]
 
 
-def show_table(report: Report, metrics: Metrics, terminal: Terminal) -> None:
+def show_table(report: Report, terminal: Terminal) -> None:
     """Print case, status, metrics, turns and time of every result."""
+    metrics = families(report.metrics)
     if len(report.results) <= _MANY:
         terminal.print(summary_table(report, metrics, terminal))
     else:
@@ -65,13 +74,7 @@ def summary_table(report: Report, metrics: Metrics, terminal: Terminal) -> Table
 
 def _table(report: Report, terminal: Terminal, metrics: Mapping[str, Text] | None) -> Table:
     """With a column for each of `metrics`, or with one that counts them when there are too many."""
-    table = Table(
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style="bold",
-    )
+    table = _empty_table()
     for name in ("case", "status"):
         table.add_column(name, overflow="fold", vertical="bottom")
     for header in [Text("metrics")] if metrics is None else metrics.values():
@@ -81,6 +84,16 @@ def _table(report: Report, terminal: Terminal, metrics: Mapping[str, Text] | Non
     for result in report.results:
         table.add_row(*_row(result, terminal, metrics))
     return table
+
+
+def _empty_table() -> Table:
+    return Table(
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+    )
 
 
 def quick_table(report: Report, metrics: Metrics, terminal: Terminal) -> Iterator[str]:
@@ -107,10 +120,15 @@ def _row(result: CaseResult, terminal: Terminal, metrics: Iterable[str] | None) 
     yield styled(result.label, "")
     yield Text(result.status, STYLES[result.status])
     if metrics is None:
-        yield _counted(result, terminal)
+        yield _counted(result.scores, terminal)
     else:
-        outcomes = [result.scores.get(name) for name in metrics]
-        yield from (Text() if o is None else shown_outcome(o, terminal) for o in outcomes)
+        found: dict[str, dict[str, Outcome]] = {name: {} for name in metrics}
+        for name, outcome in result.scores.items():
+            if (short := family(name)) in found:
+                found[short][name] = outcome
+        for outcomes in found.values():
+            cell = _cell(outcomes, terminal)
+            yield cell.append(" replaced") if result.replaced.keys() & outcomes else cell
     yield Text(str(result.turns) if result.ended else "–")
     yield Text(duration(result.seconds) if result.ended else "–")
 
@@ -127,10 +145,19 @@ def shown_outcome(outcome: Outcome, terminal: Terminal) -> Text:
             return Text(outcome_text(outcome), "dim")
 
 
-def _counted(result: CaseResult, terminal: Terminal) -> Text:
-    measured = result.measured.values()
+def _cell(outcomes: Mapping[str, Outcome], terminal: Terminal) -> Text:
+    """What the metrics of one name came to; several with other arguments are counted."""
+    if not outcomes:
+        return Text()
+    if len(outcomes) == 1:
+        return shown_outcome(next(iter(outcomes.values())), terminal)
+    return _counted(outcomes, terminal)
+
+
+def _counted(outcomes: Mapping[str, Outcome], terminal: Terminal) -> Text:
+    measured = [outcome for outcome in outcomes.values() if isinstance(outcome, Score)]
     good = sum(score.passed for score in measured)
-    unmeasured = sum(isinstance(outcome, Unmeasured) for outcome in result.scores.values())
+    unmeasured = sum(isinstance(outcome, Unmeasured) for outcome in outcomes.values())
     if unmeasured and not measured:
         return Text(f"{unmeasured} unmeasured", "yellow")
     words = Text(f"{good} of {len(measured)} {_mark(True, terminal)}")
@@ -155,16 +182,28 @@ def _header(name: str, widest: int) -> Text:
     return Text("\n".join(lines))
 
 
-def metric_summaries(metrics: Metrics) -> Iterator[Text]:
-    """A line for each metric over all cases; of very many, for those that found something."""
+def metric_summaries(metrics: Metrics, *, whole: bool = False) -> Iterator[tuple[Text, Text]]:
+    """A line for each metric over all cases, and for those of its arguments that found something.
+
+    Of very many metrics, only those that found something are listed. `whole` lists all arguments.
+    """
     shown = metrics
     if len(metrics) > _LONGEST_LIST:
-        shown = {name: found for name, found in metrics.items() if found.failed or found.unmeasured}
-    width = max((len(harmless(name)) for name in shown), default=0)
+        shown = {name: found for name, found in metrics.items() if _found_something(found.whole)}
     for name, found in shown.items():
-        yield plain(Text(harmless(name).ljust(width), "bold"), "  ", _summary(found))
+        yield Text(harmless(name), "bold"), _summary(found.whole)
+        members = found.members if len(found.members) > 1 else ()
+        listed = [member for member in members if whole or _found_something(member)]
+        for member in listed if whole else listed[:_MOST_MEMBERS]:
+            yield Text(f"  {harmless(member.name)}"), _summary(member)
+        if not whole and len(listed) > _MOST_MEMBERS:
+            yield Text(f"  {len(listed) - _MOST_MEMBERS} more found something", "dim"), Text()
     if len(shown) < len(metrics):
-        yield Text(f"{len(metrics) - len(shown)} other metrics found no problem", "dim")
+        yield Text(f"{len(metrics) - len(shown)} other metrics found no problem", "dim"), Text()
+
+
+def _found_something(summary: MetricSummary) -> bool:
+    return bool(summary.failed or summary.unmeasured)
 
 
 def _summary(summary: MetricSummary) -> Text:
@@ -182,6 +221,49 @@ def rated(share: float, interval: Interval | None = None) -> Text:
     """A share in percent, coloured by how good it is, with its interval where that is known."""
     style = "green" if share >= 0.95 else "yellow" if share >= 0.8 else "red"
     return Text(rate_text(share, interval), style)
+
+
+# Several trials of a case
+
+
+def trials_table(report: Report, terminal: Terminal) -> None:
+    """Print a row for each case: how many of its trials passed, how sure that is, and what differed."""
+    rows = [_trials_row(trials) for trials in report.by_case().values()]
+    if len(rows) > _MANY:
+        lines = Rows([[title] for title in _TRIALS], right=0)
+        for row in rows:
+            lines.add([(cell.plain, str(cell.style)) for cell in row])
+        terminal.put(lines.lines(terminal))
+        return
+    table = _empty_table()
+    for title in _TRIALS:
+        is_number = title in ("turns", "time")
+        keeps = title not in ("case", _TRIALS[-1])
+        justify = "right" if is_number else "left"
+        table.add_column(title, overflow="fold", no_wrap=keeps, justify=justify, vertical="top")
+    for row in rows:
+        table.add_row(*row)
+    terminal.print(table)
+
+
+_TRIALS = ("case", "status", "passed", "rate", "turns", "time", "differed between trials")
+
+
+def _trials_row(trials: Trials) -> list[Text]:
+    status, ran = status_of(trials), [result for result in trials if result.ended]
+    evaluated = [result for result in trials if result.status in EVALUATED]
+    interval = of_trials(sum(result.passed for result in trials), len(evaluated))
+    turns = sorted({result.turns for result in ran})
+    mean = sum(result.seconds for result in ran) / len(ran) if ran else None
+    return [
+        styled(on_one_line(trials[0].case_id), ""),
+        Text(status, STYLES[status]),
+        Text(passes(trials)),
+        Text("–") if interval is None else rated(interval.share, interval),
+        Text("–".join(map(str, dict.fromkeys(turns[:1] + turns[-1:]))) or "–"),
+        Text("–" if mean is None else duration(mean)),
+        styled(shortened(", ".join(varied(trials)), _LONGEST_VARIED), ""),
+    ]
 
 
 # Many rows

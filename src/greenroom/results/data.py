@@ -204,6 +204,7 @@ def _result(found: VerdictData, where: str, **others: Any) -> CaseResult:
     fields["nodes"] = None
     if not isinstance(nodes, UnsetType):
         fields["nodes"] = {node: _read(spent) for node, spent in nodes.items()}
+    fields["replaced"] = {} if isinstance(found.replaced, UnsetType) else found.replaced
     return CaseResult(**fields, **others)
 
 

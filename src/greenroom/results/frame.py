@@ -40,6 +40,9 @@ def frame_columns(report: Report) -> dict[str, list[Any]]:
         passed = [s.passed if isinstance(s, Score) else None for s in scores]
         if any(verdict is not None for verdict in passed):
             columns[_free(f"{name} passed", columns)] = passed
+        if any(name in result.replaced for result in rows):
+            replaced = [result.replaced.get(name) for result in rows]
+            columns[_free(f"{name} replaced", columns)] = replaced
     return columns
 
 

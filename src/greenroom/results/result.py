@@ -24,6 +24,7 @@ Status = Literal["passed", "failed", "error", "terminated", "skipped"]
 EVALUATED: tuple[Status, ...] = ("passed", "failed", "terminated")
 """How a trial ends that shows something of the agent; errors and skipped trials do not."""
 _LIMITS = ("max_turns", "max_seconds")
+_UNMEASURED = "Unmeasured"
 UNSEEN: Mapping[Calls, str] = {
     "models": "the agent's model calls were not seen: tokens and cost are unknown",
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
@@ -75,6 +76,8 @@ class CaseResult:
     notes: Sequence[str] = ()
     fixed: bool = False
     """Whether nothing in the run was left to chance, so that it would end the same way again."""
+    replaced: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The metrics whose outcomes a hook replaced: by which hook, and what the metric had found."""
     kept: Ledger | LedgerSource | None = field(default=None, compare=False, repr=False)
     """The ledger of the run, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
@@ -262,6 +265,22 @@ def _by_node(ledger: Ledger, agent: Spending, models_seen: bool) -> dict[str, Sp
     return questions.spending_by_node(ledger)
 
 
+def can_be_rejudged(result: CaseResult) -> bool:
+    """Whether a verdict rests on what metrics found: on no error, or on one that is only theirs."""
+    return not result.broke and (result.error is None or result.error.type in ("", _UNMEASURED))
+
+
+def rejudged(
+    result: CaseResult, scores: Mapping[str, Outcome], replaced: Mapping[str, str]
+) -> CaseResult:
+    """The verdict with other outcomes in the place of some; `replaced` says of each why."""
+    status, error = _verdict(result.ended, None, scores)
+    # What a hook decides may be decided otherwise the next time.
+    return replace(
+        result, status=status, error=error, scores={**scores}, replaced={**replaced}, fixed=False
+    )
+
+
 def unmeasured(
     case: Case,
     ledger: Ledger,
@@ -322,7 +341,7 @@ def _problem(scores: Mapping[str, Outcome]) -> Problem:
         whys = "; ".join(f"{name}: {outcome.why}" for name, outcome in broken.items())
         # A measurement that the simulated user spoiled is not the metric's failure.
         phases: list[Phase] = [o.phase for o in broken.values() if o.phase != "metric"]
-        return Problem(phases[0] if phases else "metric", whys, "Unmeasured")
+        return Problem(phases[0] if phases else "metric", whys, _UNMEASURED)
     silent = [f"{n}: {o.why}" for n, o in scores.items() if isinstance(o, NotApplicable)]
     why = f" ({'; '.join(silent)})" if silent else ""
     return Problem("metric", f"nothing was evaluated{why}. Give the case metrics or expect=.")

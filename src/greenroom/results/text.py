@@ -1,6 +1,6 @@
 """A report as plain text: what `print(report)` shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
@@ -11,23 +11,33 @@ from greenroom.ledger.safe_text import harmless, on_one_line
 from greenroom.results.intervals import percent
 from greenroom.results.report import Report, Summary
 from greenroom.results.result import CaseResult
+from greenroom.results.trials import Trials, alike, passes, status_of, varied
 
 _NAMED = 10
 
 
 def plain_text(report: Report) -> str:
     """One line a case, the reasons of those that did not pass, and the counts; without secrets."""
-    width = max((len(result.label) for result in report.results), default=0)
-    lines = [line for result in report.results for line in _case(result, width)]
+    cases = report.by_case()
+    width = max((len(on_one_line(case_id)) for case_id in cases), default=0)
+    lines = [line for trials in cases.values() for line in _case(trials, width)]
     return harmless(without_secrets("\n".join([*lines, _totals(report)])))
 
 
-def _case(result: CaseResult, width: int) -> list[str]:
-    scores = "  ".join(
-        f"{on_one_line(name)} {outcome_text(outcome)}" for name, outcome in result.scores.items()
-    )
-    first = f"{result.status:<10}  {result.label:<{width}}  {scores}".rstrip()
-    return [first, *(f"    {line}" for line in reasons(result))]
+def _case(trials: Trials, width: int) -> list[str]:
+    result, *others = trials
+    if others:
+        words = "  ".join([passes(trials), *map(on_one_line, varied(trials))])
+    else:
+        scores = result.scores.items()
+        words = "  ".join(f"{on_one_line(name)} {outcome_text(found)}" for name, found in scores)
+    status = status_of(trials) if others else result.status
+    lines = [f"{status:<10}  {on_one_line(result.case_id):<{width}}  {words}".rstrip()]
+    for first, *alike_ones in alike([one for one in trials if one.status != "passed"]):
+        numbers = listed([str(one.trial) for one in (first, *alike_ones)])
+        which = f"trial {numbers}: " if others and not alike_ones else f"trials {numbers}: "
+        lines += [f"    {which if others else ''}{line}" for line in reasons(first)]
+    return lines
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -54,8 +64,25 @@ def reasons(result: CaseResult) -> list[str]:
         found.append(f"the run was cut at its limit ({result.ended}) after {turns}")
     for name, outcome in result.scores.items():
         if isinstance(outcome, Score) and not outcome.passed:
-            found.append(f"{name}: {outcome.reason or 'below its threshold'}")
+            found.append(f"{name}: {outcome.reason or 'below its threshold'}{mark(result, name)}")
     return [*found, *result.notes]
+
+
+def mark(result: CaseResult, metric: str) -> str:
+    """That a hook replaced what a metric found, as it follows the reason; empty if none did."""
+    return f" (replaced {result.replaced[metric]})" if metric in result.replaced else ""
+
+
+def replacements(results: Iterable[CaseResult]) -> list[str]:
+    """The metrics whose outcomes hooks replaced, and in which trials; a line each."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        for name in result.replaced:
+            found.setdefault(name, []).append(result.label)
+    return [
+        f"a hook replaced what {name!r} found in {number_of(len(labels), 'trial')}: {listed(labels)}"
+        for name, labels in found.items()
+    ]
 
 
 def number_of(count: int, noun: str) -> str:

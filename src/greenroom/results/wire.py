@@ -160,12 +160,14 @@ class VerdictData(Wire):
     notes: Texts
     fixed: bool = False
     nodes: dict[str, SpendingData] | UnsetType = UNSET
+    replaced: dict[str, str] | UnsetType = UNSET
 
     @classmethod
     def of(cls, source: Any, **others: Any) -> Self:
-        """A result; what was not recorded by node is left out."""
+        """A result; what was not recorded by node, or replaced by no hook, is left out."""
         if source.nodes is None:
             others["nodes"] = UNSET
+        others["replaced"] = dict(source.replaced) or UNSET
         return super().of(source, **others)
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +28,17 @@ class Bridge:
     format_response: FormatResponse | None = None
 
     def __post_init__(self) -> None:
-        for name in ("format_prompt", "format_response"):
+        for name, parameters in _PARAMETERS.items():
             given = getattr(self, name)
-            if given is not None and not callable(given):
+            if given is None:
+                continue
+            if not callable(given):
                 raise BadCase(f"Bridge({name}={given!r}) wants a function, or nothing.")
+            if problem := _mismatch(given, parameters):
+                raise BadCase(
+                    f"Bridge({name}={_name_of(given)}) is called as {name}({', '.join(parameters)}), "
+                    f"which it cannot be: {problem}. Give it these parameters."
+                )
 
     async def prompt(self, ledger: Ledger, wait: Yield) -> str:
         """What the user agent hears."""
@@ -63,6 +70,28 @@ def default_prompt(main: LedgerView, wait: Yield) -> str:
     if wait.type == "message":
         return wait.prompt or main.last_said
     return f"Tool: {wait.tool}\nArgs: {json.dumps(wait.args, ensure_ascii=False)}"
+
+
+_PARAMETERS = {
+    "format_prompt": ("main", "wait"),
+    "format_response": ("output", "user", "wait"),
+}
+"""What the functions of a bridge are called with, by position."""
+
+
+def _mismatch(function: Callable[..., Any], parameters: Sequence[str]) -> str:
+    """Why a function cannot be called with these; empty if it can, or if that cannot be known."""
+    try:
+        inspect.signature(function).bind(*parameters)
+    except TypeError as error:
+        return str(error)
+    except ValueError:  # some written in C do not say
+        return ""
+    return ""
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 async def _settled(value: Any) -> Any:

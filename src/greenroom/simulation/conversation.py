@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ async def simulate(
     resources: Factories | None = None,
     omit_questions: bool = False,
     middleware: "Iterable[Any] | MiddlewareStack" = (),
+    max_seconds: float | None = None,
 ) -> Ledger:
     """Run `case` with every side effect mocked and return the ledger of what happened.
 
@@ -77,7 +79,7 @@ async def simulate(
     out of the ledger what models were asked. `trial` says which trial of the case it is; the pieces of
     replies are cut by it. `stream` asks models for their words as they come, even if nothing takes
     them, so that the first ones can be timed. `middleware` stands around the agent's questions and calls,
-    the first one outermost.
+    the first one outermost. `max_seconds` is a limit below that of the case.
     """
     check_outermost()
     if not allow_unfenced:
@@ -92,7 +94,7 @@ async def simulate(
     check_opaque(context.backend, allow_opaque)
     if stack is not None:
         attach(context, stack, _on_breach(context))
-    left = case.stop.max_seconds
+    left = min(case.stop.max_seconds, inf if max_seconds is None else max_seconds)
     if ledger is not None:
         if ended(ledger) is not None:
             return ledger
@@ -114,7 +116,8 @@ async def run_within(limit: float, trial: TrialContext, allow_tools: Collection[
     try:
         task = await finish(_run_fenced(trial, deadline), deadline, trial.case.id)
         not_closed = await _close_up(trial)
-        trial.world.record(_ending(trial, task, deadline.expired, allow_tools, not_closed))
+        late = limit if deadline.expired or not task.done() else None
+        trial.world.record(_ending(trial, task, late, allow_tools, not_closed))
     finally:
         trial.close()
 
@@ -322,20 +325,22 @@ def _record_round(trial: TrialContext, outcome: Waiting, replies: list[Reply]) -
 def _ending(
     trial: TrialContext,
     task: "asyncio.Task[EndReason]",
-    expired: bool,
+    late: float | None,
     allow_tools: Collection[Any],
     not_closed: GreenroomError | None,
 ) -> RunEnded:
-    """Why the trial is over: safety comes first, then the clock, then the conversation itself."""
+    """Why the trial is over: safety comes first, then the clock, then the conversation itself.
+
+    `late` is the number of seconds within which it was not done, if it was not.
+    """
     case = trial.case
     if trial.refusals.refusal is not None:
         return _error(trial.refusals.refusal)
-    if expired or not task.done():
+    if late is not None:
         if not trial.speaking:
             return RunEnded(reason="max_seconds")
-        limit = case.stop.max_seconds
-        late = f"the user agent for {trial.speaking!r} did not answer within {limit:g} s."
-        return _error(UserAgentFailed(late))
+        why = f"the user agent for {trial.speaking!r} did not answer within {late:.3g} s."
+        return _error(UserAgentFailed(why))
     if task.cancelled():
         return _error(RunBroke("the run was cancelled from inside; something cancelled its task."))
     error = task.exception()

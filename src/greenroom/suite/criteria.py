@@ -15,6 +15,8 @@ from greenroom.errors import BadFile, BadInput, BadMetric
 from greenroom.ledger.plain import Json, is_object
 from greenroom.metrics import as_metric
 from greenroom.simulation.users import with_user_model
+from greenroom.suite.judge_models import with_judge_models, with_named_judges
+from greenroom.suite.options import Values
 
 if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
@@ -23,13 +25,23 @@ Placed = Iterable[tuple[str, MetricLike]]
 """Metrics, each with its place."""
 
 _SHOWN = 20
+_LIMITS = ("seconds_per_metric", "seconds_per_case")
+
+
+def limited(options: Values, config: "EvalConfig | None") -> Values:
+    """The options of a run, with the limits of its config where they have none."""
+    if config is None:
+        return options
+    return {**options, **{n: getattr(config, n) for n in _LIMITS if options[n] is None}}
 
 
 def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | None") -> EvalSet:
     """The set whose cases have `mocks` for what they do not mock themselves, judged by `config`.
 
-    Its criteria are added to the set's; on equal names they win.
+    Its criteria are added to the set's; on equal names they win. Models of judges that are named as
+    `judges.py:name` are loaded.
     """
+    evalset = with_named_judges(evalset)
     if mocks:
         cases = [replace(case, mocks={**mocks, **case.mocks}) for case in evalset]
         evalset = replace(evalset, cases=cases)
@@ -46,6 +58,7 @@ def equipped(evalset: EvalSet, mocks: Mapping[str, Any], config: "EvalConfig | N
     if evalset.usual is not None:
         # Another tool's config is the whole list of what counts.
         evalset = replace(evalset, usual=())
+    criteria = [with_judge_models(criterion, config.folder) for criterion in criteria]
     names = {name for criterion in criteria for name in _names(criterion)}
     kept = [given for given in evalset.metrics if names.isdisjoint(_names(given))]
     cases: list[Case] = list(evalset)
@@ -111,17 +124,20 @@ def _placed(place: str, metrics: Iterable[MetricLike]) -> Iterator[tuple[str, Me
     return ((f"{place}[{i}]", metric) for i, metric in enumerate(metrics))
 
 
-def problem_with(metric: MetricLike) -> str | None:
-    """Why there is no such metric, or not with these options; None if it can be measured."""
+def problem_with(metric: MetricLike, folder: Path | None = None) -> str | None:
+    """Why there is no such metric, or not with these options; None if it can be measured.
+
+    `folder` is where the file lies that asks for it.
+    """
     try:
-        as_metric(metric)
+        as_metric(with_judge_models(metric, folder))
     except BadInput as error:
         return str(error)
     return None
 
 
-def _problems(metrics: Placed) -> list[Problem]:
-    found = ((place, problem_with(metric)) for place, metric in metrics)
+def _problems(metrics: Placed, folder: Path | None = None) -> list[Problem]:
+    found = ((place, problem_with(metric, folder)) for place, metric in metrics)
     return [Problem(place, problem) for place, problem in found if problem]
 
 
@@ -170,7 +186,8 @@ def _check_file(
         raise unread  # not a file of this kind, or no text at all
     document = parsed(Path(path))
     known = {problem.where for problem in earlier}
-    found = [one for one in _problems(criteria(document.data)) if one.where not in known]
+    problems = _problems(criteria(document.data), Path(path).parent)
+    found = [one for one in problems if one.where not in known]
     if found:
         problems = sorted([*earlier, *document.located(found)], key=lambda one: one.line or 0)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"

@@ -1,4 +1,4 @@
-"""The author's hooks, called as things happen in a run: they may look, and can do no harm.
+"""The author's hooks, called as things happen in a run: they look, and one may replace what a metric found.
 
 Single functions are hooks. A plug-in is an object with as many of their names among its methods as
 it likes, and with `on_run_start` and `on_run_complete`.
@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
 from greenroom.cases.case import Case
-from greenroom.cases.scores import Outcome
+from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadInput, HookRefused
 from greenroom.ledger.events import Event
 from greenroom.results.report import FAULT, Report
-from greenroom.results.result import CaseResult
+from greenroom.results.result import CaseResult, can_be_rejudged, rejudged
+from greenroom.results.text import outcome_text
 from greenroom.simulation.fence import FencedScope, LastingOpening, RunScope, put_up
 from greenroom.simulation.limits import call_in_time
 from greenroom.store.runs import Plan
@@ -28,7 +29,7 @@ from greenroom.world.threads import Expired, Overdue
 
 OnCase = Callable[[Case], None]
 OnResult = Callable[[CaseResult], None]
-OnMetric = Callable[[Case, str, Outcome], None]
+OnMetric = Callable[[Case, str, Outcome], "Outcome | None"]
 OnEvent = Callable[[Case, Event], None]
 
 HOOK_SECONDS = 5.0
@@ -87,9 +88,23 @@ class Hooks:
         """Something was written into the ledger of a case."""
         self._call_all("on_event", case, event)
 
-    def metric_completed(self, case: Case, name: str, outcome: Outcome) -> None:
-        """A metric has measured a trial."""
-        self._call_all("on_metric_complete", case, name, outcome)
+    def metrics_completed(self, case: Case, result: CaseResult) -> CaseResult:
+        """The metrics have measured a trial: its result, with the outcomes that a hook returned in place of theirs."""
+        if "on_metric_complete" not in self.listeners:
+            return result
+        found, replaced = dict(result.scores), dict(result.replaced)
+        for name in result.scores:
+            for listener, returned in self._call_all("on_metric_complete", case, name, found[name]):
+                if returned is None or returned == found[name]:
+                    continue
+                if problem := _problem_with(returned, result):
+                    self.note(
+                        f"the hook {listener.name!r} returned {returned!r} for {name!r}: {problem}"
+                    )
+                    continue
+                replaced[name] = f"by the hook {listener.name!r}; it was {_words(found[name])}"
+                found[name] = cast(Outcome, returned)
+        return result if found == result.scores else rejudged(result, found, replaced)
 
     def case_completed(self, result: CaseResult) -> None:
         """A trial is done, and safe if the run is recorded."""
@@ -121,20 +136,23 @@ class Hooks:
     def _add(self, moment: str, listener: _Listener) -> None:
         self.listeners.setdefault(moment, []).append(listener)
 
-    def _call_all(self, moment: str, *what: Any) -> None:
+    def _call_all(self, moment: str, *what: Any) -> list[tuple[_Listener, object]]:
+        """Call everyone who listens; who returned what."""
+        found: list[tuple[_Listener, object]] = []
         for listener in tuple(self.listeners.get(moment, ())):
             refuse = partial(self._refuse, listener)
             put_up()
             apart = RunScope(FencedScope(f"hook {listener.name}", body_guard=refuse))
             with apart, LastingOpening(), guarded(refuse), answered_by(None):
-                self._call(moment, listener, *what)
+                found.append((listener, self._call(moment, listener, *what)))
+        return found
 
     def _refuse(self, listener: _Listener, _: object, tool: str) -> None:
         why = f"the hook {listener.name!r} called the tool {tool!r}; hooks look and never act"
         self.note(f"{FAULT}{why}, so it was not run")
         raise HookRefused(f"{why}. Do it in a tool of the agent, or after the run.")
 
-    def _call(self, moment: str, listener: _Listener, *what: Any) -> None:
+    def _call(self, moment: str, listener: _Listener, *what: Any) -> object:
         name = f"the hook {listener.name!r}"
         try:
             returned = call_in_time(partial(listener.hook, *what), self.seconds, name, apart=True)
@@ -146,9 +164,11 @@ class Hooks:
             # Nothing is awaited here, so a cancellation is the hook's own invention.
             self.note(f"{name} raised {error!r}")
         else:
-            if inspect.iscoroutine(returned):
-                returned.close()
-                self.note(f"{name} is async and was not awaited; make it a function")
+            if not inspect.iscoroutine(returned):
+                return returned
+            returned.close()
+            self.note(f"{name} is async and was not awaited; make it a function")
+        return None
 
     def _count_cut(self, moment: str, listener: _Listener) -> None:
         name = f"the hook {listener.name!r}"
@@ -158,3 +178,18 @@ class Hooks:
             # Else a run would take that long for each of its events.
             self.listeners[moment] = [o for o in self.listeners[moment] if o is not listener]
             self.note(f"{name} was cut {_MOST_CUTS} times, and not called after that")
+
+
+def _problem_with(returned: object, result: CaseResult) -> str:
+    """Why an outcome cannot be replaced by this; empty if it can."""
+    if not isinstance(returned, Score | NotApplicable | Unmeasured):
+        return "return a Score, NotApplicable or Unmeasured to replace what was found, or nothing"
+    if not can_be_rejudged(result):
+        return "the trial broke, so there is nothing to replace"
+    return ""
+
+
+def _words(outcome: Outcome) -> str:
+    """An outcome with its reason."""
+    why = outcome.reason if isinstance(outcome, Score) else outcome.why
+    return f"{outcome_text(outcome)}: {why}" if why else outcome_text(outcome)

@@ -24,6 +24,7 @@ from greenroom.errors import (
 from greenroom.ledger.events import Event
 from greenroom.ledger.ledger import Ledger
 from greenroom.metrics import as_metric
+from greenroom.metrics.parameters import CancelToken
 from greenroom.metrics.scores import (
     Limit,
     Measure,
@@ -38,7 +39,7 @@ from greenroom.simulation.fence import Opening, enclose, lent_executor
 from greenroom.simulation.gate import FencedWorld, Refusals
 from greenroom.simulation.limits import await_in_time, call_in_time
 from greenroom.suite.criteria import all_metrics
-from greenroom.suite.options import METRIC_SECONDS, Values, check
+from greenroom.suite.options import METRIC_ATTEMPTS, METRIC_SECONDS, Values, check
 from greenroom.world.answers import AnswerCache, CachedWorld, RememberingWorld
 from greenroom.world.live import LiveWorld
 from greenroom.world.presence import answered_by, guarded
@@ -57,15 +58,19 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     metrics: Sequence[Metric] = ()
     seconds_per_metric: float = METRIC_SECONDS
+    attempts: int = METRIC_ATTEMPTS
     cache: AnswerCache | None = None
+    cancel: CancelToken | None = None
 
     @classmethod
     def of(cls, options: Values, evalset: EvalSet) -> "Measurement":
         """What measures the runs of a set, with these options of its evaluation."""
         return cls(
             metrics=all_metrics(options["metrics"], evalset),
-            seconds_per_metric=options["seconds_per_metric"],
+            seconds_per_metric=options["seconds_per_metric"] or METRIC_SECONDS,
+            attempts=options["metric_attempts"],
             cache=AnswerCache.of(options["cache"]),
+            cancel=options["cancel"],
         )
 
     def seconds_for(self, count: int) -> float:
@@ -126,7 +131,16 @@ class Measurement(Struct, frozen=True, kw_only=True):
         with only_looking(case.id):
             metrics = metrics_for(case, self.metrics)
             world.deadline = monotonic() + self.seconds_for(len(metrics))
-            found = await measure_run(ledger, case, metrics, asked, limit, self.seconds_per_metric)
+            found = await measure_run(
+                ledger,
+                case,
+                metrics,
+                asked,
+                limit,
+                self.seconds_per_metric,
+                attempts=self.attempts,
+                cancel=self.cancel,
+            )
         return {name: _late(outcome, looks.get(name)) for name, outcome in found.items()}
 
 
@@ -214,6 +228,7 @@ async def score(
     world: World | None = None,
     expectations: bool = True,
     seconds_per_metric: float = METRIC_SECONDS,
+    metric_attempts: int = METRIC_ATTEMPTS,
 ) -> dict[str, Outcome]:
     """Measure a run, fresh or loaded from disk, by `metrics`, the case's own and its expectations.
 
@@ -222,11 +237,18 @@ async def score(
     A run that broke is not measured: each metric is `Unmeasured`, and says what broke.
     Critical metrics go first: once one falls short, the rest is `NotApplicable` and no judge is paid.
     A metric that raises, returns nonsense, or is not done after `seconds_per_metric` (because it
-    waits, blocks or swallows its cancellation) is `Unmeasured`. Metrics only look: one that calls
+    waits, blocks or swallows its cancellation) is `Unmeasured`; one that meets a rate limit, a time-out
+    or a lost connection is tried `metric_attempts` times before. Metrics only look: one that calls
     a tool, connects or starts a process is refused, and that refusal is raised. Judges ask their
     models through `world`, which writes into a ledger of its own.
     """
-    check({"metrics": metrics, "seconds_per_metric": seconds_per_metric})
+    check(
+        {
+            "metrics": metrics,
+            "seconds_per_metric": seconds_per_metric,
+            "metric_attempts": metric_attempts,
+        }
+    )
     asked = _with_a_way_out(LiveWorld(Ledger()) if world is None else world)
     with lent_executor(), only_looking("score"):
         run = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
@@ -237,7 +259,15 @@ async def score(
             )
         measured = recorded_case(run) if case is None else case
         named = metrics_for(measured, metrics, expectations)
-        return await measure_run(run, measured, named, asked, cut_in_time(), seconds_per_metric)
+        return await measure_run(
+            run,
+            measured,
+            named,
+            asked,
+            cut_in_time(),
+            seconds_per_metric,
+            attempts=metric_attempts,
+        )
 
 
 class _Asking(Around):

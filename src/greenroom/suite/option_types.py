@@ -6,6 +6,7 @@ Nothing heavy is imported: `greenroom --help` loads this too.
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 
@@ -61,6 +62,10 @@ class Option:
 
 def is_number(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float)
+
+
+def is_seconds(value: Any) -> bool:
+    return value is None or (is_number(value) and 0 < value < inf)
 
 
 def is_whole(value: object) -> bool:

@@ -25,6 +25,7 @@ from greenroom.suite.option_types import (
     is_mocks,
     is_number,
     is_resources,
+    is_seconds,
     is_store,
     is_tools,
     is_whole,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 4
 METRIC_SECONDS = 60.0
+METRIC_ATTEMPTS = 3
 
 Values = Mapping[str, Any]
 """Every option of an evaluation by its name, with its default where no value was given."""
@@ -265,12 +267,51 @@ class Options(TypedDict, total=False):
         Option(is_list, "a list of metrics, or of their names", (), per_trial=True),
     ]
     seconds_per_metric: Annotated[
-        float,
+        float | None,
         Option(
-            lambda value: is_number(value) and value > 0,
+            is_seconds,
             "a number of seconds above 0",
-            METRIC_SECONDS,
             per_trial=True,
+            flag=Flag(
+                names=("--seconds-per-metric",),
+                help=f"How long a metric may take (default: {METRIC_SECONDS:g}, or what the config says); "
+                "after that it is unmeasured.",
+                metavar="SECONDS",
+                in_watch=True,
+            ),
+            setting="How long a metric may take, in seconds; after that it is unmeasured.",
+        ),
+    ]
+    seconds_per_case: Annotated[
+        float | None,
+        Option(
+            is_seconds,
+            "a number of seconds above 0",
+            per_trial=True,
+            flag=Flag(
+                names=("--seconds-per-case",),
+                help="How long a conversation may take at most; a case whose own limit is lower keeps that.",
+                metavar="SECONDS",
+                in_watch=True,
+            ),
+            setting="How long a conversation may take at most, in seconds.",
+        ),
+    ]
+    metric_attempts: Annotated[
+        int,
+        Option(
+            is_whole,
+            "a whole number of 1 or more",
+            METRIC_ATTEMPTS,
+            per_trial=True,
+            flag=Flag(
+                names=("--metric-attempts",),
+                help="How often a metric is tried that meets a rate limit, a time-out or a lost "
+                f"connection (default: {METRIC_ATTEMPTS}).",
+                metavar="N",
+                in_watch=True,
+            ),
+            setting="How often a metric is tried that meets a rate limit, a time-out or a lost connection.",
         ),
     ]
     cache: Annotated[

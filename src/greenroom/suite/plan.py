@@ -13,7 +13,7 @@ from greenroom.simulation.trial_context import check_fence, check_opaque
 from greenroom.store.runs import Plan
 from greenroom.suite.adaptive import MAX_TRIALS, Adaptive
 from greenroom.suite.cancel import Cancel
-from greenroom.suite.criteria import as_config, check_metrics, equipped
+from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
 from greenroom.suite.identity import identity_of, plan_of
 from greenroom.suite.measurement import Measurement, reset_breakers
 from greenroom.suite.options import Options, Values, complete
@@ -57,7 +57,7 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
         ready.evalset,
         ready.settings,
         recorder,
-        ready.options["cancel"] or Cancel(),
+        ready.options["cancel"],
         ready.notes,
         ready.pool,
         ready.adaptive,
@@ -67,8 +67,10 @@ async def prepare(agent: Any, cases: Cases, options: Options) -> ActiveRun:
 
 async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     """The same before anything of it begins, also to know what it would take."""
-    given = complete(options)
+    given: Values = complete(options)
     found, config = as_evalset(cases), as_config(given["config"])
+    # Metrics may ask whether the run is to stop, so the token is there before them.
+    given = {**limited(given, config), "cancel": given["cancel"] or Cancel()}
     evalset = equipped(found, given["mocks"], config)
     if (trials := given["trials"]) is not None:
         evalset = replace(evalset, trials=MAX_TRIALS if trials == "auto" else trials)

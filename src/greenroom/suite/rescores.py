@@ -31,9 +31,9 @@ from greenroom.results.result import CaseResult, Status, concluded, label, unmea
 from greenroom.results.text import outcome_text
 from greenroom.simulation.trial_context import check_fence
 from greenroom.store.store import Store, as_store
-from greenroom.suite.criteria import as_config, check_metrics, equipped
+from greenroom.suite.criteria import as_config, check_metrics, equipped, limited
 from greenroom.suite.measurement import Measurement, reset_breakers
-from greenroom.suite.options import CONCURRENCY, METRIC_SECONDS, Options, complete
+from greenroom.suite.options import CONCURRENCY, METRIC_ATTEMPTS, Options, complete
 from greenroom.suite.sources import as_evalset
 from greenroom.suite.watch import watched
 from greenroom.world.answers import AnswerCache
@@ -74,7 +74,8 @@ async def rescore(
     cases: EvalSet | Case | Iterable[Case] | str | Path | None = None,
     cache: AnswerCache | str | Path | None = None,
     concurrency: int = CONCURRENCY,
-    seconds_per_metric: float = METRIC_SECONDS,
+    seconds_per_metric: float | None = None,
+    metric_attempts: int = METRIC_ATTEMPTS,
     store: Store | str | Path | None = None,
 ) -> Rescored:
     """Measure a report's ledgers, or those of the run with this id, by `metrics` and `config`.
@@ -88,6 +89,7 @@ async def rescore(
         "cache": cache,
         "concurrency": concurrency,
         "seconds_per_metric": seconds_per_metric,
+        "metric_attempts": metric_attempts,
         "store": store,
     }
     options = complete(given)
@@ -104,7 +106,7 @@ async def rescore(
     check_fence()
     evalset = equipped(known or EvalSet(report.name, []), {}, settings)
     check_metrics(asked, evalset)
-    measuring = Measurement.of(options, evalset)
+    measuring = Measurement.of(limited(options, settings), evalset)
     reset_breakers(measuring.metrics)
     by_id: dict[str, Case] | None = None
     if known is not None:  # by the ids under which the store knows them, too

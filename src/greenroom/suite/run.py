@@ -14,6 +14,7 @@ from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.results.report import Report, new_report_id
 from greenroom.results.result import UNSEEN, CaseResult, skipped
+from greenroom.results.text import replacements
 from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all
 from greenroom.store.runs import Key
@@ -99,6 +100,7 @@ class ActiveRun:
         # What is true of every case whose calls were not all seen is said once.
         seen = {note for result in self.results.values() for note in result.notes}
         self.notes += [*sorted(seen & set(UNSEEN.values())), *refusals, *self.settings.hooks.notes]
+        self.notes += replacements(self.results.values())
         if self.pool is not None:
             self.notes += [note for note in self.pool.notes if note not in self.notes]
         if self.settings.budget is not None:

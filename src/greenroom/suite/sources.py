@@ -16,9 +16,10 @@ from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.merged import merge
-from greenroom.errors import BadFile, NotFound
+from greenroom.errors import BadFile, BadInput, NotFound
 from greenroom.ledger.plain import is_object
 from greenroom.suite.criteria import as_config, check_evalset, equipped
+from greenroom.suite.judge_models import with_named_judges
 from greenroom.suite.option_types import is_resources
 from greenroom.suite.options import OPTIONS
 from greenroom.suite.references import (
@@ -207,6 +208,11 @@ def _source(reference: str, configs: bool) -> Source:
     except BadFile as error:
         if configs:
             check_evalset(where, None, error)
+        raise
+    try:
+        found = with_named_judges(found, path.parent)
+    except BadInput:
+        check_evalset(where, found)
         raise
     if not configs:
         return Source(where, found)

@@ -50,6 +50,7 @@ class Settings:
     on_error: OnError
     fail_fast: bool
     keep_ledgers: bool
+    seconds_per_case: float | None
     budget: Budget | None
     hooks: Hooks
 
@@ -73,6 +74,10 @@ class Settings:
             "hooks": Hooks(plugins=plugins, **{name: options[name] for name in HOOKS}),
         }
         return cls(**values)
+
+    def seconds_for(self, case: Case) -> float:
+        """How long a conversation of this case may take: by its own limit, or by a lower one of the run."""
+        return min(case.stop.max_seconds, self.seconds_per_case or inf)
 
     def reservation(self, trial: "Trial") -> Hashable:
         """The name under which the budget keeps what is set aside for a trial of this evaluation."""
@@ -149,8 +154,8 @@ class TrialState:
         """Begin anew where the agent left the recorded path; False if it did not leave it."""
         if self.ledger is None or self.on_restart is None:
             return False
-        last = next((e for e in reversed(ledger.events) if isinstance(e, Noted | RunResumed)), None)
-        if not isinstance(last, Noted) or last.name != DRIFTED:
+        last = next((e for e in reversed(ledger.events) if _ends_search(e)), None)
+        if not isinstance(last, Noted):
             return False
         noted = last.data if is_object(last.data) else {}
         seq = noted.get("seq")
@@ -166,12 +171,15 @@ class TrialState:
         return True
 
 
+def _ends_search(event: Event) -> bool:
+    """Whether an event says that the agent left the recorded path, or lies before that could be."""
+    return isinstance(event, RunResumed) or (isinstance(event, Noted) and event.name == DRIFTED)
+
+
 async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
     """Simulate one case and measure it."""
     result = await _simulate_and_measure(agent, state, settings)
-    for name, outcome in result.scores.items():
-        settings.hooks.metric_completed(state.trial.case, name, outcome)
-    return result
+    return settings.hooks.metrics_completed(state.trial.case, result)
 
 
 async def _simulate_and_measure(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
@@ -194,6 +202,7 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
                 resources=settings.resources,
                 omit_questions=settings.omit_questions,
                 middleware=settings.middleware or (),
+                max_seconds=settings.seconds_per_case,
             )
             if not state.go_back(ledger):
                 break

@@ -7,13 +7,13 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from greenroom.errors import ToolRefused
+from greenroom.errors import BadValue, ToolRefused
 from greenroom.ledger.changes import Change, State, apply_changes
-from greenroom.ledger.events import Event, Source, changes_by
+from greenroom.ledger.events import Event, Noted, Source, changes_by
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json
+from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
 from greenroom.world.resources import Resources
 from greenroom.world.scopes import Scopes
@@ -60,7 +60,7 @@ class Pending:
 
 
 class Context:
-    """What a tool, step or mock may know: call id, tool name, run id, scoped state, `now()`."""
+    """What a tool, step or mock may know: call id, tool name, run id, scoped state, `now()`; and `note(...)`."""
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class Context:
         self._begun = begun
         self._scopes: Scopes | None = None
         self._seen_at = -1
+        self._notes: list[tuple[str, Json]] | None = None
         self.call_id = call_id
         self.tool = tool
         self.input = input
@@ -130,6 +131,22 @@ class Context:
     def now(self) -> float:
         """Seconds since the epoch by the run's own clock, which a case may set."""
         return self._world.now()
+
+    def note(self, name: str, data: Json = None) -> None:
+        """Write a fact of your own into the ledger; it is a step of the trajectory, of type `custom`."""
+        if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadValue(f"ctx.note({name!r}, ...) has no name; give a text.")
+        path = f"{self._path}/call:{self.call_id}" if self.call_id else self._path
+        noted = Noted(path=path, name=name, data=plain(data, f"ctx.note({name!r}, ...)"))
+        if self._notes is None:
+            # What was cut half-way runs again, and says again what the ledger has from the first time.
+            known = self._world.ledger.of(Noted, voice=self._world.voice)
+            self._notes = [(event.name, event.data) for event in known if event.path == path]
+        if self._notes[:1] == [(noted.name, noted.data)]:
+            self._notes.pop(0)
+            return
+        self._notes.clear()
+        self._world.record(noted)
 
     def changes(self) -> tuple[Change, ...]:
         """What was done to the state so far."""

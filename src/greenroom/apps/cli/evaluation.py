@@ -203,7 +203,8 @@ class _Rehearsal:
         if order.as_json:
             return
         rerun = self._cases.rerun_commands(order, agent)
-        ConsoleReport(self._terminal, order.detail, rerun).show(report)
+        diff = report_output.diff_command(report.id, order.store) if report.id in self._kept else ""
+        ConsoleReport(self._terminal, order.detail, rerun, diff).show(report)
         if not order.quiet and report.id in self._kept:
             self._terminal.say(styled("run ", "dim"), report.id)
 

@@ -46,9 +46,11 @@ _CODES: Final = {
 }
 _SHOW_CURSOR: Final = b"\x1b[?25h"
 
-# Seconds: until a run that does not stop is left behind, and for printing what it came to.
+# Seconds: until a run that does not stop is left behind, for printing what it came to, and for
+# taking the progress bar away.
 _PATIENCE: Final = 3.5
 _LAST_WORDS: Final = 5.0
+_CLEARING: Final = 0.5
 
 
 # The run of an evaluation
@@ -83,7 +85,7 @@ def run_cases(
         return await evaluate(found, cases, **hooks, **options)
 
     report: Report | None = None
-    with watching, Signals(cancel, on_overdue, resume_hint) as signals:
+    with watching, Signals(cancel, on_overdue, resume_hint, watching.stop) as signals:
         try:
             report = on_own_loop(evaluated)
         except asyncio.CancelledError:
@@ -148,17 +150,23 @@ class Signals:
     """Hears signals on a thread of its own, so that code which blocks the event loop hides none.
 
     The first signal cancels. If that does not help, `on_overdue` reports what there is, and the process
-    ends. The second ends it at once, with `resume_hint` as its last words.
+    ends. The second ends it at once, with `resume_hint` as its last words; `clear` takes away what
+    stands on the screen.
     """
 
     def __init__(
-        self, cancel: Cancel, on_overdue: Callable[[int], None], resume_hint: Callable[[], str]
+        self,
+        cancel: Cancel,
+        on_overdue: Callable[[int], None],
+        resume_hint: Callable[[], str],
+        clear: Callable[[], None] = lambda: None,
     ) -> None:
         self.code = 0
         """The exit code of the signal that came; 0 while none has."""
         self._cancel = cancel
         self._on_overdue = on_overdue
         self._resume_hint = resume_hint
+        self._clear = clear
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -204,6 +212,9 @@ class Signals:
     def _end(self, *, asked_twice: bool) -> None:
         """End the process, however deep its main thread is stuck; last words that hang are left."""
         if asked_twice:
+            clearing = Thread(target=self._clear, daemon=True)
+            clearing.start()
+            clearing.join(_CLEARING)
             _write(f"greenroom: {ENDINGS[self.code]}\n")
         speaking = Thread(target=self._last_words, args=(asked_twice,), daemon=True)
         speaking.start()

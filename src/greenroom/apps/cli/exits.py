@@ -162,14 +162,20 @@ _NUMBERS = {"stdout": 1, "stderr": 2}
 
 
 class _Outlet(FileIO):
-    """Writes for as long as it can. `error` is what then kept it from writing."""
+    """Writes for as long as it can. `error` is what then kept it from writing.
+
+    `first` is written before anything else: what takes a progress bar away that stands on the line.
+    """
 
     error: OSError | None = None
+    first: bytes = b""
 
     def write(self, data: Any, /) -> int | None:
         """Write, or let go of what cannot be written."""
         if self.error is None:
             try:
+                if self.first:
+                    super().write(self.first)
                 return super().write(data)
             except OSError as error:
                 self.error = error
@@ -199,6 +205,13 @@ class Streams:
         lost = self._outlets["stdout"].error if "stdout" in self._outlets else None
         # A reader that went away has seen enough.
         return "" if lost is None or lost.errno == EPIPE else (lost.strerror or str(lost))
+
+
+def write_first(codes: bytes) -> None:
+    """Let these codes come before whatever is written to a terminal by way of standard error."""
+    outlet = getattr(getattr(sys.stderr, "buffer", None), "raw", None)
+    if isinstance(outlet, _Outlet) and outlet.isatty():
+        outlet.first = codes
 
 
 def _occupy() -> None:

@@ -1,5 +1,9 @@
-"""What a terminal shows while cases run: a bar, the counts, the cost and the time."""
+"""What a terminal shows while cases run: a bar, the counts, the cost and the time.
 
+Nothing of it stays on the screen, whatever ends the run and whoever else writes to the terminal.
+"""
+
+import os
 from collections import Counter
 from time import perf_counter
 from types import TracebackType
@@ -14,9 +18,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from greenroom.apps.cli.exits import write_first
 from greenroom.reports.terminal import Terminal
 from greenroom.results import CaseResult, Report, Summary
 from greenroom.results.text import counted
+
+_ERASE = b"\r\x1b[2K"
 
 
 class Watching:
@@ -39,9 +46,9 @@ class Watching:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             TextColumn("left", markup=False),
-            console=terminal,
+            console=_as_wide_as_it_is(terminal),
             transient=True,
-            disable=not (shown and terminal.file.isatty()),
+            disable=not (shown and terminal.file.isatty() and not terminal.is_dumb_terminal),
         )
         self._task = self._bar.add_task("", total=total)
 
@@ -68,6 +75,9 @@ class Watching:
 
     def __enter__(self) -> Self:
         self._begun = perf_counter()
+        if not self._bar.disable:
+            # Handlers of logs that were made before the bar know nothing of it.
+            write_first(_ERASE)
         self._bar.start()
         return self
 
@@ -82,3 +92,13 @@ class Watching:
     def stop(self) -> None:
         """Take the bar away."""
         self._bar.stop()
+        write_first(b"")
+
+
+def _as_wide_as_it_is(terminal: Terminal) -> Terminal:
+    """The terminal, or it at its real width: a bar that is wider breaks into lines that would stay."""
+    try:
+        real = os.get_terminal_size(terminal.file.fileno()).columns
+    except (OSError, ValueError):
+        return terminal
+    return Terminal(terminal.file, width=real) if 0 < real < terminal.width else terminal

@@ -1,5 +1,6 @@
 """How a report is shown, to which files it goes, and where an earlier one is found."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,12 +51,18 @@ class Showing:
         """Which formats are written where; BadInput if that cannot be meant."""
         return planned(self.formats, self.output)
 
-    def show(self, report: Report) -> None:
-        """Print a report, for people or for scripts."""
+    def show(self, report: Report, diff: str = "") -> None:
+        """Print a report, for people or for scripts; `diff` is the command that compares its trials."""
         if self.as_json:
             put_out_json(report_text(report))
         else:
-            ConsoleReport(Terminal(), self.detail).show(report)
+            ConsoleReport(Terminal(), self.detail, diff=diff).show(report)
+
+
+def diff_command(run_id: str, store: str) -> str:
+    """The command that compares two trials of a recorded run, up to the names of the trials."""
+    place = ["--store", store] if store else []
+    return shlex.join(["greenroom", "runs", "diff", *place, run_id])
 
 
 def planned(formats: Sequence[str], output: str) -> Plan:

@@ -113,7 +113,7 @@ def show_run(run: str, store: str, showing: Showing) -> int:
     with telling(showing.verbose):
         # Without secrets from here on: terminal and files then look at each ledger once together.
         plan, report = showing.plan(), redacted(report_output.open_store(store).report(run))
-        showing.show(report)
+        showing.show(report, report_output.diff_command(report.id, store))
         if showing.talks:
             Terminal().say(styled("run ", "dim"), report.id)
         report_output.write_report(report, plan)

@@ -62,6 +62,10 @@ class FunctionContext:
         """Seconds since the epoch by the run's own clock, which a case may set."""
         return self._inner.now()
 
+    def note(self, name: str, data: Json = None) -> None:
+        """Write a fact of your own into the ledger; it is a step of the trajectory, of type `custom`."""
+        self._inner.note(name, data)
+
     def changes(self) -> tuple[Change, ...]:
         """What was done to the state so far."""
         return self._inner.changes()

@@ -78,7 +78,7 @@ def case_details(result: CaseResult, before: Sequence[CaseResult] = ()) -> dict[
     found: dict[str, Json] = {
         "ended": result.ended,
         "error": trimmer.json(problem_data(result.error)),
-        "notes": [trimmer.text(note) for note in result.notes],
+        "notes": [trimmer.text(note) for note in [*result.notes, *_replaced(result)]],
         "blame": None if blame is None else trimmer.json([blame.whom, list(blame.evidence)]),
         "scores": [[name, _outcome(outcome, trimmer)] for name, outcome in ranked],
         "differences": _differences(result, trimmer),
@@ -144,3 +144,7 @@ def _case(result: CaseResult, trimmer: Trimmer) -> Json:
     except BadInput:
         # A case that is not JSON was not run either; its error says why.
         return None
+
+
+def _replaced(result: CaseResult) -> list[str]:
+    return [f"{name} was replaced {how}" for name, how in result.replaced.items()]

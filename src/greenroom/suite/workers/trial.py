@@ -144,7 +144,7 @@ class WorkerTrial:
     def _allowed(self) -> float:
         if self.is_simulated:
             return self.measuring_seconds
-        return self.state.trial.case.stop.max_seconds - self._spent
+        return self.settings.seconds_for(self.state.trial.case) - self._spent
 
     @property
     def measuring_seconds(self) -> float:
@@ -205,8 +205,7 @@ class WorkerTrial:
         verdict = verdict_from(data, f"the verdict on case {case.id!r}", None)
         notes = (*verdict.notes, *self.notes)
         result = replace(verdict, asked=case, tags=tuple(case.tags), notes=notes)
-        for name, outcome in result.scores.items():
-            self.settings.hooks.metric_completed(case, name, outcome)
+        result = self.settings.hooks.metrics_completed(case, result)
         if not message["kept"]:
             return result
         if keeps:

@@ -27,7 +27,7 @@ from greenroom.simulation.fence import fenced_executor, strays
 from greenroom.simulation.stalls import Stall
 from greenroom.simulation.trial_context import check_fence
 from greenroom.simulation.watchdog import keep_watching
-from greenroom.suite.criteria import as_config, equipped
+from greenroom.suite.criteria import as_config, equipped, limited
 from greenroom.suite.identity import identity_of
 from greenroom.suite.measurement import Measurement
 from greenroom.suite.options import complete
@@ -216,6 +216,7 @@ async def _set_up(briefing: Briefing) -> WorkerSetup:
     given: Any = {name: _option(name, value) for name, value in briefing["options"].items()}
     options = complete(given)
     config = as_config(options["config"])
+    options = limited(options, config)
     evalset = equipped(_cases(briefing["cases"]), options["mocks"], config)
     settings = Settings.of(options, Measurement.of(options, evalset))
     wanted = set(briefing["ids"])
