@@ -92,7 +92,8 @@ async def test_a_timeout_of_the_metrics_own_is_its_own():
         raise TimeoutError("the database was busy")
 
     found = await score(weather(), [slow])
-    assert why(found["slow"]) == "TimeoutError: the database was busy (test_scoring.py)"
+    words = "failed after 3 attempts: TimeoutError: the database was busy (test_scoring.py)"
+    assert why(found["slow"]) == words
 
 
 async def test_a_cancellation_inside_a_metric_does_not_end_the_run():

@@ -77,5 +77,16 @@ def test_every_field_of_a_result_is_written_or_named_here() -> None:
     data = whole["results"][0]
     elsewhere = {"kept", "asked", "steps", "blamed", "asks"}
     other_names = {"case", "trajectory", "blame", "responses"}
+    only_where_given = {"replaced"}
     fields = {field.name for field in dataclasses.fields(CaseResult)}
-    assert data.keys() - other_names == fields - elsewhere
+    assert data.keys() - other_names == fields - elsewhere - only_where_given
+
+
+def test_what_hooks_replaced_is_written_and_read_where_there_is_something() -> None:
+    result = replace(
+        desk().results[0], replaced={"tone": "by the hook 'kinder'; it was 0.20: rude"}
+    )
+    data = verdict_data(result)
+    assert data["replaced"] == result.replaced
+    assert verdict_from(data, "a store", None).replaced == result.replaced
+    assert "replaced" not in verdict_data(desk().results[0])

@@ -224,8 +224,8 @@ def told(hooks: Hooks) -> Report:
     hooks.run_started(Plan(name="run"))
     hooks.case_started(case)
     hooks.happened(case, RunStarted(run_id="r"))
-    hooks.metric_completed(case, "m", Score(1.0))
-    hooks.case_completed(CaseResult(case_id="c", status="passed"))
+    result = CaseResult(case_id="c", status="passed", scores={"m": Score(1.0)})
+    hooks.case_completed(hooks.metrics_completed(case, result))
     return hooks.run_completed(report)
 
 

@@ -17,7 +17,7 @@ from greenroom.models import ModelReply
 from greenroom.store import Store
 from greenroom.suite import Options
 from greenroom.suite.hooks import HOOKS
-from greenroom.suite.options import OPTIONS
+from greenroom.suite.options import METRIC_SECONDS, OPTIONS
 
 AGENT = Agent("hello", model=Scripted("Hello."))
 CASE = Case("a", says="Hi.", expect=Expect(response="Hello."))
@@ -62,7 +62,10 @@ WRONG: dict[str, list[Any]] = {
     "resources": [None, "resources.py", ":db", ["db"], {5: open}, {"db": 5}],
     "middleware": [None, "audit.py:name", ["name"], [":name"], {"a": 5}],
     "cache": [5, "", True],
-    "seconds_per_metric": [None, 0, -1, float("nan"), "60"],
+    "seconds_per_metric": [0, -1, float("nan"), "60"],
+    "seconds_per_case": [0, -1, float("inf"), "60", True],
+    "progress": [None, 1, "yes"],
+    "metric_attempts": [None, 0, -1, 1.5, "3", True],
     "allow_tools": [None, "refund", 5, {"refund": 1}, len, [5], [""], [None]],
     "budget": [0, -1, float("nan"), "1", True],
     "unknown_prices": [None, "x", True, ["allow"]],
@@ -178,4 +181,5 @@ def test_a_tool_is_allowed_by_its_name_as_itself_and_as_live(named: Any) -> None
 
 def test_a_metric_has_as_long_in_an_evaluation_as_on_its_own() -> None:
     # Two floors name the number: the table of options imports no metric.
-    assert OPTIONS["seconds_per_metric"].default == scores.METRIC_SECONDS
+    assert METRIC_SECONDS == scores.METRIC_SECONDS
+    assert OPTIONS["metric_attempts"].default == scores.METRIC_ATTEMPTS

@@ -110,7 +110,8 @@ async def _measured(
     until, attempt = monotonic() + seconds, 1
     while True:
         try:
-            return as_outcome(await guard(name, measure, max(until - monotonic(), 0.0)), name)
+            left = seconds if attempt == 1 else max(until - monotonic(), 0.0)
+            return as_outcome(await guard(name, measure, left), name)
         except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is no number
             pause = _FIRST_PAUSE * 2 ** (attempt - 1)
             if attempt == attempts or not may_pass(error) or monotonic() + pause >= until:

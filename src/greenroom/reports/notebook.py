@@ -47,7 +47,7 @@ class NotebookReport:
 
 def _cells(result: CaseResult, metrics: list[str]) -> Iterator[str]:
     trial = f" #{result.trial}" if result.trial > 1 else ""
-    yield f"<td>{_text(result.case_id)}{trial}</td>"
+    yield f'<td style="text-align:left">{_text(result.case_id)}{trial}</td>'
     colour = _COLOURS.get(result.status, "#57606a")
     yield f'<td style="color:{colour}">{result.status}</td>'
     scores: dict[str, list[Score]] = {name: [] for name in metrics}
@@ -59,7 +59,8 @@ def _cells(result: CaseResult, metrics: list[str]) -> Iterator[str]:
         yield f"<td>{several if len(found) > 1 else one}</td>"
     yield f"<td>{_text(duration(result.seconds))}</td>"
     yield f"<td>{'?' if result.spent is None else _text(dollars(result.spent))}</td>"
-    yield f"<td>{_text(shortened('; '.join(reasons(result)), _LONGEST))}</td>"
+    why = _text(shortened("; ".join(reasons(result)), _LONGEST))
+    yield f'<td style="text-align:left">{why}</td>'
 
 
 def _text(words: str) -> str:

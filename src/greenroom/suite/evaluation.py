@@ -12,6 +12,7 @@ from greenroom.results.result import CaseResult
 from greenroom.simulation.fence import fenced_executor
 from greenroom.simulation.leftovers import sweep
 from greenroom.suite.cancel import Cancel
+from greenroom.suite.notebook import with_progress
 from greenroom.suite.options import Options
 from greenroom.suite.plan import Cases, prepare
 
@@ -49,11 +50,14 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
     changed; 0 runs none again. These trials are in `report.confirmed` and count in no rate.
     Ask `Gate().decide(report, baseline)` what came of it.
 
+    A notebook shows a progress bar, unless `progress=False`.
+
     `workers` runs the trials in that many processes, for agents that block or compute. They import
     agent, cases and metrics by themselves, so these are given as references, names or data.
     """
-    run = await prepare(agent, cases, options)
-    return await run.report()
+    with with_progress(options) as given:
+        run = await prepare(agent, cases, given)
+        return await run.report()
 
 
 async def stream(

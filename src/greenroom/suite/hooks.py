@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from itertools import product
+from typing import Any
 
 from msgspec import Struct
 
@@ -36,6 +37,10 @@ HOOK_SECONDS = 5.0
 _MOST_CUTS = 3
 HOOKS = ("on_case_start", "on_event", "on_metric_complete", "on_case_complete")
 """The names of single functions."""
+_OUTCOMES = (Score, NotApplicable, Unmeasured)
+_REPLACE = (
+    "a Score, NotApplicable or Unmeasured replaces what was found, in a trial that did not break"
+)
 MOMENTS = ("on_run_start", *HOOKS, "on_run_complete")
 """The methods that a plug-in may have."""
 
@@ -93,17 +98,18 @@ class Hooks:
         if "on_metric_complete" not in self.listeners:
             return result
         found, replaced = dict(result.scores), dict(result.replaced)
-        for name in result.scores:
-            for listener, returned in self._call_all("on_metric_complete", case, name, found[name]):
-                if returned is None or returned == found[name]:
-                    continue
-                if problem := _problem_with(returned, result):
-                    self.note(
-                        f"the hook {listener.name!r} returned {returned!r} for {name!r}: {problem}"
-                    )
-                    continue
-                replaced[name] = f"by the hook {listener.name!r}; it was {_words(found[name])}"
-                found[name] = cast(Outcome, returned)
+        for name, listener in product(result.scores, tuple(self.listeners["on_metric_complete"])):
+            was = found[name]
+            returned = self._call_apart("on_metric_complete", listener, case, name, was)
+            if isinstance(returned, bool | int | float) or (
+                isinstance(returned, _OUTCOMES) and returned != was and not can_be_rejudged(result)
+            ):
+                self.note(
+                    f"the hook {listener.name!r} returned {returned!r} for {name!r}: {_REPLACE}"
+                )
+            elif isinstance(returned, _OUTCOMES) and returned != was:
+                replaced[name] = f"by the hook {listener.name!r}; it was {_words(was)}"
+                found[name] = returned
         return result if found == result.scores else rejudged(result, found, replaced)
 
     def case_completed(self, result: CaseResult) -> None:
@@ -136,16 +142,17 @@ class Hooks:
     def _add(self, moment: str, listener: _Listener) -> None:
         self.listeners.setdefault(moment, []).append(listener)
 
-    def _call_all(self, moment: str, *what: Any) -> list[tuple[_Listener, object]]:
-        """Call everyone who listens; who returned what."""
-        found: list[tuple[_Listener, object]] = []
+    def _call_all(self, moment: str, *what: Any) -> None:
         for listener in tuple(self.listeners.get(moment, ())):
-            refuse = partial(self._refuse, listener)
-            put_up()
-            apart = RunScope(FencedScope(f"hook {listener.name}", body_guard=refuse))
-            with apart, LastingOpening(), guarded(refuse), answered_by(None):
-                found.append((listener, self._call(moment, listener, *what)))
-        return found
+            self._call_apart(moment, listener, *what)
+
+    def _call_apart(self, moment: str, listener: _Listener, *what: Any) -> object:
+        """Call a listener outside the fence, where it may not call tools; what it returns."""
+        refuse = partial(self._refuse, listener)
+        put_up()
+        apart = RunScope(FencedScope(f"hook {listener.name}", body_guard=refuse))
+        with apart, LastingOpening(), guarded(refuse), answered_by(None):
+            return self._call(moment, listener, *what)
 
     def _refuse(self, listener: _Listener, _: object, tool: str) -> None:
         why = f"the hook {listener.name!r} called the tool {tool!r}; hooks look and never act"
@@ -178,15 +185,6 @@ class Hooks:
             # Else a run would take that long for each of its events.
             self.listeners[moment] = [o for o in self.listeners[moment] if o is not listener]
             self.note(f"{name} was cut {_MOST_CUTS} times, and not called after that")
-
-
-def _problem_with(returned: object, result: CaseResult) -> str:
-    """Why an outcome cannot be replaced by this; empty if it can."""
-    if not isinstance(returned, Score | NotApplicable | Unmeasured):
-        return "return a Score, NotApplicable or Unmeasured to replace what was found, or nothing"
-    if not can_be_rejudged(result):
-        return "the trial broke, so there is nothing to replace"
-    return ""
 
 
 def _words(outcome: Outcome) -> str:

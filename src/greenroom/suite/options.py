@@ -407,6 +407,7 @@ class Options(TypedDict, total=False):
     plugins: Annotated[
         "Iterable[Any]", Option(is_list, "a list of objects with hooks as methods", ())
     ]
+    progress: Annotated[bool, switch(default=True)]
 
 
 OPTIONS: dict[str, Option] = {

@@ -145,7 +145,12 @@ def load_cases(reference: str) -> EvalSet:
     if Path(where).suffix in (*_TEXTS, *_TABLES):
         from greenroom.cases.files import read_evalset  # loaded only for data files
 
-        found = read_evalset(where)
+        read = read_evalset(where)
+        try:
+            found = with_named_judges(read, Path(where).parent)
+        except BadInput:
+            check_evalset(where, read)  # raises, with the line
+            raise
         return chosen(found, listed_ids(attr)) if attr else found
     if attr:
         return as_evalset(load_value(reference), Path(where).stem)
@@ -208,11 +213,6 @@ def _source(reference: str, configs: bool) -> Source:
     except BadFile as error:
         if configs:
             check_evalset(where, None, error)
-        raise
-    try:
-        found = with_named_judges(found, path.parent)
-    except BadInput:
-        check_evalset(where, found)
         raise
     if not configs:
         return Source(where, found)

@@ -215,7 +215,9 @@ class Signals:
             clearing = Thread(target=self._clear, daemon=True)
             clearing.start()
             clearing.join(_CLEARING)
-            _write(f"greenroom: {ENDINGS[self.code]}\n")
+            # The main thread may have been about to take the bar away.
+            erase = "\r\x1b[2K" if sys.stdout.isatty() else ""
+            _write(f"{erase}greenroom: {ENDINGS[self.code]}\n")
         speaking = Thread(target=self._last_words, args=(asked_twice,), daemon=True)
         speaking.start()
         speaking.join(_LAST_WORDS)

@@ -174,9 +174,11 @@ class _Outlet(FileIO):
         """Write, or let go of what cannot be written."""
         if self.error is None:
             try:
-                if self.first:
-                    super().write(self.first)
-                return super().write(data)
+                if not self.first:
+                    return super().write(data)
+                # In one piece, or the bar would be drawn again in between.
+                wrote = super().write(self.first + bytes(data))
+                return None if wrote is None else max(wrote - len(self.first), 0)
             except OSError as error:
                 self.error = error
         return memoryview(data).nbytes
