@@ -460,7 +460,7 @@ async def test_what_was_replaced_is_kept_in_a_store_and_gone_when_measured_anew(
 
 JUDGE = """
 from greenroom.models import Scripted
-kind = {"reasoning": "kind", "score": True}
+kind = {"reasoning": "kind", "verdict": True}
 mine = Scripted(kind, then=kind)
 """
 
