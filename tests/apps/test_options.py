@@ -18,6 +18,9 @@ TYPED = {
     "check": ["x", "1", "Error"],
     "concurrency": ["0", "-1", "1.5", "all", "9" * 5000],
     "workers": ["0", "-1", "257", "1.5", "all"],
+    "seconds_per_metric": ["0", "-1", "nan", "inf", "soon"],
+    "seconds_per_case": ["0", "-1", "nan", "inf", "soon"],
+    "metric_attempts": ["0", "-1", "1.5", "often"],
 }
 
 
@@ -62,7 +65,9 @@ def test_the_printed_commands_repeat_what_was_given(author, greenroom) -> None:
     author("cases = [Case('a', 'Hi', metrics=[contains('never')])]")
     typed = ["--trials", "2", "--budget", "1.5", "--unknown-prices", "allow", "--sequential"]
     typed += ["--min-pass-rate", "0.25", "--allow-tool", "refund", "--allow-opaque", "--fail-fast"]
+    typed += ["--seconds-per-case", "9.5"]
     result = greenroom("eval", "run", "shop.py", *typed, "--seed", "3", "--store", "runs")
     again = re.search("again: greenroom (.*)", result.stdout)
     assert again is not None
-    assert again[1] == "eval run shop.py --filter id:a --allow-tool refund --allow-opaque"
+    shown = "eval run shop.py --filter id:a --allow-tool refund --allow-opaque"
+    assert again[1] == f"{shown} --seconds-per-case 9.5 --trials 2"

@@ -1,11 +1,12 @@
 """A real notebook: its kernel shows how far a run is, and nothing of that when the run is over."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 from greenroom import Agent, Case, Scripted, rehearse
 from greenroom.metrics import contains
@@ -27,25 +28,31 @@ agent = Agent("slow", model=Slow())
 cases = [Case(f"c{n}", "Hi", metrics=[contains("Hello")]) for n in range(4)]
 """
 
+CANCELLED = """
+from greenroom.suite import Cancel
+token = Cancel()
+def stops(result): token.cancel()
+await evaluate(agent, cases, store=False, on_case_complete=stops, cancel=token, concurrency=1)
+raise KeyError("of the cell")
+"""
 
-class Watched(NotebookClient):
-    """Remembers what the kernel sent to be shown."""
+BROKEN = """
+await asyncio.wait_for(evaluate(agent, cases, store=False, concurrency=1), timeout=0.3)
+"""
 
-    def __init__(self, *cells: str) -> None:
-        self.shown: list[str] = []
-        notebook = nbformat.v4.new_notebook()
-        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in (SETTING, *cells)]
-        super().__init__(notebook, kernel_name="python3", timeout=120)
 
-    def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
-        if msg["msg_type"] in ("display_data", "update_display_data"):
-            self.shown.append(msg["content"]["data"].get("text/html", ""))
-        return super().process_message(msg, cell, cell_index)
-
-    def left(self, cell: int = 1) -> list[str]:
-        """What stands below a cell in the end."""
-        outputs = self.nb.cells[cell].outputs
-        return [str(output.get("data", {}).get("text/html", "")) for output in outputs]
+def ran(*cells: str, cwd: Path) -> dict[str, Any]:
+    """What the cells showed while they ran, what stands below them, and their errors."""
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("notebooks.py")],
+        cwd=cwd,
+        input=json.dumps([SETTING, *cells]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
@@ -55,41 +62,29 @@ class Watched(NotebookClient):
         "report = await evaluate(agent, cases, store=False, concurrency=1)",
     ],
 )
-def test_a_cell_shows_how_far_the_run_is_and_takes_it_away(cell):
-    client = Watched(cell, "report")
-    client.execute()
-    assert '<progress max="4" value="0"></progress> 0 of 4 trials: 0 passed' in client.shown[0]
-    assert any("2 of 4 trials: 2 passed" in shown for shown in client.shown)
-    assert client.shown[-1] == ""
-    assert not any("progress" in left for left in client.left())
-    assert "<table>" in client.left(2)[0]
+def test_a_cell_shows_how_far_the_run_is_and_takes_it_away(cell, tmp_path):
+    found = ran(cell, "report", cwd=tmp_path)
+    assert '<progress max="4" value="0"></progress> 0 of 4 trials: 0 passed' in found["shown"][0]
+    assert any("2 of 4 trials: 2 passed" in shown for shown in found["shown"])
+    assert found["shown"][-1] == ""
+    assert not any("progress" in left for left in found["left"][1])
+    assert "<table>" in found["left"][2][0]
 
 
-def test_no_bar_stays_below_a_cell_that_failed():
-    client = Watched(
-        "def broken(*_): raise SystemExit\n"
-        "def stops(result): token.cancel()\n"
-        "from greenroom.suite import Cancel\n"
-        "token = Cancel()\n"
-        "await evaluate(agent, cases, store=False, on_case_complete=stops, cancel=token)\n"
-        "raise KeyError('of the cell')"
-    )
-    with pytest.raises(CellExecutionError):
-        client.execute()
-    assert any("<progress" in shown for shown in client.shown)
-    assert not any("progress" in left for left in client.left())
+@pytest.mark.parametrize("cell, error", [(CANCELLED, "KeyError"), (BROKEN, "TimeoutError")])
+def test_no_bar_stays_below_a_cell_that_was_cut_or_failed(cell, error, tmp_path):
+    found = ran(cell, cwd=tmp_path)
+    assert found["errors"] == [error]
+    assert any("<progress" in shown for shown in found["shown"])
+    assert not any("progress" in left for left in found["left"][1])
 
 
-def test_it_can_be_left_out():
-    client = Watched("report = await evaluate(agent, cases, store=False, progress=False)")
-    client.execute()
-    assert client.shown == []
+def test_it_can_be_left_out(tmp_path):
+    cell = "report = await evaluate(agent, cases, store=False, progress=False)"
+    assert ran(cell, cwd=tmp_path)["shown"] == []
 
 
 def test_outside_a_notebook_there_is_none():
     assert not in_notebook()
-    assert rehearse(
-        Agent("a", model=Scripted("Hello.")),
-        Case("a", "Hi", metrics=[contains("Hello")]),
-        store=False,
-    ).passed
+    case = Case("a", "Hi", metrics=[contains("Hello")])
+    assert rehearse(Agent("a", model=Scripted("Hello.")), case, store=False).passed

@@ -96,20 +96,28 @@ async def measure_run(
             measure: Measure = partial(metric.measure, case, run, world)
             if unseen is not None and _counts_calls(metric):
                 measure = partial(_of_unseen_calls, metric, measure, unseen)
-            guard = limit if needs_guard(metric, case) else await_in_time
-            found[name] = await _measured(name, measure, guard, seconds_per_metric, attempts)
+            guarded = partial(needs_guard, metric, case)
+            found[name] = await _measured(
+                name, measure, guarded, limit, seconds_per_metric, attempts
+            )
             if is_critical(metric) and falls_short(found[name]):
                 failed = name
     return {name: found[name] for name in metrics}
 
 
 async def _measured(
-    name: str, measure: Measure, guard: Limit, seconds: float, attempts: int
+    name: str,
+    measure: Measure,
+    guarded: Callable[[], bool],
+    limit: Limit,
+    seconds: float,
+    attempts: int,
 ) -> Outcome:
     """What a metric found, tried again while it meets what may pass and there is time left."""
     until, attempt = monotonic() + seconds, 1
     while True:
         try:
+            guard = limit if guarded() else await_in_time
             left = seconds if attempt == 1 else max(until - monotonic(), 0.0)
             return as_outcome(await guard(name, measure, left), name)
         except BaseException as error:  # noqa: BLE001 - the one place: a broken metric is no number

@@ -229,14 +229,17 @@ def rated(share: float, interval: Interval | None = None) -> Text:
 def trials_table(report: Report, terminal: Terminal) -> None:
     """Print a row for each case: how many of its trials passed, how sure that is, and what differed."""
     rows = [_trials_row(trials) for trials in report.by_case().values()]
+    titles = _TRIALS
+    if not any(row[-1] for row in rows):
+        titles, rows = titles[:-1], [row[:-1] for row in rows]
     if len(rows) > _MANY:
-        lines = Rows([[title] for title in _TRIALS], right=0)
+        lines = Rows([[title] for title in titles], right=0)
         for row in rows:
             lines.add([(cell.plain, str(cell.style)) for cell in row])
         terminal.put(lines.lines(terminal))
         return
     table = _empty_table()
-    for title in _TRIALS:
+    for title in titles:
         is_number = title in ("turns", "time")
         keeps = title not in ("case", _TRIALS[-1])
         justify = "right" if is_number else "left"
@@ -246,7 +249,7 @@ def trials_table(report: Report, terminal: Terminal) -> None:
     terminal.print(table)
 
 
-_TRIALS = ("case", "status", "passed", "rate", "turns", "time", "differed between trials")
+_TRIALS = ("case", "status", "passed", "rate", "turns", "time", "what differed")
 
 
 def _trials_row(trials: Trials) -> list[Text]:

@@ -9,6 +9,7 @@ from time import localtime, strftime, time
 import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from greenroom.apps.cli import report_output
 from greenroom.apps.cli.exits import GATE_MISSED, PASSED, Stopped, aside, put_out_json, telling
@@ -45,7 +46,8 @@ def list_runs(limit: int | None, store: str, as_json: bool) -> int:
             data = [_data(run) for run in found]
             put_out_json(json.dumps(redactor().value(data), indent=2))
         elif found:
-            Terminal().print(_table(found))
+            terminal = Terminal()
+            terminal.print(_table(found, terminal))
         else:
             aside(f"no runs in {place.place}")
     return PASSED
@@ -69,29 +71,52 @@ def _data(run: Run) -> dict[str, Json]:
     }
 
 
-def _table(found: Sequence[Run]) -> Table:
+def _table(found: Sequence[Run], terminal: Terminal) -> Table:
+    """A row for each run, without the columns that there is no room for; its id is never cut."""
+    columns, rows = list(_COLUMNS), [_row(run) for run in found]
+    table = _drawn(columns, rows)
+    for seldom_needed in _SELDOM_NEEDED:
+        if terminal.needed(table) > terminal.width:
+            columns.remove(seldom_needed)
+            table = _drawn(columns, rows)
+    return table
+
+
+def _drawn(columns: Sequence[str], rows: Sequence[Mapping[str, str | Text]]) -> Table:
     table = Table(
         box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
     )
-    for name in ("run", "began", "set", "agent", "status"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("run", "began", "status"))
-    for name in ("done", "errors", "passing", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for run in found:
-        counts = _counts(run)
-        rate, errors = counts.pass_rate, counts.errors
-        names = redactor().value([run.plan.name, run.plan.agent])
-        table.add_row(
-            run.id,
-            strftime("%Y-%m-%d %H:%M", localtime(run.begun)),
-            *(styled(str(word) or "–", "") for word in names),
-            styled(run.status, _STYLES[run.status]),
-            f"{run.done}/{run.total}",
-            styled(str(errors), "bold red" if errors else "dim"),
-            "–" if rate is None else percent(rate),
-            _price(run.cost),
-        )
+    for name in columns:
+        justify = "right" if name in _NUMBERS else "left"
+        keeps = name not in ("set", "agent")
+        table.add_column(name, overflow="fold", no_wrap=keeps, justify=justify)
+    for row in rows:
+        table.add_row(*(row[name] for name in columns))
     return table
+
+
+_COLUMNS = ("run", "began", "set", "agent", "status", "done", "errors", "passing", "cost")
+_NUMBERS = ("done", "errors", "passing", "cost")
+_SELDOM_NEEDED = ("began", "agent", "cost", "status")
+"""What a narrow terminal does not show, the first one first: an id begins with date and time."""
+
+
+def _row(run: Run) -> dict[str, str | Text]:
+    counts = _counts(run)
+    rate, errors = counts.pass_rate, counts.errors
+    names = redactor().value([run.plan.name, run.plan.agent])
+    evalset, agent = (styled(str(word) or "–", "") for word in names)
+    return {
+        "run": run.id,
+        "began": strftime("%Y-%m-%d %H:%M", localtime(run.begun)),
+        "set": evalset,
+        "agent": agent,
+        "status": styled(run.status, _STYLES[run.status]),
+        "done": f"{run.done}/{run.total}",
+        "errors": styled(str(errors), "bold red" if errors else "dim"),
+        "passing": "–" if rate is None else percent(rate),
+        "cost": _price(run.cost),
+    }
 
 
 def _price(cost: float | None) -> str:
