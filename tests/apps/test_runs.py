@@ -643,3 +643,38 @@ def test_trials_are_played_until_the_gate_is_decided(greenroom, author) -> None:
     refused = greenroom(*words)
     assert refused.exit_code == 3
     assert "--trials auto needs a --min-pass-rate below 1" in refused.output
+
+
+@pytest.mark.parametrize("width", ["120", "80", "60", "50"])
+def test_the_ids_of_runs_are_never_cut_and_the_table_fits(author, greenroom, monkeypatch, width):
+    author("cases = [Case('a', 'Hi', metrics=[contains('money')])]")
+    greenroom("eval", "run", "shop.py")
+    [run] = json.loads(greenroom("runs", "list", "--json").stdout)
+    monkeypatch.setenv("COLUMNS", width)
+    shown = greenroom("runs", "list").stdout
+    assert run["id"] in shown
+    assert "1/1" in shown
+    assert max(map(len, shown.splitlines())) <= int(width)
+
+
+def test_a_flaky_case_comes_with_the_command_that_compares_its_trials(author, greenroom):
+    author("""
+    class Moody:
+        name = "moody"
+        asked = 0
+        async def respond(self, request, on_delta=None):
+            from greenroom.models import ModelReply
+            self.asked += 1
+            return ModelReply("money" if self.asked % 2 else "nothing")
+
+    agent = Agent("moody", model=Moody())
+    cases = [Case("a", "Hi", metrics=[contains("money")])]
+    """)
+    shown = greenroom("eval", "run", "shop.py", "--trials", "2", "--sequential").stdout
+    command = next(line for line in shown.splitlines() if "runs diff" in line)
+    words = shlex.split(command.partition("greenroom ")[2])
+    assert words[-3:] == ["a#1", "--with", "#2"]
+    told = greenroom(*words)
+    assert told.exit_code == 1
+    assert "model_replied.text is 'money' in the first, 'nothing' in the second" in told.stdout
+    assert "a  1 of 2 passed" in greenroom("runs", "show", words[2]).stdout

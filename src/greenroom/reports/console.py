@@ -102,7 +102,7 @@ class ConsoleReport:
             is_fault = note.startswith(FAULT)
             self.terminal.say(styled("" if is_fault else "note: ", "yellow"), note)
         if (changes := held_against(report, baseline, decision)) is not None:
-            self.terminal.say(str(changes))
+            self.terminal.say_lines(str(changes))
         if (said := redacted_decision(decision)) is not None:
             for line in [f"gate missed: {one.why}" for one in said.missed] or ["gate passed"]:
                 self.terminal.say(line)

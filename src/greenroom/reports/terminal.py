@@ -53,6 +53,12 @@ class Terminal(Console):
         """Print a line without control characters; what does not fit goes on below with the same indent."""
         self.hang(Text(), plain(*parts), indent)
 
+    def say_lines(self, text: str) -> None:
+        """Print lines that may be indented; what does not fit stands below with the same indent."""
+        for line in text.splitlines():
+            words = line.lstrip(" ")
+            self.say(words, indent=len(line) - len(words))
+
     def hang(self, label: Text, body: Text, indent: int = 0, width: int = 0) -> None:
         """Print `body` beside `label`, in a column of its own."""
         column = indent + width

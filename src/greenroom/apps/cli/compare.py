@@ -70,7 +70,7 @@ def _show(found: Compared, shown_as: Format) -> None:
     for name, decision in found.items():
         if len(found) > 1:
             terminal.say(styled(name, "bold"))
-        terminal.say(str(decision.comparison))
+        terminal.say_lines(str(decision.comparison))
 
 
 def _markdown(found: Compared) -> str:

@@ -71,7 +71,7 @@ def show_together(
         said = decisions.get(order.agent)
         seen = said.comparison if said is not None else None
         terminal.print()
-        terminal.say(str(seen or order.compared(baseline, reports[order.agent])))
+        terminal.say_lines(str(seen or order.compared(baseline, reports[order.agent])))
 
 
 def _json(order: Order, reports: Reports, decisions: Decisions) -> str:

@@ -63,7 +63,7 @@ def _unmeasured(report: Report) -> list[str]:
 def _show_flips(found: Rescored) -> None:
     terminal = Terminal()
     if not found.flips:
-        terminal.say(str(found))
+        terminal.say_lines(str(found))
     for flip in found.flips:
         style = "green" if flip.now == "passed" else "bold red"
         terminal.say(styled("flipped: ", style), redactor().text(str(flip)))
