@@ -647,6 +647,7 @@ def test_trials_are_played_until_the_gate_is_decided(greenroom, author) -> None:
 
 @pytest.mark.parametrize("width", ["120", "80", "60", "50"])
 def test_the_ids_of_runs_are_never_cut_and_the_table_fits(author, greenroom, monkeypatch, width):
+    monkeypatch.setenv("GREENROOM_STORE", "runs")
     author("cases = [Case('a', 'Hi', metrics=[contains('money')])]")
     greenroom("eval", "run", "shop.py")
     [run] = json.loads(greenroom("runs", "list", "--json").stdout)
@@ -657,7 +658,10 @@ def test_the_ids_of_runs_are_never_cut_and_the_table_fits(author, greenroom, mon
     assert max(map(len, shown.splitlines())) <= int(width)
 
 
-def test_a_flaky_case_comes_with_the_command_that_compares_its_trials(author, greenroom):
+def test_a_flaky_case_comes_with_the_command_that_compares_its_trials(
+    author, greenroom, monkeypatch
+):
+    monkeypatch.setenv("GREENROOM_STORE", "runs")
     author("""
     class Moody:
         name = "moody"

@@ -97,7 +97,7 @@ def _drawn(columns: Sequence[str], rows: Sequence[Mapping[str, str | Text]]) -> 
 
 _COLUMNS = ("run", "began", "set", "agent", "status", "done", "errors", "passing", "cost")
 _NUMBERS = ("done", "errors", "passing", "cost")
-_SELDOM_NEEDED = ("began", "agent", "cost", "status")
+_SELDOM_NEEDED = ("began", "agent", "cost", "status", "set")
 """What a narrow terminal does not show, the first one first: an id begins with date and time."""
 
 
