@@ -79,7 +79,7 @@ def varied_calls(trials: Trials) -> str:
     """Which tools were called in how many trials, where that differed and the ledgers were kept."""
     ways: Counter[str] = Counter()
     for result in trials:
-        if result.status in EVALUATED and (ledger := result.ledger) is not None:
+        if result.status in EVALUATED and (ledger := result.ledger_or_none) is not None:
             way = " → ".join(call.tool for call in tool_calls(ledger)) or "none"
             ways[way if len(way) <= _LONGEST_WAY else f"{way[: _LONGEST_WAY - 1]}…"] += 1
     return f"tools {_tallied(ways)}" if len(ways) > 1 else ""
@@ -142,7 +142,7 @@ def parting(trials: Trials) -> Parting | None:
 
 
 def _first_difference(good: CaseResult, bad: CaseResult) -> Parting:
-    one, other = good.ledger, bad.ledger
+    one, other = good.ledger_or_none, bad.ledger_or_none
     was, now = f"in trial {good.trial}", f"in trial {bad.trial}"
     found = diff(one, other, was, now) if one is not None and other is not None else []
     return Parting(good.trial, bad.trial, min(found, key=_event, default=None))
