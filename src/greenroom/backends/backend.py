@@ -55,7 +55,7 @@ class Yield(Struct, frozen=True):
     type: YieldType
     tool: str = ""
     call_id: str = ""
-    args: Json = None
+    args: Any = None
     prompt: str = ""
     invocation: str = ""
     check: Callable[[Json, bool], Json] | None = None

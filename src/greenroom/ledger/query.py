@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, cast
 
 from greenroom.errors import BadQuery, BadValue
-from greenroom.ledger.changes import BUILT_IN_SCOPES, State
+from greenroom.ledger.changes import BUILT_IN_SCOPES
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.places import FieldLike, is_field
 from greenroom.ledger.plain import Json, is_array, is_object, plain, same
@@ -50,7 +50,7 @@ def split_place(place: str) -> tuple[str, tuple[str, ...]]:
     return scope, tuple(path)
 
 
-def matches_state(state: State, query: Mapping[str, Query]) -> bool:
+def matches_state(state: Mapping[str, Any], query: Mapping[str, Query]) -> bool:
     """Whether each scope of `state` matches its part of `query`; an unknown scope is an error."""
     check_query(query)
     for scope in query:

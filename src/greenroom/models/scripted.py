@@ -10,10 +10,10 @@ from typing import Any, cast
 from greenroom.errors import BadAgent, ScriptExhausted
 from greenroom.ledger.identity import code_identity
 from greenroom.ledger.messages import ToolCall, Usage
-from greenroom.ledger.plain import Json, plain
+from greenroom.ledger.plain import plain
 from greenroom.models.model import ModelReply, ModelRequest, OnDelta, send_piece
 
-Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Json] | ModelReply | Exception
+Line = str | ToolCall | Sequence["str | ToolCall"] | Mapping[str, Any] | ModelReply | Exception
 """A text, a call, several of both at once, a structured answer, a whole reply, or a failure."""
 Answer = Line | Callable[[ModelRequest], "Line | Awaitable[Line]"]
 

@@ -10,8 +10,11 @@ from greenroom.ledger.query import MISSING
 T = TypeVar("T")
 
 
-class Scope(MutableMapping[str, Json]):
-    """One scope. Values handed out are copies; what is done to them counts when the call ends."""
+class Scope(MutableMapping[str, Any]):
+    """One scope. Values handed out are copies; what is done to them counts when the call ends.
+
+    They are JSON of whatever type the author put there; a schema types them.
+    """
 
     __slots__ = ("_found", "_held", "_lent", "_name", "_read", "_views", "_written")
 
@@ -38,7 +41,7 @@ class Scope(MutableMapping[str, Json]):
             raise _no_attribute(self, name)
         super().__setattr__(name, value)
 
-    def __getitem__(self, key: str) -> Json:
+    def __getitem__(self, key: str) -> Any:
         if key in self._lent:
             return self._lent[key]
         if key in self._written:
@@ -49,13 +52,13 @@ class Scope(MutableMapping[str, Json]):
         value = self._lent[key] = plain(self._held[key])
         return value
 
-    def __setitem__(self, key: str, value: Json) -> None:
+    def __setitem__(self, key: str, value: Any) -> None:
         copy = plain(value, f"state {self.name}.{key}")
         self._views.pop(key, None)
         self._lent[key] = copy
         self._written[key] = Change(self.name, (key,), "set", copy)
 
-    def setdefault(self, key: str, default: Json = None) -> Json:
+    def setdefault(self, key: str, default: Any = None) -> Any:
         """The value at `key`, put there first if there is none; what is done to it counts."""
         if key not in self:
             self[key] = default
