@@ -27,6 +27,7 @@ import durable
 import frameworks
 import likeness
 import races
+import spans
 import starting
 import stored
 import storm
@@ -61,6 +62,7 @@ PARTS = {
     "reports": Part(lambda _: stored.measured(), stored.goals),
     "contracts": Part(lambda _: contracts.measured(), contracts.goals),
     "costs": Part(lambda _: costs.measured(), costs.goals),
+    "spans": Part(lambda _: spans.measured(), spans.goals),
     "frameworks": Part(frameworks.in_own_process, frameworks.goals, frameworks.lines),
 }
 

@@ -32,6 +32,7 @@ ROOMS = (
     "greenroom.world",
     "greenroom.backends",
     "greenroom.store",
+    "greenroom.telemetry",
     "greenroom.testing",
     "greenroom.plugins",
     "greenroom.errors",

@@ -20,6 +20,7 @@ PURPOSES = {
     "apps": "command line, pytest plug-in, demo",
     "testing": "the suite for backends",
     "suite": "many cases: plan, run, record",
+    "telemetry": "runs as spans and metrics",
     "simulation": "one case: user, gate, fence",
     "metrics": "what measures a ledger",
     "backends": "how agents run, ours and others'",

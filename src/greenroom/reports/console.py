@@ -208,6 +208,8 @@ class ConsoleReport:
             self.terminal.say(styled(limit, STYLES["terminated"]), indent=2)
         for note in result.notes:
             self.terminal.say(note, indent=2)
+        if result.trace_id:
+            self.terminal.say(f"trace: {result.trace_link or result.trace_id}", indent=2)
 
     def _scores(self, result: CaseResult) -> None:
         shown = {

@@ -196,6 +196,9 @@ def _case_facts(result: CaseResult) -> Iterator[tuple[str, str]]:
         yield from _spent(result)
     if result.blame is not None:
         yield "blame", result.blame.whom
+    for name in ("trace_id", "trace_link"):
+        if value := getattr(result, name):
+            yield name, value
 
 
 def _plain(text: str) -> str:

@@ -363,6 +363,8 @@ def _case(result: CaseResult) -> str:
     whys = [shortened(reason, _LONGEST_REASON) for reason in reasons(result)]
     if result.blame is not None:
         whys.append(f"blame: {result.blame.whom}")
+    if result.trace_id:
+        whys.append(f"trace: {result.trace_link or result.trace_id}")
     lines = [*whys, "", *retold(conversation(result), first=4, last=8)]
     summary = f"<b>{result.status}</b> {inline(result.label)}{title}"
     return _folded(summary, block("\n".join(lines)))

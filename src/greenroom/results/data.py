@@ -205,6 +205,7 @@ def _result(found: VerdictData, where: str, **others: Any) -> CaseResult:
     if not isinstance(nodes, UnsetType):
         fields["nodes"] = {node: _read(spent) for node, spent in nodes.items()}
     fields["replaced"] = {} if isinstance(found.replaced, UnsetType) else found.replaced
+    fields |= {name: "" for name in ("trace_id", "trace_link") if fields[name] is UNSET}
     return CaseResult(**fields, **others)
 
 

@@ -74,6 +74,10 @@ class CaseResult:
     nodes: Mapping[str, Spending] | None = None
     """What the agent's models used and cost by the node that asked them; None if it was not recorded."""
     notes: Sequence[str] = ()
+    trace_id: str = ""
+    """The trace that it was written as, if it was; see `greenroom.telemetry`."""
+    trace_link: str = ""
+    """Where that trace can be looked at."""
     fixed: bool = False
     """Whether nothing in the run was left to chance, so that it would end the same way again."""
     replaced: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -238,6 +242,8 @@ def concluded(
         asked=case,
         kept=ledger if keep_ledger else None,
     )
+    if written := questions.traces(ledger):
+        made = replace(made, trace_id=written[-1].trace_id, trace_link=written[-1].link)
     if keep_ledger or status == "passed":
         return made
     # Without its ledger, a failure keeps the trajectory without the details.

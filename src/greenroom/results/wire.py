@@ -161,13 +161,16 @@ class VerdictData(Wire):
     fixed: bool = False
     nodes: dict[str, SpendingData] | UnsetType = UNSET
     replaced: dict[str, str] | UnsetType = UNSET
+    trace_id: str | UnsetType = UNSET
+    trace_link: str | UnsetType = UNSET
 
     @classmethod
     def of(cls, source: Any, **others: Any) -> Self:
-        """A result; what was not recorded by node, or replaced by no hook, is left out."""
+        """A result; what was not recorded by node or as a trace, or replaced by no hook, is left out."""
         if source.nodes is None:
             others["nodes"] = UNSET
         others["replaced"] = dict(source.replaced) or UNSET
+        others |= {n: UNSET for n in ("trace_id", "trace_link") if not getattr(source, n)}
         return super().of(source, **others)
 
 

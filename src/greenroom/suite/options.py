@@ -174,8 +174,8 @@ class Options(TypedDict, total=False):
             per_trial=True,
             flag=Flag(
                 names=("--middleware",),
-                help="Middleware around the agent's questions and calls, audit.py:name of one or of a "
-                "list; may be repeated, the outermost first.",
+                help="Middleware around the agent's questions and calls, audit.py:name of one, of a list or "
+                "of a function that makes them; may be repeated, the outermost first.",
                 metavar="FILE:NAME",
                 kind="files",
                 in_watch=True,

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -342,6 +343,8 @@ def as_middleware(given: "Iterable[Any] | MiddlewareStack") -> "MiddlewareStack 
     found: list[Any] = []
     for one in given:
         value = load_value(one) if isinstance(one, str) else one
+        if isinstance(one, str) and isfunction(value):
+            value = value()
         listed = list(cast("Iterable[Any]", value)) if isinstance(value, list | tuple) else [value]
         if isinstance(one, str) and not all(map(is_middleware, listed)):
             raise BadFile(f"{one} is {value!r}, but middleware are objects with hooks.")

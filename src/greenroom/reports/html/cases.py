@@ -79,6 +79,7 @@ def case_details(result: CaseResult, before: Sequence[CaseResult] = ()) -> dict[
         "ended": result.ended,
         "error": trimmer.json(problem_data(result.error)),
         "notes": [trimmer.text(note) for note in [*result.notes, *_replaced(result)]],
+        "trace": [result.trace_id, result.trace_link] if result.trace_id else None,
         "blame": None if blame is None else trimmer.json([blame.whom, list(blame.evidence)]),
         "scores": [[name, _outcome(outcome, trimmer)] for name, outcome in ranked],
         "differences": _differences(result, trimmer),

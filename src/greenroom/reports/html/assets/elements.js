@@ -14,6 +14,12 @@ function make(name, props, ...children) {
   return furnish(document.createElement(name), props, children);
 }
 
+// A link only to a page of the web: any other address stays text.
+function leadingTo(address, text) {
+  if (!/^https?:\/\/[^\s]+$/i.test(address ?? "")) return text;
+  return make("a", { href: address, rel: "noreferrer noopener" }, text);
+}
+
 function draw(name, props, ...children) {
   return furnish(document.createElementNS("http://www.w3.org/2000/svg", name), props, children);
 }
@@ -21,7 +27,7 @@ function draw(name, props, ...children) {
 const ATTRIBUTES = new Set([
   "class", "id", "type", "role", "tabindex", "title", "scope", "colspan", "open", "hidden", "for",
   "placeholder", "value", "selected", "disabled", "width", "height", "x", "y", "rx", "x1", "x2",
-  "y1", "y2", "viewBox", "preserveAspectRatio", "autocomplete", "spellcheck", "d", "dir",
+  "y1", "y2", "viewBox", "preserveAspectRatio", "autocomplete", "spellcheck", "d", "dir", "href", "rel",
 ]);
 
 function furnish(element, props, children) {

@@ -100,6 +100,7 @@ function story(one, trial, run) {
     spending(run),
     trial.status === "terminated" && make("p", { class: "remark" }, `Cut at its limit (${run.ended}): never counted as passed.`),
     (run.notes ?? []).map((note) => make("p", { class: "remark" }, note)),
+    run.trace && make("p", { class: "remark" }, "Trace: ", leadingTo(run.trace[1], run.trace[0])),
     errorBox(run),
     run.blame && make("p", { class: "blame" }, make("span", { class: "label" }, "whose failure"), make("b", null, BLAMED[run.blame[0]] ?? run.blame[0]),
       make("ul", null, run.blame[1].map((line) => make("li", null, line)))),

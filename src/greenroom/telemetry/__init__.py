@@ -1,0 +1,14 @@
+"""Runs as OpenTelemetry spans and metrics, while they go. Needs the extra `otel`."""
+
+from greenroom.errors import MissingExtra
+
+try:
+    from greenroom.telemetry.exporters import FencedExporter
+    from greenroom.telemetry.spans import spans
+except ModuleNotFoundError as error:
+    raise MissingExtra(
+        f"greenroom.telemetry needs OpenTelemetry, which cannot be imported: {error}. Install it with "
+        f"pip install 'greenroom[otel]'."
+    ) from error
+
+__all__ = ["FencedExporter", "spans"]

@@ -1,0 +1,57 @@
+"""What spans say of a run, an agent and a model: the conventions' names first, ours for the rest."""
+
+from typing import Any, Final
+
+from opentelemetry.trace import SpanContext, TraceFlags
+
+from greenroom.ledger.plain import is_object
+from greenroom.ledger.questions import Trace, started
+from greenroom.world.middleware.current import Run
+
+_PROVIDERS: Final = {
+    **{name: name for name in ("openai", "anthropic", "cohere", "deepseek", "groq", "perplexity")},
+    **{name: name for name in ("ollama", "openrouter")},
+    "google": "gcp.gemini",
+    "google-gla": "gcp.gemini",
+    "google-vertex": "gcp.vertex_ai",
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "mistral": "mistral_ai",
+    "grok": "x_ai",
+}
+"""What stands before a colon in a model's name, and how the conventions call it."""
+
+
+def about_run(run: Run) -> dict[str, Any]:
+    """Which run it is, and of which case."""
+    first = started(run.ledger)
+    found = {
+        "gen_ai.conversation.id": run.run_id,
+        "greenroom.run.id": run.run_id,
+        "greenroom.backend": run.backend,
+    }
+    if first is not None and is_object(first.case):
+        found["greenroom.case.id"] = str(first.case.get("id", ""))
+    return found
+
+
+def about_agent(run: Run) -> dict[str, Any]:
+    """Which agent is at work."""
+    first = started(run.ledger)
+    name = first.agent.get("name") if first is not None and is_object(first.agent) else None
+    found = {"gen_ai.operation.name": "invoke_agent", **about_run(run)}
+    return {**found, "gen_ai.agent.name": name} if isinstance(name, str) and name else found
+
+
+def about_model(model: str) -> dict[str, Any]:
+    """A model by its provider, where its name says that."""
+    provider, _, name = model.partition(":")
+    if not name or provider not in _PROVIDERS:  # "llama3:8b" names no provider
+        return {"gen_ai.request.model": model}
+    return {"gen_ai.provider.name": _PROVIDERS[provider], "gen_ai.request.model": name}
+
+
+def context_of(known: Trace) -> SpanContext:
+    """The span that a ledger names, as a parent or for a link."""
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    return SpanContext(int(known.trace_id, 16), int(known.span_id or "0", 16), True, flags)

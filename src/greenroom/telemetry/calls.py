@@ -1,0 +1,136 @@
+"""One question to a model or call of a tool, and the span that stands for it."""
+
+from contextvars import ContextVar
+from time import perf_counter
+from typing import Any, Final
+
+from opentelemetry.trace import INVALID_SPAN, Span, StatusCode
+
+from greenroom.ledger.events import (
+    Event,
+    ModelFailed,
+    ModelReplied,
+    ToolBlocked,
+    ToolFailed,
+    ToolReturned,
+)
+from greenroom.models.model import ModelRequest
+from greenroom.telemetry.attributes import about_model, about_run
+from greenroom.telemetry.content import messages_of, reply_of, tools_of, written
+from greenroom.telemetry.foreign import COUNTS_TOKENS, TAKES_TIMES, Operation, scope_of
+from greenroom.telemetry.meters import Meters
+from greenroom.world.middleware.current import Run
+from greenroom.world.world import ToolRequest
+
+
+class Call:
+    """A call under way. Its events say what came of it."""
+
+    def __init__(self, asked: ModelRequest | ToolRequest, content_chars: int, run: Run) -> None:
+        self._chars = content_chars
+        self._begun = perf_counter()
+        self._replied: ModelReplied | None = None
+        self._failed = ""
+        self.span: Span = INVALID_SPAN
+        self.is_own = True
+        self.operation: Operation
+        if isinstance(asked, ModelRequest):
+            self.operation, self._labels = "chat", about_model(asked.model)
+            self.target = self._labels["gen_ai.request.model"]
+            more = self._about_question(asked)
+        else:
+            self.operation, self._labels, self.target = "execute_tool", {}, asked.tool
+            more = self._about_tool(asked)
+        self.name = f"{self.operation} {self.target}".rstrip()
+        operation = {"gen_ai.operation.name": self.operation, **self._labels}
+        self._labels = operation
+        self.attributes: dict[str, Any] = {**operation, **about_run(run), **more}
+        if asked.path:
+            self.attributes["greenroom.path"] = asked.path
+
+    def _about_question(self, asked: ModelRequest) -> dict[str, Any]:
+        found: dict[str, Any] = {"gen_ai.agent.name": asked.agent} if asked.agent else {}
+        if asked.node:
+            found["greenroom.node"] = asked.node
+        if asked.output_schema is not None:
+            found["gen_ai.output.type"] = "json"
+        if self._chars:
+            found["gen_ai.input.messages"] = written(messages_of(asked.messages), self._chars)
+            if asked.instructions:
+                said = [{"type": "text", "content": asked.instructions}]
+                found["gen_ai.system_instructions"] = written(said, self._chars)
+            if asked.tools:
+                found["gen_ai.tool.definitions"] = written(tools_of(asked), self._chars)
+        return found
+
+    def _about_tool(self, asked: ToolRequest) -> dict[str, Any]:
+        found: dict[str, Any] = {"gen_ai.tool.name": asked.tool, "gen_ai.tool.type": "function"}
+        if asked.id:
+            found["gen_ai.tool.call.id"] = asked.id
+        if self._chars:
+            found["gen_ai.tool.call.arguments"] = written(dict(asked.args), self._chars)
+        return found
+
+    def write(self, attributes: dict[str, Any]) -> None:
+        """Add to the span; what a framework wrote itself stays."""
+        known: Any = (getattr(self.span, "attributes", None) or {}) if not self.is_own else {}
+        self.span.set_attributes({key: v for key, v in attributes.items() if key not in known})
+
+    def happened(self, event: Event) -> None:
+        """Write down what an event says of this call."""
+        match event:
+            case ModelReplied():
+                self._replied = event
+                self.write(self._about_reply(event))
+            case ToolReturned():
+                self.write({"greenroom.source": event.source})
+                if self._chars:
+                    self.write({"gen_ai.tool.call.result": written(event.value, self._chars)})
+            case ToolFailed():
+                self.write({"greenroom.source": event.source})
+                self.fail(event.error_type, event.error)
+            case ModelFailed():
+                self.fail(event.error_type, event.error)
+            case ToolBlocked():
+                self.write({"greenroom.source": "refused"})
+            case _:
+                pass
+
+    def _about_reply(self, replied: ModelReplied) -> dict[str, Any]:
+        found: dict[str, Any] = {"greenroom.source": replied.source}
+        if replied.model:
+            found["gen_ai.response.model"] = about_model(replied.model)["gen_ai.request.model"]
+        if replied.usage is not None:
+            found["gen_ai.usage.input_tokens"] = replied.usage.input
+            found["gen_ai.usage.output_tokens"] = replied.usage.output
+        if replied.cost is not None:
+            found["greenroom.cost_usd"] = replied.cost
+        if self._chars:
+            said = reply_of(replied.text, replied.calls)
+            found["gen_ai.output.messages"] = written(said, self._chars)
+        return found
+
+    def fail(self, error_type: str, error: str) -> None:
+        """The call failed; what the error says is written only where content is."""
+        if self._failed:
+            return
+        self._failed = error_type or "_OTHER"
+        self.write({"error.type": self._failed})
+        if self.is_own:
+            self.span.set_status(StatusCode.ERROR, error if self._chars else None)
+
+    def end(self, meters: Meters) -> None:
+        """The call is over."""
+        if self.operation == "chat":
+            scope = "" if self.is_own else scope_of(self.span)
+            if self._replied is not None and scope not in COUNTS_TOKENS:
+                meters.asked(self._replied, self._labels)
+            if scope not in TAKES_TIMES:
+                failed = {"error.type": self._failed} if self._failed else {}
+                meters.took(perf_counter() - self._begun, {**self._labels, **failed})
+        if self.is_own:
+            self.span.end()
+
+
+CALL: Final = ContextVar["Call | None"]("greenroom_call_span", default=None)
+"""The call that is being made."""

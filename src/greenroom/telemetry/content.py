@@ -1,0 +1,70 @@
+"""Messages as the conventions write them: JSON texts of roles and parts."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from greenroom.ledger.messages import Message, ToolCall
+from greenroom.models.model import ModelRequest
+
+CUT = "…[cut]"
+"""Ends a text that was too long to be written whole."""
+
+
+def messages_of(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
+    """Messages by role, each in its parts."""
+    return ({"role": one.role, "parts": _parts(one)} for one in messages)
+
+
+def reply_of(text: str, calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
+    """A model's reply."""
+    calls = tuple(calls)
+    parts = _parts(Message("assistant", text, calls))
+    return [
+        {"role": "assistant", "parts": parts, "finish_reason": "tool_call" if calls else "stop"}
+    ]
+
+
+def tools_of(request: ModelRequest) -> list[dict[str, Any]]:
+    """The tools that a model is offered."""
+    return [
+        {"type": "function", "name": tool.name, "description": tool.description}
+        for tool in request.tools
+    ]
+
+
+def written(value: Any, most: int) -> str:
+    """A value as JSON; what is longer than `most` characters is cut, and says so."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, Iterator):
+        text = _listed(cast("Iterator[Any]", value), most)
+    else:
+        text = json.dumps(value, default=repr, ensure_ascii=False)
+    return text if len(text) <= most else f"{text[:most]}{CUT}"
+
+
+def _listed(values: Iterator[Any], most: int) -> str:
+    """As much of a list as will be kept: a conversation grows with every question."""
+    parts: list[str] = []
+    for value in values:
+        parts.append(json.dumps(value, default=repr, ensure_ascii=False))
+        most -= len(parts[-1])
+        if most < 0:
+            break
+    return f"[{', '.join(parts)}]"
+
+
+def _parts(message: Message) -> list[Mapping[str, Any]]:
+    if message.role == "tool":
+        return [
+            {"type": "tool_call_response", "id": message.call_id, "response": message.text},
+        ]
+    parts: list[Mapping[str, Any]] = []
+    if message.text:
+        parts.append({"type": "text", "content": message.text})
+    parts += [
+        {"type": "tool_call", "id": one.id, "name": one.tool, "arguments": one.args}
+        for one in message.calls
+    ]
+    return parts

@@ -1,0 +1,65 @@
+"""The spans of frameworks: which of them stands for the call that is being made."""
+
+import sys
+from typing import Any, Final, Literal
+
+from opentelemetry import trace
+from opentelemetry.trace import Span
+
+Operation = Literal["chat", "execute_tool"]
+
+OURS: Final = "greenroom"
+"""The name under which our own spans are written."""
+
+_NAMES: Final = {
+    "chat": frozenset(("chat", "generate_content", "text_completion", "call_llm")),
+    "execute_tool": frozenset(("execute_tool",)),
+}
+_KINDS: Final = {"chat": "LLM", "execute_tool": "TOOL"}
+COUNTS_TOKENS: Final = frozenset(("gcp.vertex.agent", "pydantic-ai"))
+"""Who records the tokens of a call as a metric, by the scope of its spans."""
+TAKES_TIMES: Final = frozenset(("gcp.vertex.agent",))
+"""Who records how long a call took."""
+MAY_TRACE: Final = frozenset(("google-adk", "pydantic-ai", "langgraph"))
+"""Backends whose frameworks may write spans of their own."""
+ALWAYS_TRACES: Final = frozenset(("google-adk",))
+"""Those that do so whenever the process has a provider."""
+
+
+def scope_of(span: Span) -> str:
+    """Who wrote a span."""
+    return str(getattr(getattr(span, "instrumentation_scope", None), "name", ""))
+
+
+def is_foreign(span: Span) -> bool:
+    """Whether a span is somebody else's, and is being written."""
+    return span.is_recording() and scope_of(span) != OURS
+
+
+def span_for(operation: Operation, name: str) -> Span | None:
+    """The framework's own span of the call that is being made; None if it has none."""
+    current = trace.get_current_span()
+    if is_foreign(current) and _stands_for(current, operation, name):
+        return current
+    found = _langchain_span()
+    return found if found is not None and is_foreign(found) else None
+
+
+def _stands_for(span: Span, operation: Operation, name: str) -> bool:
+    attributes: Any = getattr(span, "attributes", None) or {}
+    first, _, rest = str(getattr(span, "name", "")).partition(" ")
+    said = attributes.get("gen_ai.operation.name")
+    if said is not None:
+        if said not in _NAMES[operation]:
+            return False
+    elif first not in _NAMES[operation]:
+        # google-adk says what a tool's span is only when it ends; till then its name does.
+        return attributes.get("openinference.span.kind") == _KINDS[operation]
+    return operation != "execute_tool" or rest in ("", name)
+
+
+def _langchain_span() -> Span | None:
+    """What OpenInference writes for LangChain, which never makes a span the current one."""
+    module = sys.modules.get("openinference.instrumentation.langchain")
+    get_current_span: Any = getattr(module, "get_current_span", None)
+    return None if get_current_span is None else get_current_span()

@@ -1,0 +1,127 @@
+"""Where spans and metrics go: what was given, what the process has, or what the environment says."""
+
+import os
+import warnings
+from typing import Any, Final, cast
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    ConsoleSpanExporter,
+    SimpleSpanProcessor,
+)
+from opentelemetry.trace import TracerProvider
+
+from greenroom.errors import BadInput, MissingExtra
+from greenroom.telemetry.exporters import FencedExporter, FencedMetricExporter
+
+_ENDPOINTS: Final = {
+    "traces": ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    "metrics": ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+}
+_KINDS: Final = ("otlp", "console", "none")
+
+
+def tracer_provider(given: TracerProvider | None) -> TracerProvider:
+    """The provider that was given, the one of the process, or one made as the environment says.
+
+    One that is made becomes the one of the process, so that frameworks write into the same traces.
+    """
+    if given is not None:
+        _warn_of_unfenced(given)
+        return given
+    known = trace.get_tracer_provider()
+    if not isinstance(known, trace.ProxyTracerProvider):
+        _warn_of_unfenced(known)
+        return known
+    kind = _wanted("traces")
+    if kind is None:
+        raise BadInput(
+            "spans() has nowhere to send spans: no provider is set, and OTEL_EXPORTER_OTLP_ENDPOINT is "
+            "not either. Set it, set OTEL_TRACES_EXPORTER=console, or give spans(provider=...)."
+        )
+    made = SdkTracerProvider()
+    if kind == "otlp":
+        made.add_span_processor(BatchSpanProcessor(FencedExporter(_otlp("trace"))))
+    elif kind == "console":
+        made.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
+    trace.set_tracer_provider(made)
+    return made
+
+
+def meter_provider(given: MeterProvider | None) -> MeterProvider:
+    """The same for metrics; where there is nowhere to send them, they are not kept."""
+    known = metrics.get_meter_provider()
+    if given is not None:
+        return given
+    kind = _wanted("metrics")
+    if isinstance(known, SdkMeterProvider) or kind not in ("otlp", "console"):
+        return known
+    exporter = (
+        ConsoleMetricExporter() if kind == "console" else FencedMetricExporter(_otlp("metric"))
+    )
+    made = SdkMeterProvider([PeriodicExportingMetricReader(exporter)])
+    metrics.set_meter_provider(made)
+    return made
+
+
+def flush(provider: object) -> None:
+    """Send what a provider still holds, if it can."""
+    force_flush = getattr(provider, "force_flush", None)
+    if force_flush is not None:
+        force_flush()
+
+
+def _wanted(signal: str) -> str | None:
+    """The kind of exporter that the environment asks for; None if it does not."""
+    variable = f"OTEL_{signal.upper()}_EXPORTER"
+    kind = os.environ.get(variable, "").strip().lower()
+    if not kind:
+        return "otlp" if any(map(os.environ.get, _ENDPOINTS[signal])) else None
+    if kind not in _KINDS:
+        raise BadInput(
+            f"{variable}={kind!r} is not known here; set one of {', '.join(_KINDS)}, or give "
+            f"spans(provider=...) with an exporter of your own."
+        )
+    return kind
+
+
+def _otlp(signal: str) -> Any:
+    protocol = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "").strip().lower()
+    if protocol not in ("", "http/protobuf"):
+        raise BadInput(
+            f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r} is not built in; http/protobuf is. For another "
+            f"one give spans(provider=...) with FencedExporter(your exporter)."
+        )
+    try:
+        if signal == "trace":
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+            return OTLPSpanExporter()
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+        return OTLPMetricExporter()
+    except ImportError as error:
+        raise MissingExtra(
+            f"the OTLP exporter cannot be imported: {error}. Install it with "
+            f"pip install 'greenroom[otel]'."
+        ) from error
+
+
+def _warn_of_unfenced(provider: object) -> None:
+    """Say which exporters of a provider would be refused while a case runs."""
+    processors: Any = getattr(provider, "_active_span_processor", None)
+    for processor in cast("tuple[Any, ...]", getattr(processors, "_span_processors", ())):
+        exporter = getattr(processor, "span_exporter", None)
+        if exporter is None or not hasattr(exporter, "_endpoint"):
+            continue
+        warnings.warn(
+            f"the fence of a rehearsal refuses what {type(exporter).__name__} sends while a case runs, "
+            f"and those spans are lost. Wrap it: greenroom.telemetry.FencedExporter(...).",
+            UserWarning,
+            stacklevel=4,
+        )

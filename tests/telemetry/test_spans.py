@@ -1,0 +1,396 @@
+"""Runs of Greenroom's own agents as spans and metrics."""
+
+import asyncio
+import json
+import sys
+from subprocess import run as run_process
+from typing import Any
+
+import pytest
+
+from greenroom import (
+    Agent,
+    Case,
+    Expect,
+    Ledger,
+    Score,
+    Scripted,
+    Turn,
+    call,
+    fault,
+    perform,
+    rehearse,
+    simulate,
+    tool,
+)
+from greenroom.agents import step
+from greenroom.errors import BadInput, ModelBroke
+from greenroom.ledger import Noted, RunEnded
+from greenroom.ledger.messages import Usage
+from greenroom.metrics import metric
+from greenroom.models.model import ModelReply, ModelRequest
+from greenroom.reports.console import ConsoleText
+from greenroom.reports.html.cases import case_details
+from greenroom.reports.json import JsonReport
+from greenroom.reports.junit import JunitReport
+from greenroom.reports.markdown import MarkdownReport
+from greenroom.results.report import Report
+from greenroom.telemetry import spans
+from greenroom.testing import MiddlewareContract
+from telemetry.collector import Seen
+
+
+@tool
+def refund(order: int) -> str:
+    """Refund an order."""
+    raise AssertionError("mocked")
+
+
+def paid(text: str = "", *calls: Any) -> ModelReply:
+    return ModelReply(text, calls, Usage(60, 40), 0.02)
+
+
+def clerk(*replies: Any) -> Agent:
+    given = replies or (paid("", call("refund", order=7)), paid("Done."))
+    return Agent("clerk", model=Scripted(*given), tools=[refund], instructions="Be kind.")
+
+
+CASE = Case("refund", says="Refund 7.", mocks={"refund": "ok"}, expect=Expect(contains="Done"))
+
+
+def run(middleware: Any, agent: Any = None, case: Case = CASE, ledger: Any = None) -> Ledger:
+    run = simulate(case, agent or clerk(), ledger=ledger, middleware=[middleware])
+    return asyncio.run(run)
+
+
+def test_a_run_is_a_tree_of_its_case_its_turns_and_its_calls() -> None:
+    seen = Seen()
+    two = Case("two", turns=[Turn("Refund 7."), Turn("Thanks.")], mocks={"refund": "ok"})
+    agent = clerk(call("refund", order=7), "Done.", "You are welcome.")
+    rehearse(agent, [two], middleware=[seen.middleware()], store=False)
+    assert seen.tree() == [
+        "rehearse two",
+        "  invoke_agent clerk",
+        "    chat scripted",
+        "    execute_tool refund",
+        "    chat scripted",
+        "  invoke_agent clerk",
+        "    chat scripted",
+        "  evaluate two",
+    ]
+    assert len({span.context.trace_id for span in seen.spans if span.context}) == 1
+
+
+def test_spans_say_what_the_conventions_ask_for() -> None:
+    seen = Seen()
+    run(seen.middleware())
+    asked, tool = seen.named("chat")[0], seen.named("execute_tool")[0]
+    assert asked["gen_ai.operation.name"] == "chat"
+    assert asked["gen_ai.request.model"] == asked["gen_ai.response.model"] == "scripted"
+    assert (asked["gen_ai.usage.input_tokens"], asked["gen_ai.usage.output_tokens"]) == (60, 40)
+    assert asked["gen_ai.agent.name"] == "clerk"
+    assert (asked["greenroom.cost_usd"], asked["greenroom.source"]) == (0.02, "live")
+    assert (asked["greenroom.case.id"], asked["greenroom.path"]) == ("refund", "@1/clerk")
+    assert tool["gen_ai.operation.name"] == "execute_tool"
+    assert (tool["gen_ai.tool.name"], tool["gen_ai.tool.type"]) == ("refund", "function")
+    assert tool["gen_ai.tool.call.id"]
+    assert tool["greenroom.source"] == "mock"
+    assert seen.named("invoke_agent")[0]["gen_ai.agent.name"] == "clerk"
+    kinds = {span.name.split()[0]: span.kind.name for span in seen.spans}
+    assert kinds["chat"] == "CLIENT"
+    assert kinds["execute_tool"] == kinds["invoke_agent"] == "INTERNAL"
+
+
+def test_a_provider_is_named_where_the_models_name_says_it() -> None:
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
+            return ModelReply("Done.")
+
+    seen, bare = Seen(), Case("c", says="Hi")
+    run(seen.middleware(), Agent("a", model=Named("google:gemini-2.5-flash")), bare)
+    run(seen.middleware(), Agent("a", model=Named("llama3:8b")), bare)
+    google, local = seen.named("chat")
+    assert google["gen_ai.provider.name"] == "gcp.gemini"
+    assert google["gen_ai.request.model"] == "gemini-2.5-flash"
+    assert "gen_ai.provider.name" not in local
+    assert local["gen_ai.request.model"] == "llama3:8b"
+
+
+CANARY = "canary-7391"
+
+
+@metric
+def quotes(response: str) -> Score:
+    return Score(False, reason=f"it said {response}", evidence=[response])
+
+
+def test_nothing_that_was_said_is_written_unless_it_is_asked_for() -> None:
+    def fails(_: ModelRequest) -> str:
+        raise ModelBroke(f"no answer to {CANARY}")
+
+    agent = Agent(
+        "clerk",
+        model=Scripted(call("refund", order=7), lambda asked: f"{CANARY} {asked.last}", fails),
+        tools=[refund],
+        instructions=f"Say {CANARY}.",
+    )
+    cases = [
+        Case(
+            "calm",
+            turns=[Turn(f"I am {CANARY}"), Turn(CANARY)],
+            mocks={"refund": {"said": CANARY}},
+            metrics=[quotes],
+        ),
+        Case("fault", says=CANARY, mocks={"refund": fault(CANARY)}, metrics=[quotes]),
+        Case("none", says=CANARY),
+    ]
+    seen = Seen()
+    rehearse(agent, cases, middleware=[seen.middleware()], store=False)
+    assert "execute_tool refund" in seen.text()
+    assert CANARY not in seen.text()
+    told = Seen()
+    rehearse(agent, cases, middleware=[told.middleware(content=True)], store=False)
+    assert told.text().count(CANARY) > 10
+
+
+def test_content_is_written_as_the_conventions_write_messages() -> None:
+    seen = Seen()
+    run(seen.middleware(content=True))
+    first, last = seen.named("chat")
+    assert json.loads(first["gen_ai.system_instructions"]) == [
+        {"type": "text", "content": "Be kind."}
+    ]
+    assert json.loads(first["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": "Refund 7."}]}
+    ]
+    (reply,) = json.loads(first["gen_ai.output.messages"])
+    assert reply["finish_reason"] == "tool_call"
+    assert reply["parts"][0]["name"] == "refund"
+    assert [one["role"] for one in json.loads(last["gen_ai.input.messages"])] == [
+        *("user", "assistant", "tool"),
+    ]
+    tool = seen.named("execute_tool")[0]
+    assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"order": 7}
+    assert tool["gen_ai.tool.call.result"] == "ok"
+    short = Seen()
+    run(short.middleware(content=True, content_chars=10))
+    assert short.named("chat")[0]["gen_ai.input.messages"] == '[{"role": …[cut]'
+
+
+@pytest.mark.parametrize(
+    "said, is_written",
+    [
+        *(("true", True), ("SPAN_ONLY", True), ("SPAN_AND_EVENT", True)),
+        *(("EVENT_ONLY", False), ("NO_CONTENT", False), ("false", False), ("", False)),
+    ],
+)
+def test_the_usual_switch_decides_about_content(
+    monkeypatch: pytest.MonkeyPatch, said: str, is_written: bool
+) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", said)
+    seen = Seen()
+    run(seen.middleware())
+    assert ("gen_ai.input.messages" in seen.named("chat")[0]) == is_written
+    told = Seen()
+    run(told.middleware(content=False))
+    assert "gen_ai.input.messages" not in told.named("chat")[0]
+
+
+def test_errors_and_refusals_are_marked_with_their_type() -> None:
+    seen = Seen()
+    run(seen.middleware(), case=Case("c", says="Hi", mocks={"refund": fault("closed")}))
+    (failed,) = seen.named("execute_tool")
+    assert failed["error.type"]
+    seen = Seen()
+    ledger = run(seen.middleware(), case=Case("c", says="Hi"))
+    assert isinstance(ledger.last, RunEnded)
+    assert ledger.last.error_type == "ToolRefused"
+    (refused,) = seen.named("execute_tool")
+    assert (refused["greenroom.source"], refused["error.type"]) == ("refused", "ToolRefused")
+    by_name = {span.name: span for span in seen.spans}
+    assert by_name["rehearse c"].status.status_code.name == "ERROR"
+    assert len(seen.metrics()["greenroom.refusals"]) == 1
+
+    def fails(_: ModelRequest) -> str:
+        raise ModelBroke("no answer")
+
+    seen = Seen()
+    run(seen.middleware(), clerk(fails))
+    (asked,) = seen.named("chat")
+    assert asked["error.type"] == "ModelBroke"
+    phases = {p.attributes["greenroom.phase"]: p.value for p in seen.metrics()["greenroom.errors"]}
+    assert phases["model"] >= 1
+
+
+def test_money_tokens_and_times_are_counted() -> None:
+    seen = Seen()
+    run(seen.middleware())
+    found = seen.metrics()
+    (cost,) = found["greenroom.cost"]
+    assert cost.value == pytest.approx(0.04)
+    assert cost.attributes["gen_ai.agent.name"] == "clerk"
+    tokens = {
+        point.attributes["gen_ai.token.type"]: point.sum
+        for point in found["gen_ai.client.token.usage"]
+    }
+    assert tokens == {"input": 120, "output": 80}
+    assert found["gen_ai.client.operation.duration"][0].count == 2
+    assert found["greenroom.case.duration"][0].count == 1
+    assert "refund" not in str(
+        [
+            dict(p.attributes)
+            for name in ("greenroom.cost", "greenroom.case.duration")
+            for p in found[name]
+        ]
+    )
+
+
+def test_a_contract_that_was_not_kept_is_counted() -> None:
+    @step(writes="session.answer")
+    def strays(ctx: Any) -> str:
+        ctx.state.session["other"] = 1
+        return "Done."
+
+    seen = Seen()
+    case = Case("c", says="Hi", metrics=["kept_contract"])
+    report = rehearse(strays, [case], middleware=[seen.middleware()], store=False)
+    assert report.results[0].status == "failed", report
+    assert [point.value for point in seen.metrics()["greenroom.contract.violations"]] == [1]
+
+
+def test_verdicts_are_events_with_a_label_for_each_metric() -> None:
+    @metric
+    def broken(response: str) -> float:
+        raise KeyError("lost")
+
+    case = Case("c", says="Hi", metrics=[broken], mocks={"refund": "ok"}, expect=CASE.expect)
+    seen = Seen()
+    rehearse(clerk(), [case], middleware=[seen.middleware()], store=False)
+    (span,) = [span for span in seen.spans if span.name == "evaluate c"]
+    told = {
+        str((event.attributes or {})["gen_ai.evaluation.name"]): dict(event.attributes or {})
+        for event in span.events
+    }
+    assert {event.name for event in span.events} == {"gen_ai.evaluation.result"}
+    assert told["expected_contains"]["gen_ai.evaluation.score.value"] == 1.0
+    assert told["expected_contains"]["gen_ai.evaluation.score.label"] == "passed"
+    assert told["broken"]["gen_ai.evaluation.score.label"] == "unmeasured"
+    assert "gen_ai.evaluation.score.value" not in told["broken"]
+
+
+def test_results_and_reports_lead_to_the_trace(tmp_path: Any) -> None:
+    seen = Seen()
+    link = "https://traces.example/t/{trace_id}"
+    report = rehearse(
+        clerk("No."),
+        [CASE],
+        middleware=[seen.middleware(link=link)],
+        store=False,
+        keep_ledgers=False,
+    )
+    (result,) = report.results
+    (root, *_) = seen.spans
+    assert root.context is not None
+    assert result.trace_id == f"{root.context.trace_id:032x}"
+    assert result.trace_link == f"https://traces.example/t/{result.trace_id}"
+    for reporter in (JunitReport(), JsonReport(), MarkdownReport(), ConsoleText()):
+        assert result.trace_link in reporter.render(report), reporter.name
+    assert case_details(result)["trace"] == [result.trace_id, result.trace_link]
+    saved = tmp_path / "report.json"
+    report.save(saved)
+    assert Report.load(saved).results[0].trace_link == result.trace_link
+    bare = rehearse(clerk("No."), [CASE], store=False)
+    assert bare.results[0].trace_id == ""
+    assert "trace" not in JsonReport().render(bare)
+
+
+def test_a_run_that_is_resumed_is_linked_to_the_trace_before() -> None:
+    seen = Seen()
+    whole = run(seen.middleware())
+    seen.clear()
+    resumed = run(seen.middleware(), ledger=Ledger(whole.events[:8]))
+    first, second = [note.data["trace_id"] for note in resumed.of(Noted) if note.name == "trace"]
+    assert first != second
+    (link,) = seen.spans[0].links
+    assert f"{link.context.trace_id:032x}" == first
+
+
+async def test_a_live_conversation_is_written_too() -> None:
+    seen = Seen()
+    await perform(
+        Agent("clerk", model=Scripted("Hello.")), "Hi", middleware=[seen.middleware()], store=False
+    )
+    assert seen.tree() == ["converse", "  invoke_agent clerk", "    chat scripted"]
+
+
+def test_spans_of_the_authors_own_code_stand_inside_the_call_they_belong_to() -> None:
+    seen = Seen()
+    tracer = seen.provider.get_tracer("shop")
+
+    def mock(order: int) -> str:
+        with tracer.start_as_current_span("look up"):
+            return "ok"
+
+    run(seen.middleware(), case=Case("c", says="Hi", mocks={"refund": mock}))
+    assert "      look up" in seen.tree()
+
+
+def test_sixteen_runs_at_once_have_a_trace_each() -> None:
+    seen = Seen()
+    cases = [Case(f"c{n}", says="Hi", mocks={"refund": "ok"}) for n in range(16)]
+    rehearse(clerk(), cases, middleware=[seen.middleware()], store=False, concurrency=16)
+    by_trace: dict[int, list[str]] = {}
+    for span in seen.spans:
+        assert span.context is not None
+        by_trace.setdefault(span.context.trace_id, []).append(span.name.split()[0])
+    assert len(by_trace) == 16
+    assert {tuple(sorted(names)) for names in by_trace.values()} == {
+        ("chat", "chat", "evaluate", "execute_tool", "invoke_agent", "rehearse")
+    }
+
+
+class TestContract(MiddlewareContract):
+    passes_through = False  # it notes the trace
+
+    def middleware(self) -> Any:
+        return Seen().middleware(content=True)
+
+
+def test_without_a_place_to_send_to_it_says_what_to_set() -> None:
+    code = (
+        "from greenroom.telemetry import spans\n"
+        "try: spans()\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    environment = {"PATH": ""}
+    done = run_process(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.stdout.startswith("BadInput"), done.stderr
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT" in done.stdout
+
+
+@pytest.mark.parametrize("wrong", [{"content_chars": 0}, {"link": "https://traces.example"}])
+def test_what_cannot_be_meant_is_refused(wrong: Any) -> None:
+    with pytest.raises(BadInput):
+        spans(provider=Seen().provider, **wrong)
+
+
+def test_an_unknown_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "perhaps")
+    with pytest.raises(BadInput, match="perhaps"):
+        Seen().middleware()
+
+
+def test_nothing_of_it_is_loaded_by_a_run_without_it() -> None:
+    code = (
+        "import sys, greenroom\n"
+        "from greenroom import Agent, Case, Scripted, rehearse\n"
+        "rehearse(Agent('a', model=Scripted('x')), [Case('c', says='Hi')], store=False)\n"
+        "print([name for name in sys.modules if name.startswith(('opentelemetry', 'greenroom.tele'))])\n"
+    )
+    done = run_process([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
