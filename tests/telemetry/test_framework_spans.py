@@ -1,21 +1,25 @@
 """The spans of real frameworks: given more attributes, and never written twice."""
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from google.adk.cli.api_server import ApiServerSpanExporter
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from backends.test_middleware_order import adk, langgraph, openai_agents, pydantic_ai
 from greenroom import Case, Ledger, simulate
 from greenroom.ledger import Noted, RunEnded
+from greenroom.ledger.questions import TRACE
 from telemetry.collector import Seen
 
 CASE = Case("c", says="Hi", mocks={"weather": "fine"})
@@ -76,7 +80,7 @@ def check_enriched(seen: Seen, make: Any, model: str, tool: str) -> None:
     seen.clear()
     ledger = run(make(ignored), seen.middleware(case_span=False))
     assert seen.tree() == bare
-    (note,) = [note.data for note in ledger.of(Noted) if note.name == "trace"]
+    (note,) = [note.data for note in ledger.of(Noted) if note.name == TRACE]
     assert note["trace_id"] in {f"{s.context.trace_id:032x}" for s in seen.spans if s.context}
 
 
@@ -124,11 +128,14 @@ def test_what_a_framework_wrote_is_not_overwritten(seen: Seen) -> None:
     assert asked["gen_ai.operation.name"] == "generate_content"
 
 
-def test_the_web_page_of_google_adk_shows_our_attributes(
-    provider: TracerProvider, seen: Seen
-) -> None:
-    shown: dict[str, Any] = {}
-    provider.add_span_processor(SimpleSpanProcessor(ApiServerSpanExporter(shown)))
-    run(adk(ignored), seen.middleware())
-    assert len(shown) == 3
-    assert all("greenroom.path" in attributes for attributes in shown.values())
+def test_the_development_server_of_google_adk_shows_our_attributes(tmp_path: Path) -> None:
+    folder = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, str(folder / "dev_server.py"), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(folder.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == ["live", "live", "mock"]

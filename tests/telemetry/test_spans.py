@@ -27,6 +27,7 @@ from greenroom.agents import step
 from greenroom.errors import BadInput, ModelBroke
 from greenroom.ledger import Noted, RunEnded
 from greenroom.ledger.messages import Usage
+from greenroom.ledger.questions import TRACE, traces
 from greenroom.metrics import metric
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.reports.console import ConsoleText
@@ -312,7 +313,7 @@ def test_a_run_that_is_resumed_is_linked_to_the_trace_before() -> None:
     whole = run(seen.middleware())
     seen.clear()
     resumed = run(seen.middleware(), ledger=Ledger(whole.events[:8]))
-    first, second = [note.data["trace_id"] for note in resumed.of(Noted) if note.name == "trace"]
+    first, second = [note.data["trace_id"] for note in resumed.of(Noted) if note.name == TRACE]
     assert first != second
     (link,) = seen.spans[0].links
     assert f"{link.context.trace_id:032x}" == first
@@ -394,3 +395,12 @@ def test_nothing_of_it_is_loaded_by_a_run_without_it() -> None:
     )
     done = run_process([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize(
+    "data", [None, "x", [], {"trace_id": 7}, {"trace_id": "[card]", "span_id": "00f067aa0ba902b7"}]
+)
+def test_a_note_that_names_no_trace_is_left_alone(data: Any) -> None:
+    ledger = Ledger([*run(Seen().middleware()).events[:1], Noted(name=TRACE, data=data)])
+    assert traces(ledger) == []
+    assert run(Seen().middleware(), ledger=ledger).of(RunEnded)[0].reason == "completed"

@@ -3,6 +3,7 @@
 They are about the agent's voice unless `voice` says otherwise; `user_view(ledger)` is the other side.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -36,10 +37,11 @@ from greenroom.ledger.index import VoiceIndex
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Message, Usage, Voice
 from greenroom.ledger.paths import branch_of
-from greenroom.ledger.plain import Json, as_object, plain
+from greenroom.ledger.plain import Json, as_object, is_object, plain
 
-TRACE = "trace"
+TRACE = "greenroom:trace"
 """The note that says under which trace a run was written elsewhere."""
+_HEX = re.compile("[0-9a-f]{32}-[0-9a-f]{16}")
 StepType = Literal["node", "tool", "message", "conditional", "custom"]
 
 
@@ -368,9 +370,8 @@ def traces(ledger: Ledger) -> list[Trace]:
     """The traces that a run was written as: one, and one more each time it was resumed."""
     found: list[Trace] = []
     for note in ledger.of(Noted):
-        if note.name == TRACE:
-            data = as_object(note.data)
-            found.append(
-                Trace(str(data["trace_id"]), str(data["span_id"]), str(data.get("link", "")))
-            )
+        if note.name == TRACE and is_object(note.data):
+            known = Trace(*[str(note.data.get(name, "")) for name in Trace.__struct_fields__])
+            if _HEX.fullmatch(f"{known.trace_id}-{known.span_id}"):
+                found.append(known)
     return found
