@@ -73,8 +73,11 @@ def test_a_comparison_is_written_as_before(tmp_path: Path) -> None:
 
 
 def test_every_field_of_a_result_is_written_or_named_here() -> None:
-    whole: Any = report_data(desk())
+    report = desk()
+    traced = replace(report.results[0], trace_id="4bf9", trace_link="https://traces.example/4bf9")
+    whole: Any = report_data(replace(report, results=[traced, *report.results[1:]]))
     data = whole["results"][0]
+    assert "trace_id" not in whole["results"][1]
     elsewhere = {"kept", "asked", "steps", "blamed", "asks"}
     other_names = {"case", "trajectory", "blame", "responses"}
     only_where_given = {"replaced"}
