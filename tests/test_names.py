@@ -32,6 +32,7 @@ ROOMS = [
     "world",
     "backends",
     "errors",
+    "telemetry",
     "testing",
     "reports.reporters",
     "cases.files",
