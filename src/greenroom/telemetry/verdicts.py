@@ -30,7 +30,8 @@ class Verdicts:
         for name, outcome in result.scores.items():
             if name in _CONTRACTS and isinstance(outcome, Score) and not outcome.passed:
                 self._meters.violated(name)
-        known = [] if result.ledger is None else traces(result.ledger)
+        ledger = result.ledger_or_none if self._tracer is not None else None
+        known = [] if ledger is None else traces(ledger)
         if self._tracer is None or not known:
             return
         span = self._tracer.start_span(
