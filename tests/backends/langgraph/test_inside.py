@@ -1,6 +1,7 @@
 """LangChain tools and LangGraph graphs inside plain functions, by the routes that are their own."""
 
 import asyncio
+import inspect
 import sqlite3
 import subprocess
 import sys
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
 from greenroom import Case, Turn, evaluate
+from greenroom.backends.seams import real_of
 from greenroom.ledger.events import ToolCalled
 from greenroom.metrics import called
 from greenroom.results.result import CaseResult
@@ -176,6 +179,58 @@ async def test_a_tool_that_goes_around_the_seam_is_refused() -> None:
 
     assert (await played(clerk, mocks={"pay": "ok"})).status == "error"
     assert ACTED == []
+
+
+AROUND: dict[str, Any] = {
+    "run as it was before its seam": lambda one: real_of(BaseTool.run)(one, {"amount": 5}),
+    "arun as it was before its seam": lambda one: real_of(BaseTool.arun)(one, {"amount": 5}),
+    "the body": lambda one: one._run(5, config={}),
+    "the body by name": lambda one: one._run(amount=5, config={}),
+    "the async body": lambda one: one._arun(amount=5, config={}),
+}
+Amount = int
+
+
+class Careful(BaseTool):
+    """Its annotations are texts, and the framework gives it a config."""
+
+    name: str = "pay"
+    description: str = "Pay."
+
+    def _run(self, amount: "Amount", config: "RunnableConfig") -> str:
+        ACTED.append(f"paid {amount}")
+        return f"paid, {type(config).__name__}"
+
+
+KINDS: dict[str, Any] = {"a function's": lambda: pay, "own class": Careful}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+async def test_whoever_knows_another_way_to_a_body_meets_the_gate(make: Any, around: Any) -> None:
+    async def agent(message: str) -> str:
+        found = around(make())
+        return str(await found if inspect.isawaitable(found) else found)
+
+    await agent("with the gate open")
+    assert ACTED.pop() == "paid 5"
+    assert (await played(agent)).status == "error"
+    assert ACTED == []
+    result = await played(agent, mocks={"pay": "ok"}, metrics=[called("pay", args={"amount": 5})])
+    assert result.status == "passed", result.error
+    assert result.responses == ["ok"]
+    assert ACTED == []
+    assert (await played(agent, allow_tools=["pay"], metrics=[called("pay")])).status == "passed"
+    assert ACTED == ["paid 5"]
+
+
+async def test_a_body_whose_annotations_are_texts_is_given_what_it_asks_for() -> None:
+    async def agent(message: str) -> str:
+        return str(await Careful().ainvoke({"amount": 5}))
+
+    result = await played(agent, allow_tools=["pay"], metrics=[called("pay", args={"amount": 5})])
+    assert result.status == "passed", result.error
+    assert result.responses == ["paid, dict"]
 
 
 async def test_a_pause_inside_returns_to_the_author_s_function() -> None:

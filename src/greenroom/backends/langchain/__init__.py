@@ -26,6 +26,8 @@ _seen: WeakSet[type] = WeakSet()
 
 MARK = "_greenroom_gated"
 """By which gated copies know themselves."""
+ACTING: ContextVar[Any] = ContextVar("greenroom_langgraph_acting", default=None)
+"""The tool whose real body is at work here, because the World let it."""
 IN_MODEL: ContextVar[bool] = ContextVar("greenroom_langgraph_in_model", default=False)
 """Whether a model is being asked, which may do its work in its own way."""
 

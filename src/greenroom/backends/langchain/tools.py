@@ -4,12 +4,13 @@
 # pyright: reportUnknownMemberType=false
 
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from greenroom.backends.langchain import MARK, gate_tool, watch_classes
-from greenroom.backends.seams import Call, wrap
+from greenroom.backends.langchain import ACTING, MARK, gate_tool, watch_classes
+from greenroom.backends.seams import Call, follow_classes, wrap, wrap_method
 
 # What stands above the seams: a class that replaces one of these does its work out of their sight.
 ABOVE = ("invoke", "ainvoke", "run", "arun")
@@ -20,6 +21,7 @@ def install() -> None:
     """Put the seams in, once, and a guard on every class that would go around them."""
     wrap((BaseTool, name, _tool_seam) for name in ("run", "arun"))
     watch_classes(BaseTool, ABOVE)
+    follow_classes(BaseTool, _hold_bodies)
 
 
 def _tool_seam(real: Call) -> Call:
@@ -29,3 +31,30 @@ def _tool_seam(real: Call) -> Call:
         return real(self, tool_input, *args, **given)
 
     return seam
+
+
+def _hold_bodies(kind: type[BaseTool]) -> None:
+    """Hold the bodies themselves too: code may call them, or `run` as it was before its seam."""
+    for name in ("_run", "_arun"):
+        if isinstance(vars(kind).get(name), FunctionType):
+            wrap_method(kind, name, _body_seam)
+
+
+def _body_seam(real: Call) -> Call:
+    def answer(tool: BaseTool, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        if ACTING.get() is not tool and MARK not in tool.__dict__:
+            own = {key: value for key, value in given.items() if key not in _INJECTED}
+            twin = gate_tool(tool, args[0] if args else own, None)
+            if twin is not tool:
+                return getattr(twin, real.__name__)(*args, **given)
+        return real(tool, *args, **given)
+
+    def seam(self: BaseTool, *args: Any, **given: Any) -> Any:
+        return answer(self, args, given)
+
+    # Annotations that are texts are looked up where the author wrote them.
+    return FunctionType(seam.__code__, real.__globals__, real.__name__, None, seam.__closure__)
+
+
+_INJECTED = ("config", "run_manager")
+"""What the framework itself gives to a body."""

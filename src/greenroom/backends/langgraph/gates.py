@@ -21,7 +21,7 @@ from langgraph.errors import GraphBubbleUp
 
 from greenroom.backends.callers import listener, refuse_to_wait
 from greenroom.backends.foreign import held, jsonable
-from greenroom.backends.langchain import IN_MODEL, MARK, origin_of
+from greenroom.backends.langchain import ACTING, IN_MODEL, MARK, origin_of
 from greenroom.backends.langgraph.run import IN_TOOL_NODE, FrameworkRun, InnerCaller
 from greenroom.backends.langgraph.translation import (
     chunk_of,
@@ -37,7 +37,6 @@ from greenroom.ledger.events import ToolReturned
 from greenroom.ledger.plain import Json, plain
 from greenroom.models.model import ModelRequest, send_piece
 from greenroom.world.records import ToolError
-from greenroom.world.threads import Here
 from greenroom.world.world import ToolRequest
 
 GraphCaller = FrameworkRun | InnerCaller
@@ -217,6 +216,8 @@ def _like(real: Callable[..., Any], gate: Callable[..., Any]) -> Callable[..., A
     def stand_in(*args: Any, **given: Any) -> Any:
         return gate(*args, **given)
 
+    # A seam's has a `self`, but a bound method has none: that is read from the method itself.
+    vars(stand_in).pop("__signature__", None)
     return stand_in
 
 
@@ -235,15 +236,21 @@ class ToolGate:
 
     async def arun(self, *args: Any, **checked: Any) -> Any:
         """The World's answer to a call whose arguments the framework has checked."""
-        return await self._ask(args, checked, lambda: self._tool._arun(*args, **checked))
+
+        async def act() -> Any:
+            with held(ACTING, self._tool):
+                return await self._tool._arun(*args, **checked)
+
+        return await self._ask(args, checked, act)
 
     def run(self, *args: Any, **checked: Any) -> Any:
         """The World's answer, for a caller who cannot await."""
 
-        def body(here: Here) -> Callable[[], Awaitable[Any]]:
-            return partial(here, self._tool._run, *args, **checked)
+        def act() -> Any:
+            with held(ACTING, self._tool):
+                return self._tool._run(*args, **checked)
 
-        return self._caller.blocking(lambda here: self._ask(args, checked, body(here)))
+        return self._caller.blocking(lambda here: self._ask(args, checked, partial(here, act)))
 
     async def _ask(
         self, args: tuple[Any, ...], checked: dict[str, Any], body: Callable[[], Awaitable[Any]]
