@@ -30,7 +30,7 @@ from greenroom import (
 from greenroom.agents import Flow, Graph, by, compile_flow, fallback, race, tap, timeout
 from greenroom.agents.graph import recast
 from greenroom.agents.mermaid import mermaid
-from greenroom.errors import BadAgent
+from greenroom.errors import AgentFailed, BadAgent
 from greenroom.ledger import (
     ModelReplied,
     NodeEnded,
@@ -700,6 +700,24 @@ def test_a_user_may_take_pieces_asynchronously() -> None:
 
     asyncio.run(_performed(speaking("One. ", "Two."), on_delta=show))
     assert told == ["One. ", "Two."]
+
+
+def test_what_a_listener_raises_is_not_lost_on_a_hasty_model() -> None:
+    class Hasty(Speaking):
+        async def respond(
+            self, request: ModelRequest, on_delta: OnDelta | None = None
+        ) -> ModelReply:
+            assert on_delta is not None
+            on_delta("One.")
+            await asyncio.sleep(0.01)
+            on_delta("Two.")
+            return ModelReply("One.Two.")
+
+    async def deaf(_: str) -> None:
+        raise ValueError("I am deaf")
+
+    with pytest.raises(AgentFailed, match="I am deaf"):
+        asyncio.run(_performed(Agent("writer", model=Hasty()), on_delta=deaf))
 
 
 def test_many_trials_at_once_hear_their_own_words() -> None:

@@ -4,7 +4,7 @@ Who gives a piece need not wait until it is taken. Who does is held up while too
 the stream of the provider behind it.
 """
 
-from asyncio import Event, Future, ensure_future
+from asyncio import Event, Future, ensure_future, gather
 from collections import deque
 from collections.abc import Generator
 from inspect import isawaitable, iscoroutine
@@ -75,21 +75,26 @@ class Pieces(Generic[T]):
 class Taken:
     """May be awaited until a piece is taken by all who were given it; what they do is done anyway."""
 
-    __slots__ = ("waits",)
+    __slots__ = ("_waits",)
 
     def __init__(self, *waits: object) -> None:
-        self.waits = [ensure_future(wait) if iscoroutine(wait) else wait for wait in waits]
+        self._waits: list[object] = []
+        for wait in waits:
+            if isinstance(wait, Taken):
+                self._waits += wait._waits
+            else:
+                self._waits.append(ensure_future(wait) if iscoroutine(wait) else wait)
 
     @property
     def running(self) -> list["Future[Any]"]:
         """What is under way already."""
-        return [wait for wait in self.waits if isinstance(wait, Future)]
+        return [wait for wait in self._waits if isinstance(wait, Future)]
 
     def __await__(self) -> Generator[Any, None, None]:
         return self._all().__await__()
 
     async def _all(self) -> None:
-        for wait in self.waits:
+        for wait in self._waits:
             if isinstance(wait, Pieces):
                 await wait.room()
             elif isawaitable(wait):
@@ -110,18 +115,23 @@ class Delivery:
         if self._first_at is None and piece:
             self._first_at = perf_counter()
         taken = Taken(self._on_delta(piece))
-        self._running = [one for one in (*self._running, *taken.running) if not one.done()]
+        self._running = [one for one in (*self._running, *taken.running) if not _is_well(one)]
         return taken
 
     async def finish(self) -> None:
         """Wait for those who were given a piece and whom the model has not waited for."""
-        for one in self._running:
-            await one
+        if self._running:
+            await gather(*self._running)
 
     def first_after(self, begun: float) -> float | None:
         """Seconds from the question to its first words; None if they came to an earlier attempt."""
         at = self._first_at
         return None if at is None or at < begun else at - begun
+
+
+def _is_well(one: "Future[Any]") -> bool:
+    """Whether it has ended, and no error of it is left to be raised."""
+    return one.done() and not one.cancelled() and one.exception() is None
 
 
 def delivery(on_delta: OnDelta | None) -> Delivery | None:

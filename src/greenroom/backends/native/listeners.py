@@ -307,7 +307,7 @@ class Door(Outlet):
     def open(self) -> Callable[[str], Taken]:
         """Takes the pieces of another reply."""
         inner = None if self._inner is None else self._inner.open()
-        return lambda piece: Taken(self._on_delta(piece), *(inner(piece).waits if inner else ()))
+        return lambda piece: Taken(self._on_delta(piece), inner and inner(piece))
 
     def close_reply(self) -> None:
         """The model calls tools before it answers."""
