@@ -35,7 +35,6 @@ KINDS: list[Any] = [
 
 NO_ROW_OF_THEIR_OWN = {
     RunStarted: "the page's header shows it",
-    Forked: "forks are kept by their author, and no report shows them",
     InvocationStarted: "what the user said begins it",
     InvocationEnded: "what the agent said ends it",
     NodeEnded: "the row of its start shows it",

@@ -16,6 +16,7 @@ TYPED = {
     "budget": ["0", "-1", "nan", "inf", "much", "1_0"],
     "unknown_prices": ["x", "1", "Allow"],
     "check": ["x", "1", "Error"],
+    "on_drift": ["x", "1", "Live", "skip"],
     "concurrency": ["0", "-1", "1.5", "all", "9" * 5000],
     "workers": ["0", "-1", "257", "1.5", "all"],
     "seconds_per_metric": ["0", "-1", "nan", "inf", "soon"],

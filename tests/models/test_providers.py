@@ -1,6 +1,7 @@
 """What goes over the wire to each provider, and what comes back into a reply."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -127,6 +128,17 @@ async def test_temperature_seed_and_length_go_along():
         await model.respond(question())
     sent = server.asked[0].body
     assert (sent["temperature"], sent["seed"], sent["max_completion_tokens"]) == (0, 7, 9)
+
+
+async def test_the_seed_of_a_case_goes_along_where_a_model_takes_one_and_has_none():
+    asked = replace(question(), seed=5)
+    with wire([openai("Hi"), openai("Hi")]) as server:
+        await model_at(server, "openai:x").respond(asked)
+        await model_at(server, "openai:x", seed=7).respond(asked)
+    assert [request.body["seed"] for request in server.asked] == [5, 7]
+    with wire([anthropic("Hi")]) as server:
+        await model_at(server, "anthropic:x", max_tokens=9).respond(asked)
+    assert "seed" not in server.asked[0].body
 
 
 async def test_gemini_takes_temperature_and_seed():

@@ -20,6 +20,7 @@ from greenroom.ledger import (
 )
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.simulation import deciding_step, fork
+from greenroom.world import Middleware
 
 
 @tool
@@ -132,6 +133,35 @@ def test_what_cannot_be_meant_is_refused() -> None:
     ]:
         with pytest.raises(BadInput, match=words):
             forked(ledger, clerk(), **wrong)
+
+
+def test_middleware_stands_around_what_goes_on() -> None:
+    class Loud(Middleware):
+        async def after_model(self, request: ModelRequest, reply: ModelReply) -> str | None:
+            return reply.text.upper() or None
+
+    ledger = recorded()
+    at = ledger.of(UserSaid)[1].seq
+    (found,) = forked(ledger, clerk(), at=at, middleware=[Loud()])
+    assert [said.text for said in found.of(AgentSaid)] == ["It is lost.", "IT IS THANKS."]
+
+
+def test_a_real_tool_runs_in_a_fork_where_it_is_named() -> None:
+    ran: list[int] = []
+
+    @tool
+    def status(order: int) -> str:
+        """Where an order is."""
+        ran.append(order)
+        return "really here"
+
+    agent = Agent("clerk", model=Clerk(), tools=[status], instructions="It is")
+    ledger, bare = recorded(), Case("where", says="Where is order 7?")
+    at = ledger.of(ToolReturned)[0].seq - 1
+    (refused,) = asyncio.run(fork(ledger, agent, at=at, case=bare))
+    assert ended(refused).error_type == "ToolRefused"  # pyright: ignore[reportOptionalMemberAccess]
+    (found,) = asyncio.run(fork(ledger, agent, at=at, case=bare, allow_tools=["status"]))
+    assert (ran, response(found)) == ([7], "It is really here.")
 
 
 # The step that decided

@@ -33,6 +33,7 @@ from greenroom.ledger import (
 )
 from greenroom.models.model import ModelReply, ModelRequest
 from greenroom.simulation import replay
+from greenroom.world import Middleware
 
 
 class Counting:
@@ -121,7 +122,17 @@ def test_a_user_and_their_answers_are_repeated() -> None:
     assert diff(lines, replayed(lines, clerk("A", "B", "C"))) == []
 
 
+class Slow(Counting):
+    """A model that never answers."""
+
+    async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
+        self.asked += 1
+        await asyncio.sleep(60)
+        raise AssertionError
+
+
 FLOWS: dict[str, Any] = {
+    "lost race": lambda: race(Agent("slow", model=Slow()), clerk("A")),
     "branches": lambda: clerk("A") | Agent("other", model=Counting("B")),
     "race": lambda: race(clerk("A"), Agent("other", model=Counting("B"))),
     "map": lambda: step(lambda input: ["a", "b"], name="split") >> map_over(clerk("A", "B")),
@@ -235,3 +246,33 @@ def test_two_runs_differ_where_they_differ_and_not_in_their_ids() -> None:
     assert words[0] == (
         "@1/clerk: model_replied.text is 'Done.' in the first, 'Sorry.' in the second"
     )
+
+
+class Shouting(Middleware):
+    """Changes replies, answers of tools and what the agent says, and counts what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def after_model(self, request: ModelRequest, reply: ModelReply) -> str | None:
+        return f"{reply.text}!" if reply.text else None
+
+    async def after_tool(self, request: Any, value: Any) -> Any:
+        return f"{value}?"
+
+    async def after_agent(self, agent: Any, output: Any) -> Any:
+        return f"{output}."
+
+    async def on_event(self, event: Any) -> None:
+        self.heard.append(event.kind)
+
+
+def test_middleware_had_its_say_when_it_was_recorded() -> None:
+    agent = clerk(REFUND, "Done", tools=[refund])
+    case = Case("c", says="Refund 7", mocks={"refund": "ok"})
+    ledger = recorded(case, agent, middleware=[Shouting()])
+    assert [e.text for e in ledger.of(ModelReplied)] == ["", "Done!"]
+    listening = Shouting()
+    again = replayed(ledger, agent, middleware=[listening])
+    assert diff(ledger, again) == []
+    assert listening.heard.count("model_replied") == 2

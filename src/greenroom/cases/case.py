@@ -205,7 +205,8 @@ class Case:
     """One conversation to rehearse: what the user says, what tools answer, how it is judged.
 
     Give `says` (with `expect`) or `turns`; without either the agent speaks first. `user` goes on
-    when the script is used up. `agent` overrides the agent of the evaluation for this case, and
+    when the script is used up. `now` is what the clock shows, in seconds since the epoch; `seed` goes to
+    models that take one, one higher in each further trial. `agent` overrides the agent of the evaluation for this case, and
     `target` runs one node of it alone. What it expects is measured without being asked for, unless
     `implied=False` leaves that to its metrics. `extra` keeps what a file said beyond all this.
     """
@@ -223,12 +224,15 @@ class Case:
     name: str = ""
     description: str = ""
     now: float | None = None
+    seed: int | None = None
     user: Any = None
     bridge: Any = None
     agent: Any = None
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     target: str = ""
+    history: Sequence[Mapping[str, Any]] = ()
+    """What was recorded before it begins, event by event: the conversation goes on from there."""
     implied: bool = field(default=True, compare=False)
     extra: Mapping[str, Any] | None = None
     script: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
@@ -266,10 +270,29 @@ class Case:
                 f"blank, which lets the agent speak first."
             )
 
+    @classmethod
+    def from_ledger(
+        cls,
+        ledger: Any,
+        *,
+        turn: int,
+        id: str = "",
+        expect: Expect | None = None,
+        metrics: Sequence[MetricLike] = (),
+    ) -> "Case":
+        """A test of one turn: a recorded session stands up to `turn`, and the next turn is run anew.
+
+        Only that turn is expected to be anything: what `expect` says, else the calls and the words that
+        were recorded. Tools answer as they did.
+        """
+        from greenroom.cases.from_runs import next_turn  # which is made of cases
+
+        return next_turn(ledger, turn, id, expect, metrics)
+
     @property
     def title(self) -> str:
         """What to show a reader."""
         return self.name or self.id
 
 
-_CASE = _Types(Case, now="a number of seconds", target="the name of a node")
+_CASE = _Types(Case, now="a number of seconds", seed="a whole number", target="the name of a node")

@@ -11,6 +11,7 @@ from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.users import Lines, UserAgents
 from greenroom.errors import BadCase
 from greenroom.ledger.changes import WithStateChange, state_in
+from greenroom.ledger.codec import event_data
 from greenroom.ledger.events import AgentSaid, Answered, ToolFailed, ToolReturned, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import ToolCall
@@ -44,7 +45,7 @@ def harvest(
         id,
         turns=list(_turns(ledger, expect)),
         user=_user(ledger, id),
-        mocks=_mocks(ledger, id),
+        mocks=recorded_mocks(ledger, id),
         state={} if first is None else state_in(first.state),
         stop=replace(recorded.stop, max_turns=max(recorded.stop.max_turns, _rounds(ledger))),
         name=name,
@@ -56,6 +57,45 @@ def harvest(
         },
         now=recorded.now,
         target=recorded.target,
+    )
+
+
+def with_recorded_user(case: Case, ledger: Ledger) -> Case:
+    """The case with what its user said in a trial as turns, in place of who said it."""
+    said = list(_turns(ledger, expect=False))
+    turns = [*case.script, *said[len(case.script) :]]
+    return replace(case, says="", expect=None, turns=turns, user=_user(ledger, case.id))
+
+
+def next_turn(
+    ledger: Ledger, turn: int, id: str, expect: Expect | None, metrics: Sequence[Any]
+) -> Case:
+    """The case that goes on with a recorded session after so many turns; see `Case.from_ledger`."""
+    first, said = started(ledger), _spoken(ledger)
+    if first is None:
+        raise BadCase("this ledger has no beginning, so no case can go on from it.")
+    if type(turn) is not int or not 0 <= turn < len(said):
+        raise BadCase(
+            f"turn={turn!r} should be a number from 0 to {len(said) - 1}: the user speaks {len(said)} "
+            f"times in this session, and the turn after that one is run anew."
+        )
+    begin, texts = said[turn]
+    end = said[turn + 1][0] if turn + 1 < len(said) else len(ledger)
+    recorded = case_from(as_object(first.case), live=True) if first.case else Case(id or "session")
+    before = [Turn(text) for _, spoken in said[:turn] for text in spoken]
+    wanted = _happened(ledger, begin, end) if expect is None else expect
+    return Case(
+        id or f"{recorded.id}-turn-{turn + 1}",
+        turns=[*before, Turn(texts[0], wanted), *map(Turn, texts[1:])],
+        user=_user(ledger, recorded.id),
+        mocks=recorded_mocks(ledger, recorded.id),
+        state=state_in(first.state),
+        stop=recorded.stop,
+        metrics=metrics,
+        now=recorded.now,
+        seed=recorded.seed,
+        target=recorded.target,
+        history=[event_data(event) for event in ledger[: begin or 1]],
     )
 
 
@@ -101,15 +141,21 @@ def _rounds(ledger: Ledger) -> int:
 
 def _turns(ledger: Ledger, expect: bool) -> Iterator[Turn]:
     """A turn for each message of the user, and one for an agent that spoke before any of them."""
-    said = [(event.seq, texts) for event in ledger.index_of().rounds if (texts := _messages(event))]
-    begun = [event.seq for event in ledger.index_of().invocations.values()]
-    if begun and (not said or begun[0] < said[0][0]):
-        said.insert(0, (0, [""]))
+    said = _spoken(ledger)
     ends = [*(seq for seq, _ in said[1:]), len(ledger)]
     for (begin, texts), end in zip(said, ends, strict=True):
         for index, text in enumerate(texts):
             # Of messages given at once only the first begins something.
             yield Turn(text, _happened(ledger, begin, end) if expect and not index else None)
+
+
+def _spoken(ledger: Ledger) -> list[tuple[int, list[str]]]:
+    """What the user said and with which event; nothing first, if the agent spoke before them."""
+    said = [(event.seq, texts) for event in ledger.index_of().rounds if (texts := _messages(event))]
+    begun = [event.seq for event in ledger.index_of().invocations.values()]
+    if begun and (not said or begun[0] < said[0][0]):
+        said.insert(0, (0, [""]))
+    return said
 
 
 def _messages(event: UserSaid | Answered) -> list[str]:
@@ -182,7 +228,8 @@ class _Answer:
         return WithStateChange(value, self.end.changes) if self.end.changes else value
 
 
-def _mocks(ledger: Ledger, id: str) -> dict[str, Any]:
+def recorded_mocks(ledger: Ledger, id: str) -> dict[str, Any]:
+    """A mock for each tool that was called, which answers as the tool did."""
     index = ledger.index_of()
     by_tool: dict[str, list[_Answer]] = {}
     for call in index.issued:

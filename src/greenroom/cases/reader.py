@@ -27,7 +27,7 @@ from greenroom.cases.mocks import by_args, fault, in_turn
 from greenroom.cases.names import is_expectation, meant_by, near_name, unknown_field
 from greenroom.cases.problems import at, keys_of, mapping_at, shown, wrong
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents, user_from
-from greenroom.cases.wire import RecordReader, list_of, read_text
+from greenroom.cases.wire import RecordReader, list_of, read_mapping, read_text
 from greenroom.ledger.changes import Change, Operation, WithStateChange
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.plain import Json, as_array, is_array, is_object
@@ -331,6 +331,7 @@ _CASE = RecordReader(
         "user": _user_from,
         "bridge": _left_out,
         "agent": _left_out,
+        "history": list_of(read_mapping),
         "extra": extra_from,
     },
 )

@@ -40,6 +40,17 @@ def encoded(event: Event) -> bytes:
         return _mended(event) + b"\n"
 
 
+def event_data(event: Event) -> dict[str, Any]:
+    """An event as a JSON object, as it is written."""
+    return json.loads(encoded(event))
+
+
+def event_from(data: Any) -> Event:
+    """The event that is written as a JSON object; BadLedger if it is none."""
+    (event,) = decode([f"{json.dumps(data)}", ""], "history")
+    return event
+
+
 def encoded_lines(events: Sequence[Event]) -> bytes:
     """Events as lines of JSON, each as `encoded` has it, in one go."""
     try:

@@ -70,6 +70,8 @@ class RunStarted(Event, frozen=True, kw_only=True):
     """Which calls were seen if they passed a seam: if none did, some may have gone unseen."""
     trial: int = 1
     """Which trial of its case it is."""
+    recorded_at: float | None = None
+    """Of a replay: when the trial was recorded whose answers it repeats."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True):

@@ -252,8 +252,10 @@ def _spent(replies: Iterable[ModelReplied], *, is_whole: bool) -> Spending:
     for event in replies:
         name = event.model if event.source == "live" else f"{event.model} ({event.source})"
         models[name] = models.get(name, 0) + 1
-        known += event.cost or 0.0
-        cost = None if cost is None or event.cost is None else cost + event.cost
+        # What was recorded before was paid for before.
+        price = 0.0 if event.source == "replayed" else event.cost
+        known += price or 0.0
+        cost = None if cost is None or price is None else cost + price
         usage = None if usage is None or event.usage is None else usage + event.usage
     return Spending(usage, cost, models, known)
 
@@ -308,6 +310,13 @@ def started(ledger: Ledger) -> RunStarted | None:
     """The first event, if the run was begun here."""
     first = ledger.first
     return first if isinstance(first, RunStarted) else None
+
+
+def time_of_recording(first: Event | None) -> float | None:
+    """When the answers in a ledger that begins so were given: a replay is as old as what it repeats."""
+    if not isinstance(first, RunStarted):
+        return None
+    return first.at if first.recorded_at is None else first.recorded_at
 
 
 def ended(ledger: Ledger) -> RunEnded | None:

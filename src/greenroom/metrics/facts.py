@@ -31,10 +31,11 @@ def spoken(ledger: Ledger) -> str | Unmeasured:
 
 
 def known_cost(ledger: Ledger) -> float | Unmeasured:
-    """What the agent's models cost in USD."""
+    """What the agent's models cost in USD; those of a replay, when they were recorded."""
     total = questions.cost(ledger)
     if total is not None:
-        return total
+        before = (r for r in ledger.index_of().replied if r.source == "replayed")
+        return total + sum(reply.cost or 0.0 for reply in before)
     unpriced = {r.model or "unnamed" for r in ledger.of(ModelReplied) if r.cost is None}
     return Unmeasured(f"the cost is unknown: no price for {', '.join(sorted(unpriced))}")
 

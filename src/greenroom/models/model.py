@@ -57,6 +57,10 @@ class ModelRequest:
     n: int = 0
     digest: str = ""
     """Of the question, by which its answer is found in a ledger again."""
+    seed: int | None = None
+    """The seed of the case, for models that take one."""
+    now: float | None = None
+    """What the clock of the case shows, if the case sets it."""
 
     @property
     def last(self) -> str:

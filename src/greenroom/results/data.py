@@ -200,6 +200,8 @@ def _result(found: VerdictData, where: str, **others: Any) -> CaseResult:
     fields["scores"] = {
         name: _outcome(data, f"{where}.scores.{name}") for name, data in found.scores.items()
     }
+    if isinstance(found.recorded_at, UnsetType):
+        fields["recorded_at"] = None
     nodes = found.nodes
     fields["nodes"] = None
     if not isinstance(nodes, UnsetType):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import gmtime, strftime
 from typing import Any, Literal, Protocol
 
 from greenroom.cases.case import Case
@@ -9,7 +10,7 @@ from greenroom.cases.data import case_data
 from greenroom.cases.scores import NotApplicable, Outcome, Score, Unmeasured
 from greenroom.errors import BadLedger, GreenroomError, Phase
 from greenroom.ledger import questions
-from greenroom.ledger.events import Calls, EndReason, RunEnded
+from greenroom.ledger.events import Calls, EndReason, ModelReplied, RunEnded, RunStarted
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Usage
 from greenroom.ledger.origin import place_of, words_of
@@ -30,6 +31,8 @@ UNSEEN: Mapping[Calls, str] = {
     "tools": "the agent's tool calls were not intercepted: no mock reached them, and none was seen",
 }
 """The note on a result whose agent made calls that Greenroom could not see."""
+REPLAYED = "replayed"
+"""How the note begins on a result that rests on answers which were recorded before."""
 UNKNOWN_CODE = ':unknown"'
 """How the identity of code that could not be read ends in JSON: whether it changed is unknown."""
 _NOTHING_SPENT = questions.Spending(Usage(), 0.0, {})
@@ -82,6 +85,8 @@ class CaseResult:
     """Whether nothing in the run was left to chance, so that it would end the same way again."""
     replaced: Mapping[str, str] = field(default_factory=dict[str, str])
     """The metrics whose outcomes a hook replaced: by which hook, and what the metric had found."""
+    recorded_at: float | None = None
+    """Of a replay: when the answers of its models were recorded, in seconds since the epoch."""
     kept: Ledger | LedgerSource | None = field(default=None, compare=False, repr=False)
     """The ledger of the run, or where it is."""
     asked: Case | Mapping[str, Json] | None = field(default=None, compare=False, repr=False)
@@ -223,6 +228,7 @@ def concluded(
     `error` is what kept the metrics from measuring it, `judging` the ledger of what they asked models.
     """
     index, end = ledger.indexes["agent"], ledger.last
+    recorded_at = _recorded_at(ledger)
     reason = end.reason if isinstance(end, RunEnded) else None
     unseen = questions.unseen_in(ledger.first, index)
     # What broke the trial comes first: nothing else follows from it.
@@ -235,7 +241,8 @@ def concluded(
         scores={**scores},
         ended=reason,
         error=error,
-        notes=tuple(UNSEEN[calls] for calls in unseen),
+        notes=(*(UNSEEN[calls] for calls in unseen), *_replayed(recorded_at, ledger, judging)),
+        recorded_at=recorded_at,
         turns=len(index.rounds),
         seconds=questions.seconds(ledger),
         **_spent(ledger, judging, models_seen="models" not in unseen),
@@ -249,6 +256,25 @@ def concluded(
     # Without its ledger, a failure keeps the trajectory without the details.
     steps = tuple(questions.trajectory(ledger, brief=True))
     return replace(made, steps=steps, blamed=blame(case, ledger, made.scores))
+
+
+def _recorded_at(ledger: Ledger) -> float | None:
+    first = ledger.first
+    return first.recorded_at if isinstance(first, RunStarted) else None
+
+
+def _replayed(recorded_at: float | None, *ledgers: Ledger | None) -> list[str]:
+    """The note on a result that rests on answers from a recording."""
+    if recorded_at is None:
+        return []
+    replies = [r for ledger in ledgers if ledger for r in ledger.of(ModelReplied, voice=None)]
+    live = sum(reply.source == "live" for reply in replies)
+    on = strftime("%Y-%m-%d", gmtime(recorded_at))
+    if not live:
+        return [f"{REPLAYED}: what models answered was recorded on {on}"]
+    return [
+        f"{REPLAYED} in part: {live} of {len(replies)} answers of models are live, the rest was recorded on {on}"
+    ]
 
 
 def _spent(ledger: Ledger, judging: Ledger | None, *, models_seen: bool) -> dict[str, Any]:

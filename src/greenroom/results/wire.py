@@ -163,12 +163,15 @@ class VerdictData(Wire):
     replaced: dict[str, str] | UnsetType = UNSET
     trace_id: str | UnsetType = UNSET
     trace_link: str | UnsetType = UNSET
+    recorded_at: Amount | UnsetType = UNSET
+    """Of a replay."""
 
     @classmethod
     def of(cls, source: Any, **others: Any) -> Self:
-        """A result; what was not recorded by node or as a trace, or replaced by no hook, is left out."""
-        if source.nodes is None:
-            others["nodes"] = UNSET
+        """A result; what does not apply to it is left out: nodes, a trace, hooks that replaced, a replay."""
+        for name in ("nodes", "recorded_at"):
+            if getattr(source, name) is None:
+                others[name] = UNSET
         others["replaced"] = dict(source.replaced) or UNSET
         others |= {n: UNSET for n in ("trace_id", "trace_link") if not getattr(source, n)}
         return super().of(source, **others)

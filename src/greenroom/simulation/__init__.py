@@ -2,20 +2,24 @@
 
 from greenroom.cases.users import Lines, SimulatedUser, UserAgents
 from greenroom.ledger.changes import with_state_change
+from greenroom.simulation.allowance import Allowance
 from greenroom.simulation.bridge import Bridge
 from greenroom.simulation.conversation import simulate
 from greenroom.simulation.deciding import Deciding, deciding_step
 from greenroom.simulation.fork import fork
 from greenroom.simulation.performance import Performance, perform
 from greenroom.simulation.replay import replay
-from greenroom.simulation.shrink import Shrunk, shrink
+from greenroom.simulation.shrink import Shrinking, ShrinkOptions, Shrunk, shrink
 from greenroom.simulation.summary import Simulation, simulation_data, simulation_of
 
 __all__ = [
+    "Allowance",
     "Bridge",
     "Deciding",
     "Lines",
     "Performance",
+    "ShrinkOptions",
+    "Shrinking",
     "Shrunk",
     "SimulatedUser",
     "Simulation",

@@ -23,7 +23,7 @@ from greenroom.ledger.changes import Change, check_appends
 from greenroom.ledger.events import EndReason, Event, RunEnded, UserSaid
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.query import matches_state
-from greenroom.ledger.questions import ended, seconds, turns
+from greenroom.ledger.questions import ended, seconds, time_of_recording, turns
 from greenroom.simulation.fence import Breach, FencedScope, opening_for, put_up
 from greenroom.simulation.gate import BeforeLive
 from greenroom.simulation.hooked_turns import advance_hooked, as_stack
@@ -45,7 +45,9 @@ from greenroom.world.records import describe_error, record_conflicts
 from greenroom.world.resources import Factories, Resources
 
 if TYPE_CHECKING:
+    from greenroom.world.known_answers import KnownAnswers
     from greenroom.world.middleware.stack import MiddlewareStack
+    from greenroom.world.replayed import Recording
 
 _CLOSING = 5.0
 """Seconds in which the resources and the middleware of a trial must be closed."""
@@ -68,6 +70,7 @@ async def simulate(
     omit_questions: bool = False,
     middleware: "Iterable[Any] | MiddlewareStack" = (),
     max_seconds: float | None = None,
+    recording: "Recording | KnownAnswers | None" = None,
 ) -> Ledger:
     """Run `case` with every side effect mocked and return the ledger of what happened.
 
@@ -79,7 +82,8 @@ async def simulate(
     out of the ledger what models were asked. `trial` says which trial of the case it is; the pieces of
     replies are cut by it. `stream` asks models for their words as they come, even if nothing takes
     them, so that the first ones can be timed. `middleware` stands around the agent's questions and calls,
-    the first one outermost. `max_seconds` is a limit below that of the case.
+    the first one outermost. `max_seconds` is a limit below that of the case. A `recording` answers for
+    models, and for tools that would really run.
     """
     check_outermost()
     if not allow_unfenced:
@@ -91,20 +95,35 @@ async def simulate(
     context.number, context.world.listens = trial, stream
     context.world.before_live = before_live
     context.world.captures = not omit_questions
+    context.world.recording = recording
     check_opaque(context.backend, allow_opaque)
     if stack is not None:
-        attach(context, stack, _on_breach(context))
+        attach(context, stack, on_breach(context))
     left = min(case.stop.max_seconds, inf if max_seconds is None else max_seconds)
     if ledger is not None:
         if ended(ledger) is not None:
             return ledger
         left -= seconds(ledger)
-    begin(context)
+    _begin(context)
     if left > 0:
         await run_within(left, context, allow_tools)
     else:
         context.world.record(RunEnded(reason="max_seconds"))
     return context.ledger
+
+
+def _begin(trial: TrialContext) -> None:
+    """Begin a trial, in the middle of a recorded session if its case goes on from one."""
+    recording = trial.world.recording
+    recorded_at = None if recording is None else recording.recorded_at
+    if not trial.case.history or len(trial.ledger):
+        begin(trial, recorded_at)
+        return
+    from greenroom.simulation.restored import past_of, restore  # few cases need it
+
+    past = past_of(trial.case)
+    begin(trial, recorded_at or time_of_recording(past.first))
+    restore(trial, past)
 
 
 async def run_within(limit: float, trial: TrialContext, allow_tools: Collection[Any]) -> None:
@@ -145,7 +164,7 @@ async def _close_fenced(
     async def close() -> None:
         put_up()
         reached = opening_for(hosts=hosts) if hosts else nullcontext()
-        with FencedScope(trial.case.id, _on_breach(trial)), reached:
+        with FencedScope(trial.case.id, on_breach(trial)), reached:
             await work()
 
     task = await finish(close(), deadline, f"closing {what} of {trial.case.id}")
@@ -155,13 +174,13 @@ async def _close_fenced(
     return error if error is None or isinstance(error, RunBroke) else RunBroke(f"{error!r}")
 
 
-def _on_breach(trial: TrialContext) -> Callable[[Breach], None]:
+def on_breach(trial: TrialContext) -> Callable[[Breach], None]:
     """Refuses what tried to reach the outside, and ends the case with it."""
     # It uses these and not `trial`: that holds the scope, and the cycle would outlive it.
     case, refusals = trial.case, trial.refusals
     instead: str = getattr(trial.backend, "way_out", "")
 
-    def on_breach(breach: Breach) -> None:
+    def refuse(breach: Breach) -> None:
         where = f" at {breach.where}" if breach.where else ""
         is_network = breach.route.startswith(("socket.", "ssl.", "asyncio."))
         named = ", or name it: mocks={...: live(tool, hosts=[...])}" if is_network else ""
@@ -171,7 +190,7 @@ def _on_breach(trial: TrialContext) -> Callable[[Breach], None]:
         )
         refusals.set(FenceBreach(f"{why} {instead}".rstrip()))
 
-    return on_breach
+    return refuse
 
 
 async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
@@ -188,7 +207,7 @@ async def _run_fenced(trial: TrialContext, deadline: Deadline) -> EndReason:
         refusals.set(FenceBreach(why))
 
     put_up()
-    trial.scope = scope = FencedScope(case.id, _on_breach(trial))
+    trial.scope = scope = FencedScope(case.id, on_breach(trial))
     scope.body_guard = trial.world.check_direct_call
     scope.host = trial.visitors.host
     scope.on_stray = on_stray
@@ -346,6 +365,9 @@ def _ending(
     error = task.exception()
     if (broke := error or not_closed) is not None:
         return _error(broke)
+    recording = trial.world.recording
+    if recording is not None and (drift := recording.unasked()) is not None:
+        return _error(drift)
     allowed = (*case.allow_tools, *allow_tools)
     try:
         if case.mocks or allowed or answered_by_user(case):

@@ -1,11 +1,12 @@
 """A recorded trial continued with a change: another agent, another mock, another answer."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
 
+from greenroom.backends.backend import Backend
 from greenroom.backends.registry import backend_for
 from greenroom.cases.case import Case
 from greenroom.cases.data import case_from
@@ -14,8 +15,14 @@ from greenroom.ledger.events import (
     Answered,
     Event,
     Forked,
+    InvocationEnded,
+    InvocationStarted,
+    ModelCalled,
     ModelReplied,
+    NodeStarted,
+    Remembered,
     RunStarted,
+    ToolCalled,
     ToolFailed,
     ToolReturned,
     UserSaid,
@@ -26,7 +33,12 @@ from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import started
 from greenroom.simulation.conversation import simulate
 
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
+
 _NOTHING: Any = object()
+_AT_REST = (Remembered, InvocationStarted, InvocationEnded, UserSaid, Answered)
+"""After these an agent of another framework can go on: it has done nothing that it keeps to itself."""
 
 
 async def fork(
@@ -39,18 +51,22 @@ async def fork(
     answer: Any = _NOTHING,
     n: int = 1,
     on_event: Callable[[Event], None] | None = None,
+    allow_tools: Collection[Any] = (),
+    middleware: "Iterable[Any] | MiddlewareStack" = (),
 ) -> list[Ledger]:
     """Continue a recorded trial before its event `at` with a change, `n` times; the ledgers of those trials.
 
     What came before stands as it was recorded. `agent` goes on from there, `mocks` answer in place of
     those of the case, and `answer` is given in place of event `at`, if that is a reply of a model, the
     end of a call, or what the user said or answered. The case is read from the ledger unless it is given,
-    as it must be where it holds code.
+    as it must be where it holds code. Agents of other frameworks go on where they pause and between turns;
+    any other place is refused, and those that would do are named.
     """
     first = _check(ledger, at, n)
     played = _with_mocks(case or case_from(as_object(first.case)), mocks)
     chosen = played.agent if played.agent is not None else agent
     backend = backend_for(chosen)
+    _check_place(ledger, at, backend)
     changed = [] if backend.digest == first.digest else ["agent"]
     changed += [f"mocks.{tool}" for tool in mocks or ()]
     given = list[Event]()
@@ -66,7 +82,15 @@ async def fork(
         # What it was made with was recorded before; the rest goes on as after a cut.
         begun.loaded_count = len(begun)
         found.append(
-            await simulate(played, agent, ledger=begun, on_event=on_event, run_id=first.run_id)
+            await simulate(
+                played,
+                agent,
+                ledger=begun,
+                on_event=on_event,
+                run_id=first.run_id,
+                allow_tools=allow_tools,
+                middleware=middleware,
+            )
         )
     return found
 
@@ -80,6 +104,35 @@ def _check(ledger: Ledger, at: int, n: int) -> RunStarted:
     if n < 1:
         raise BadInput(f"n={n} should be at least 1.")
     return first
+
+
+def _check_place(ledger: Ledger, at: int, backend: Backend) -> None:
+    """Refuse a place from which this agent cannot go on."""
+    if backend.resumes in ("exact", "by_replay"):
+        return
+    if backend.resumes == "no":
+        raise BadInput(
+            f"the {backend.name!r} backend cannot go on with a trial, so it cannot be forked. Run the case "
+            f"again with the change."
+        )
+    places = [place for place in range(1, len(ledger)) if not _is_at_work(ledger, place)]
+    if at not in places:
+        near = ", ".join(map(str, sorted(places, key=lambda place: abs(place - at))[:4]))
+        raise BadInput(
+            f"at={at} is in the middle of a turn, where an agent of {backend.name} cannot go on: it "
+            f"can at a pause and between turns. Fork at one of the events {near}."
+        )
+
+
+def _is_at_work(ledger: Ledger, at: int) -> bool:
+    """Whether the agent was in the middle of a turn before this event."""
+    for event in reversed(ledger[:at]):
+        if event.voice == "agent":
+            if isinstance(event, _AT_REST):
+                return False
+            if isinstance(event, ModelCalled | ToolCalled | NodeStarted):
+                return True
+    return False
 
 
 def _with_mocks(case: Case, mocks: Mapping[str, Any] | None) -> Case:

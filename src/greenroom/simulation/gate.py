@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
+from dataclasses import replace
 from inspect import isroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from greenroom.agents.tools import Tool
 from greenroom.backends.backend import ToolFacts
 from greenroom.cases.case import Case
 from greenroom.cases.mocks import Live
-from greenroom.errors import BadCase, GreenroomError, Refusal, ToolRefused
+from greenroom.errors import BadCase, GreenroomError, Refusal, ReplayDrifted, ToolRefused
 from greenroom.ledger.events import Event, Noted, ToolBlocked
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.messages import Voice
@@ -30,7 +31,11 @@ from greenroom.simulation.mock_answers import mocked
 from greenroom.world.live import LiveWorld, cannot_wait
 from greenroom.world.records import answer_constant, answer_model, answer_tool, begin_call
 from greenroom.world.resources import Resources
-from greenroom.world.world import Clock, Pending, Returned, ToolBody, ToolRequest
+from greenroom.world.world import Clock, FixedClock, Pending, Returned, ToolBody, ToolRequest
+
+if TYPE_CHECKING:
+    from greenroom.world.known_answers import KnownAnswers
+    from greenroom.world.replayed import Recording
 
 BeforeLive = Callable[[str, Callable[[GreenroomError | None], None]], None]
 """Is asked before a real tool acts to keep what was recorded so far, its call included.
@@ -89,6 +94,11 @@ def _drop(_: str) -> None:
 class FencedWorld(LiveWorld):
     """A live world inside the fence: asking a model is the only way out."""
 
+    recording: "Recording | KnownAnswers | None" = None
+    """Answers for models, where it can."""
+    seed: int | None = None
+    """Goes to models that take one."""
+
     def __init__(
         self,
         ledger: Ledger,
@@ -115,8 +125,18 @@ class FencedWorld(LiveWorld):
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
     ) -> ModelReply:
-        """Ask the real model, with the fence open for this call."""
+        """Ask the real model, with the fence open for this call, unless a recording answers."""
         self.refusals.check()
+        if self.recording is not None:
+            try:
+                reply = await self.recording.reply(self, request, on_delta)
+            except ReplayDrifted as drift:
+                raise self.refusals.set(drift) from None
+            if reply is not None:
+                return reply
+        now = self._clock.now() if isinstance(self._clock, FixedClock) else None
+        if self.seed is not None or now is not None:
+            request = replace(request, seed=self.seed, now=now)
         if self.listens and on_delta is None:
             on_delta = _drop
         return await answer_model(self, request, body, on_delta, opening=Opening)
@@ -177,6 +197,7 @@ class RehearsalWorld(FencedWorld):
         twin.deadline = self.deadline
         twin.before_live = self.before_live
         twin.captures, twin.redact = self.captures, self.redact
+        twin.recording, twin.seed = self.recording, self.seed
         return twin
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
@@ -221,6 +242,13 @@ class RehearsalWorld(FencedWorld):
 
     async def _run_named(self, mock: Any, request: ToolRequest, body: ToolBody) -> Returned:
         """Run a body its author named; only `live(...)` opens the fence, and only meanwhile."""
+        if self.recording is not None:
+            try:
+                answer = self.recording.returned(self, request)
+            except ReplayDrifted as drift:
+                raise self.refusals.set(drift) from None
+            if answer is not None:
+                return answer
         self._refuse_doubt(request)
         hosts = mock.hosts if isinstance(mock, Live) else None
         self.resources.hosts.update(hosts or ())

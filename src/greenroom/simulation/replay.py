@@ -1,14 +1,20 @@
 """A recorded trial run once more with an agent: its ledger answers for the user, the models and the tools."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import structs
 
 from greenroom.backends.backend import Advance, Failed, Finished, Waiting
 from greenroom.cases.case import Case
-from greenroom.errors import BadInput, BadLedger, FailedBefore, ReplayDrifted, ToolRefused
+from greenroom.errors import (
+    BadInput,
+    BadLedger,
+    FailedBefore,
+    Refusal,
+    ReplayDrifted,
+    ToolRefused,
+)
 from greenroom.ledger.events import (
     Answered,
     EndReason,
@@ -19,63 +25,79 @@ from greenroom.ledger.events import (
     RunStarted,
     StateConflicted,
     ToolBlocked,
-    ToolFailed,
     UserSaid,
 )
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import Json, is_object
-from greenroom.ledger.questions import ended, started
-from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta
-from greenroom.simulation.conversation import advance, run_within
+from greenroom.ledger.questions import ended, started, time_of_recording
+from greenroom.simulation.conversation import advance, on_breach, run_within
 from greenroom.simulation.gate import RehearsalWorld
+from greenroom.simulation.hooked_turns import as_stack
 from greenroom.simulation.trial_context import (
     TrialContext,
+    attach,
     check_fence,
     check_outermost,
     set_up,
 )
-from greenroom.world.records import answer_model, answer_tool, begin_call
-from greenroom.world.replayed import RecordedCall, Recording, copied
+from greenroom.world.records import answer_tool, begin_call
+from greenroom.world.replayed import Recording, copied, drifted, repeat_call
 from greenroom.world.world import Pending, Returned, ToolBody, ToolRequest
+
+if TYPE_CHECKING:
+    from greenroom.world.middleware.stack import MiddlewareStack
 
 OnDrift = Literal["error", "live"]
 _SECONDS = 600.0
 
 
 async def replay(
-    ledger: Ledger, agent: Any, *, on_drift: OnDrift = "error", case: Case | None = None
+    ledger: Ledger,
+    agent: Any,
+    *,
+    on_drift: OnDrift = "error",
+    case: Case | None = None,
+    middleware: "Iterable[Any] | MiddlewareStack" = (),
 ) -> Ledger:
     """Run the agent on what a ledger recorded: nobody is asked, and no tool runs.
 
     Where the agent asks for something that is not recorded, `ReplayDrifted` says what differs first.
     With `on_drift="live"` the model is asked instead, and tools are answered by the mocks of `case`;
-    without one they are refused. What is answered from the ledger has the source "replayed".
+    without one they are refused. What is answered from the ledger has the source "replayed". What
+    `middleware` made of a reply, a result or a message was recorded, so it has no say in these again.
     """
     if on_drift not in ("error", "live"):
         raise BadInput(f"on_drift={on_drift!r} should be 'error' or 'live'.")
     check_outermost()
     check_fence()
-    first = _check(ledger)
+    first = check_recorded(ledger)
+    stack = as_stack(middleware) if middleware else None
     trial = set_up(
         case or _case_of(first), agent, None, (), None, first.run_id, world_kind=ReplayedWorld
     )
     world = trial.world
     assert isinstance(world, ReplayedWorld)
-    world.recording, world.asks_live, world.captures = Recording(ledger), on_drift == "live", True
+    world.recording = recording = Recording(ledger, asks_live=on_drift == "live")
+    world.captures = True
     trial.converse = _converse_again
-    backend = trial.backend
-    opening = structs.replace(first, seq=-1, agent=backend.snapshot, digest=backend.digest)
+    if stack is not None:
+        attach(trial, stack, on_breach(trial))
+    backend, at = trial.backend, recording.recorded_at
+    opening = structs.replace(
+        first, seq=-1, agent=backend.snapshot, digest=backend.digest, recorded_at=at
+    )
     world.record(opening)
     await run_within(_SECONDS, trial, ())
     if isinstance(trial.refusals.refusal, ReplayDrifted):
         raise trial.refusals.refusal
-    if on_drift == "error" and (left := world.recording.left()):
-        raise ReplayDrifted(_explained(left))
+    if (drift := recording.unasked()) is not None:
+        raise drift
     # A conversation that is still open has no end to repeat.
     return trial.ledger if ended(ledger) is not None else Ledger(trial.ledger[:-1])
 
 
-def _check(ledger: Ledger) -> RunStarted:
+def check_recorded(ledger: Ledger) -> RunStarted:
+    """How a trial began that can be replayed; BadLedger if it cannot."""
     first = started(ledger)
     if first is None:
         raise BadLedger("this ledger has no beginning, so it cannot be replayed.")
@@ -96,47 +118,33 @@ def _check(ledger: Ledger) -> RunStarted:
 def _case_of(first: RunStarted) -> Case:
     """The case as far as a replay needs it: its user, models and tools are in the ledger."""
     data: dict[str, Json] = first.case if is_object(first.case) else {}
-    target, now = data.get("target"), data.get("now")
+    target, now, seed = data.get("target"), data.get("now"), data.get("seed")
     return Case(
         str(data.get("id") or first.run_id),
         says="(replayed)",
         target=target if isinstance(target, str) else "",
-        now=now if isinstance(now, int | float) else first.at,
+        now=now if isinstance(now, int | float) else time_of_recording(first),
+        seed=seed if isinstance(seed, int) else None,
     )
 
 
 class ReplayedWorld(RehearsalWorld):
-    """A rehearsal in which a ledger answers first; without an answer there it drifts, or asks on."""
-
-    recording: Recording
-    asks_live: bool = False
-
-    async def call_model(
-        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
-    ) -> ModelReply:
-        """The reply to the same question at the same place."""
-        self.refusals.check()
-        asked = self.recording.question(request)
-        if asked is None:
-            if self.asks_live:
-                return await super().call_model(request, body, on_delta)
-            raise self.drift(self.recording.drift_of_question(request))
-        asked.is_used = True
-        request = _as_recorded(request, asked.called)
-        return await answer_model(self, request, asked.body, on_delta, "replayed")
+    """A rehearsal in which a ledger answers for tools too, mocked or not, as it does for models."""
 
     async def call_tool(self, request: ToolRequest, body: ToolBody) -> Returned | Pending:
         """The end of the same call; what waits for its user waits again."""
         self.refusals.check()
-        found = self.recording.call(request)
+        recording = self.recording
+        assert isinstance(recording, Recording)
+        found = recording.call(request)
         if found is None:
-            if self.asks_live or request.delegates:
+            if recording.asks_live or request.delegates:
                 return await super().call_tool(request, body)
-            raise self.drift(self.recording.drift_of_call(request))
+            raise self.drift(recording.drift_of_call(request))
         found.is_used = True
         if isinstance(found.called, ToolBlocked):
             self.record(copied(found.called))
-            end = ended(self.recording.ledger)
+            end = ended(recording.ledger)
             why = end.error if end is not None and end.error else found.called.why
             raise self.refusals.set(ToolRefused(why))
         end = found.end
@@ -145,48 +153,11 @@ class ReplayedWorld(RehearsalWorld):
             return Pending(request.id)
         if request.delegates and (end is None or end.source == "live"):
             return await answer_tool(self, request, body, "live")
-        return self._answer(request, found)
+        return repeat_call(self, request, found, recording.ledger)
 
-    def _answer(self, request: ToolRequest, found: RecordedCall) -> Returned:
-        begin_call(self, request)
-        for event in found.inside:
-            self.ledger.append(copied(event), event.at)
-        end = found.end
-        if end is None:
-            raise _as_ended(self.recording.ledger)
-        again = structs.replace(
-            end, seq=-1, path=request.path, call_id=request.id, source="replayed"
-        )
-        self.record(again)
-        if isinstance(end, ToolFailed):
-            return Returned(None, end.error, "replayed")
-        return Returned(end.value, "", "replayed")
-
-    def drift(self, words: str) -> ReplayDrifted:
+    def drift(self, words: str) -> Refusal:
         """End the replay, because the agent goes another way than recorded; to be raised."""
-        drift = ReplayDrifted(_explained(words))
-        self.refusals.set(drift)
-        return drift
-
-
-def _as_recorded(request: ModelRequest, called: ModelCalled) -> ModelRequest:
-    """The request as it was numbered and sent to a model: a choice of models is not made again."""
-    return replace(request, model=called.model, n=called.n, digest=called.digest)
-
-
-def _as_ended(recorded: Ledger) -> Exception:
-    """What ended the recorded run while a call was under way."""
-    end = ended(recorded)
-    if end is None or end.reason != "error":
-        return FailedBefore("the recorded run was cut here", "TimeoutError", "system")
-    return FailedBefore(end.error, end.error_type, end.phase or "system")
-
-
-def _explained(words: str) -> str:
-    return (
-        f"the agent does something else than was recorded: {words} Replay the agent that was recorded, "
-        f"or give on_drift='live' to let its models answer from there on."
-    )
+        return self.refusals.set(drifted(words))
 
 
 # The conversation
@@ -196,6 +167,7 @@ async def _converse_again(trial: TrialContext) -> EndReason:
     """The user says again what they said, and the agent answers."""
     world = trial.world
     assert isinstance(world, ReplayedWorld)
+    assert isinstance(world.recording, Recording)
     recorded = world.recording.ledger
     rounds = _rounds(recorded)
     said = next(rounds)

@@ -103,6 +103,7 @@ class TrialContext(Struct, eq=False):
             )
             world.deadline = self.world.deadline
             world.captures, world.redact = self.world.captures, self.world.redact
+            world.recording, world.seed = self.world.recording, self.world.seed
             self._user_world = world
             self._user_side = UserSide(self.case, self.user, self.ledger, world)
         return self._user_side
@@ -165,6 +166,7 @@ def set_up(
         on_event,
         resources=resources,
     )
+    world.seed = case.seed
     if allowed or case.mocks:
         world.check_resources()
     return TrialContext(
@@ -203,21 +205,24 @@ def _target(backend: Backend, case: Case) -> Backend:
         raise BadCase(f"case {case.id!r} targets {case.target!r}: {error}") from error
 
 
-def begin(trial: TrialContext) -> None:
+def begin(trial: TrialContext, recorded_at: float | None = None) -> None:
     """Open a new ledger, or check that an old one belongs to this agent."""
     case, backend, ledger = trial.case, trial.backend, trial.ledger
     if not len(ledger):
         given: Any = case.state  # the ledger copies it as JSON, or says what is none
+        asked = case_data(case)
+        asked.pop("history", None)  # which is what comes next
         trial.world.record(
             RunStarted(
                 run_id=trial.world.run_id,
-                case=case_data(case),
+                case=asked,
                 agent=backend.snapshot,
                 digest=backend.digest,
                 state=given,
                 opaque=_declared(backend, "opaque"),
                 observed=_declared(backend, "observed"),
                 trial=trial.number,
+                recorded_at=recorded_at,
             )
         )
         return

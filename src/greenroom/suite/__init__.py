@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from greenroom.suite.options import Options
     from greenroom.suite.references import load_agent
     from greenroom.suite.rescores import Rescored, rescore
+    from greenroom.suite.shrinking import shrink_trial
     from greenroom.suite.sources import load_cases
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "rehearse",
     "rescore",
     "score",
+    "shrink_trial",
     "simulate_all",
     "stream",
 ]
@@ -45,6 +47,7 @@ _MODULES = {
     "options": ("Options",),
     "references": ("load_agent",),
     "rescores": ("Rescored", "rescore"),
+    "shrinking": ("shrink_trial",),
     "sources": ("load_cases",),
 }
 

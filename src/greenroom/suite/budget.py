@@ -74,7 +74,7 @@ class Budget:
 
     def add_event(self, whose: Hashable, event: Event) -> None:
         """Count what a model's answer cost."""
-        if not isinstance(event, ModelReplied):
+        if not isinstance(event, ModelReplied) or event.source == "replayed":
             return
         if event.cost is None:
             self.unpriced.add(event.model or event.node)

@@ -99,13 +99,16 @@ class Measurement(Struct, frozen=True, kw_only=True):
         judging: Ledger,
         on_event: OnEvent | None = None,
         trial: int = 1,
+        recorded: Callable[[World], World] | None = None,
     ) -> Awaitable[dict[str, Outcome]]:
         """Every metric's outcome; what models were asked for it goes into `judging`.
 
-        Answers that `judging` holds from before a cut are not asked for again.
+        Answers that `judging` holds from before a cut are not asked for again. `recorded` puts the
+        answers of a recording before the world.
         """
         world = FencedWorld(judging, Refusals(), on_event=on_event)
-        asked: World = RememberingWorld(world, f"{case.id}#{trial}")
+        inner = world if recorded is None else recorded(world)
+        asked: World = RememberingWorld(inner, f"{case.id}#{trial}")
         if self.cache is not None:
             asked = CachedWorld(asked, self.cache)
         return self._fenced(case, ledger, world, asked)

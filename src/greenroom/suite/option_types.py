@@ -76,6 +76,10 @@ def _is_path(value: object) -> bool:
     return isinstance(value, Path) or (isinstance(value, str) and value not in ("", "\0"))
 
 
+def is_folder(value: object) -> bool:
+    return value is None or _is_path(value)
+
+
 def is_list(value: object) -> TypeGuard[Iterable[object]]:
     """Whether it can be a list of things; a single text is not meant as a list of its letters."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
@@ -191,7 +195,13 @@ def switch(
     )
 
 
-def choice(*choices: str, needs: str = "", flag: Flag | None = None) -> Option:
+def choice(
+    *choices: str,
+    needs: str = "",
+    per_trial: bool = False,
+    flag: Flag | None = None,
+    setting: str = "",
+) -> Option:
     """One of these words; the first is the default."""
     return Option(
         lambda value: isinstance(value, str) and value in choices,
@@ -199,7 +209,9 @@ def choice(*choices: str, needs: str = "", flag: Flag | None = None) -> Option:
         choices[0],
         choices,
         needs,
+        per_trial=per_trial,
         flag=flag,
+        setting=setting,
     )
 
 

@@ -19,6 +19,7 @@ from greenroom.suite.option_types import (
     is_cache,
     is_cancel,
     is_config,
+    is_folder,
     is_hook,
     is_list,
     is_middleware,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from greenroom.cases.config import EvalConfig
     from greenroom.cases.parts import MetricLike
     from greenroom.results.report import Report
+    from greenroom.simulation.replay import OnDrift
     from greenroom.store.store import Store
     from greenroom.suite.budget import Budget, UnknownPrices
     from greenroom.suite.cancel import Cancel
@@ -397,6 +399,54 @@ class Options(TypedDict, total=False):
             ),
             per_trial=True,
             setting="Leave what models were asked out of the ledgers.",
+        ),
+    ]
+    record: Annotated[
+        "str | Path | None",
+        Option(
+            is_folder,
+            "a folder",
+            flag=Flag(
+                names=("--record",),
+                help="Keep what models answer in this folder, so that --replay can repeat it.",
+                metavar="DIR",
+                kind="folder",
+            ),
+            setting="Keep what models answer in this folder, so that `replay` can repeat it.",
+        ),
+    ]
+    replay: Annotated[
+        "str | Path | None",
+        Option(
+            is_folder,
+            "a folder with a recording, or the id of a run",
+            per_trial=True,
+            flag=Flag(
+                names=("--replay",),
+                help="Ask no model: a recording in this folder, or a run in the store, answers for the "
+                "agent, users and judges. Results say so.",
+                metavar="DIR|RUN",
+                kind="folder",
+                in_watch=True,
+            ),
+            setting="Ask no model: what was recorded in this folder answers. Results say so.",
+        ),
+    ]
+    on_drift: Annotated[
+        "OnDrift",
+        choice(
+            "error",
+            "live",
+            needs="replay",
+            per_trial=True,
+            flag=Flag(
+                names=("--on-drift",),
+                help="With --replay: what happens if something is asked that was not recorded. It is an "
+                "error that says what differs (the default), or the model is asked.",
+                metavar="[error|live]",
+                in_watch=True,
+            ),
+            setting="With `replay`: whether a question that was not recorded is an error, or asked live.",
         ),
     ]
     keep_ledgers: Annotated[bool, switch(default=True)]

@@ -88,6 +88,8 @@ async def checked(agent: Any, cases: Cases, options: Options) -> Prepared:
     if pool is None and not given["allow_unfenced"]:
         check_fence()
     notes = fence_gaps() if pool is None else []
+    if settings.tape is not None:
+        notes += settings.tape.notes
     if given["check"] != "off":
         from greenroom.suite.contracts import (
             check_cases,

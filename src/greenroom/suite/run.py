@@ -13,7 +13,7 @@ from greenroom.backends.backend import Backend
 from greenroom.cases.evalset import EvalSet
 from greenroom.errors import GreenroomError, StoreFailed
 from greenroom.results.report import Report, new_report_id
-from greenroom.results.result import UNSEEN, CaseResult, skipped
+from greenroom.results.result import REPLAYED, UNSEEN, CaseResult, broken, skipped
 from greenroom.results.text import replacements
 from greenroom.simulation.fence import strays
 from greenroom.simulation.watchdog import cut_all
@@ -97,9 +97,10 @@ class ActiveRun:
 
     def _note_all(self, refusals: Sequence[str]) -> None:
         """Add what a reader of the report should know of fence, hooks, workers and budget."""
-        # What is true of every case whose calls were not all seen is said once.
-        seen = {note for result in self.results.values() for note in result.notes}
-        self.notes += [*sorted(seen & set(UNSEEN.values())), *refusals, *self.settings.hooks.notes]
+        # What is true of every case whose calls were not all seen, or were replayed, is said once.
+        said = {note for result in self.results.values() for note in result.notes}
+        once = [n for n in sorted(said) if n in UNSEEN.values() or n.startswith(f"{REPLAYED}:")]
+        self.notes += [*once, *refusals, *self.settings.hooks.notes]
         self.notes += replacements(self.results.values())
         if self.pool is not None:
             self.notes += [note for note in self.pool.notes if note not in self.notes]
@@ -244,7 +245,10 @@ class ActiveRun:
         if self.settings.budget is not None:
             self.settings.budget.carry(self.settings.reservation(trial), state.paid)
         try:
-            if self.pool is not None and not state.doubt:
+            if self.settings.tape is not None and (why := self.settings.tape.lend(state)):
+                names = self.settings.measuring.names(trial.case)
+                result = broken(trial.case, why, metrics=names)
+            elif self.pool is not None and not state.doubt:
                 result = await self.pool.run(state)
             else:
                 result = await run_trial(self.agent, state, self.settings)
@@ -258,6 +262,8 @@ class ActiveRun:
     async def _finish(self, state: TrialState, result: CaseResult) -> None:
         """Count what a trial cost, and record what came of it."""
         trial = state.trial
+        if self.settings.tape is not None and not self._cut_reason:
+            result = self.settings.tape.keep(state, result)
         result = self._after_failure(result)
         if trial.number > 1:
             result = replace(result, trial=trial.number)

@@ -380,4 +380,4 @@ def _without_secrets(plan: Plan, redactor: Redactor) -> Plan:
 def _cost(*ledgers: Ledger | None) -> float:
     """What the models asked in these ledgers cost in USD, as far as prices are known."""
     replies = (e for ledger in ledgers if ledger for e in ledger.of(ModelReplied, voice=None))
-    return sum(reply.cost or 0.0 for reply in replies)
+    return sum(reply.cost or 0.0 for reply in replies if reply.source != "replayed")

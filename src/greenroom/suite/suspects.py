@@ -80,8 +80,9 @@ def suspects_for(evalset: EvalSet, options: Values, *, fail_fast: bool) -> Suspe
         return None
     baseline = given if isinstance(given, Report) else Report.pooled(given)
     _check_shared(baseline, evalset)
-    # A run that stops at the first failure never comes to running cases again.
-    most = 0 if fail_fast else MOST if most is None else most
+    # A run that stops at the first failure never comes to running cases again, and a replay ends as before.
+    is_once = fail_fast or options["replay"] is not None
+    most = 0 if is_once else MOST if most is None else most
     if not most:
         return None
     return Suspects(baseline, evalset, most, adaptive=options["trials"] == "auto")

@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from greenroom.backends.backend import DRIFTED, Backend
 from greenroom.backends.registry import backend_for
@@ -30,6 +30,7 @@ from greenroom.suite.sources import as_middleware, as_resources
 from greenroom.world.resources import Factories
 
 if TYPE_CHECKING:
+    from greenroom.suite.recordings import RecordedTrial, Tape
     from greenroom.world.middleware.stack import MiddlewareStack
 
 OnError = Literal["collect", "stop", "skip"]
@@ -53,6 +54,8 @@ class Settings:
     seconds_per_case: float | None
     budget: Budget | None
     hooks: Hooks
+    tape: "Tape | None"
+    """What is recorded or replayed, if anything is; workers are sent each trial with its part of it."""
 
     @classmethod
     def of(cls, options: Values, measuring: Measurement) -> "Settings":
@@ -72,7 +75,14 @@ class Settings:
             "resources": as_resources(options["resources"]),
             "middleware": middleware,
             "hooks": Hooks(plugins=plugins, **{name: options[name] for name in HOOKS}),
+            "tape": None,
         }
+        if options["record"] is not None or options["replay"] is not None:
+            from greenroom.suite.recordings import tape_of  # loaded where it is used
+
+            # A judge that remembers would not be recorded, or not be asked as it was.
+            values["measuring"] = structs.replace(measuring, cache=None)
+            values |= {"tape": tape_of(options), "keep_ledgers": True}
         return cls(**values)
 
     def seconds_for(self, case: Case) -> float:
@@ -122,6 +132,10 @@ class TrialState:
     """The event at which it was last found to differ from the recorded trial."""
     doubt: str = ""
     """Why it cannot run again: a real tool may have acted in what was cut off."""
+    recorded: "RecordedTrial | None" = None
+    """The trial whose answers are repeated, in a replay."""
+    now: float | None = None
+    """What its clock shows, where a trial is recorded or replayed."""
 
     def resume(
         self, cut: PartialTrial, agent: Backend | None, not_begun: Collection[str] = ()
@@ -184,12 +198,13 @@ async def run_trial(agent: Any, state: TrialState, settings: Settings) -> CaseRe
 
 async def _simulate_and_measure(agent: Any, state: TrialState, settings: Settings) -> CaseResult:
     case, measuring = state.trial.case, settings.measuring
+    played, recorded = _played(state), state.recorded
     try:
         while True:
             if state.doubt:
                 raise InDoubt(state.doubt)
             ledger = await simulate(
-                case,
+                played,
                 agent,
                 ledger=state.ledger,
                 allow_tools=settings.allow_tools,
@@ -203,6 +218,7 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
                 omit_questions=settings.omit_questions,
                 middleware=settings.middleware or (),
                 max_seconds=settings.seconds_per_case,
+                recording=recorded.answers(state.ledger, case) if recorded else None,
             )
             if not state.go_back(ledger):
                 break
@@ -212,7 +228,9 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
     keeps = settings.keep_ledgers
     try:
         on_event = observer(state.on_judging, state, settings)
-        scores = await measuring.outcomes(case, ledger, state.judging, on_event, state.trial.number)
+        judges = None if recorded is None else recorded.judges
+        number = state.trial.number
+        scores = await measuring.outcomes(case, ledger, state.judging, on_event, number, judges)
     except (Refusal, MetricsHung, BadInput) as error:
         names = measuring.names(case)
         return unmeasured(case, ledger, error, names, judging=state.judging, keep_ledger=keeps)
@@ -220,6 +238,14 @@ async def _simulate_and_measure(agent: Any, state: TrialState, settings: Setting
     if would_fail_again(result, agent, case, ledger, measuring.metrics):
         return replace(result, fixed=True)
     return result
+
+
+def _played(state: TrialState) -> Case:
+    """The case as this trial runs it: with its own seed, and a clock that can be repeated."""
+    case, number = state.trial.case, state.trial.number
+    if case.seed is not None and number > 1:
+        case = replace(case, seed=case.seed + number - 1)
+    return case if state.now is None or case.now is not None else replace(case, now=state.now)
 
 
 def observer(recorded: OnEvent | None, state: TrialState, settings: Settings) -> OnEvent | None:

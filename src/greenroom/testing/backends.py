@@ -20,6 +20,7 @@ The tests are plain functions, so no plug-in for async tests is needed.
 
 from greenroom.testing.conformance.cuts import Cutting
 from greenroom.testing.conformance.events import Events
+from greenroom.testing.conformance.forks import Forks
 from greenroom.testing.conformance.gate import TheGate
 from greenroom.testing.conformance.hooks import Hooked
 from greenroom.testing.conformance.inside import Inside
@@ -31,6 +32,6 @@ from greenroom.testing.conformance.replies import Replies
 
 
 class BackendConformance(
-    TheGate, Events, Replies, Replays, Pauses, Cutting, Limits, Repeating, Inside, Hooked
+    TheGate, Events, Replies, Replays, Forks, Pauses, Cutting, Limits, Repeating, Inside, Hooked
 ):
     """Subclass it with a `harness`, and pytest collects the suite for that backend."""

@@ -129,6 +129,7 @@ class CachedWorld(Around):
         found = self._found(request)
         if found is not None:
             self.answered += 1
+            request = replace(request, digest=key_of(request, 0))
             return await answer_model(self.inner, request, _again(found), on_delta, "cached")
         reply = await self.inner.call_model(request, body, on_delta)
         if self._is_accepted(reply):
@@ -161,7 +162,7 @@ class RememberingWorld(Around):
     def __init__(self, inner: World, trial: str = "") -> None:
         super().__init__(inner)
         self.trial = trial
-        self._answers = _answers_in(inner.ledger)
+        self._answers = answers_in(inner.ledger)
 
     async def call_model(
         self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
@@ -186,7 +187,8 @@ def trial_of(world: World) -> str:
     return ""
 
 
-def _answers_in(ledger: Ledger) -> dict[str, deque[ModelReplied]]:
+def answers_in(ledger: Ledger) -> dict[str, deque[ModelReplied]]:
+    """What was answered to each question that has a digest, in order."""
     asked: dict[tuple[str, str, int], str] = {}
     found: dict[str, deque[ModelReplied]] = defaultdict(deque)
     for event in ledger:

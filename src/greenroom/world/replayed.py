@@ -1,11 +1,14 @@
 """What a ledger can answer in place of models and tools: the same question as often as it was asked."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct, structs, to_builtins
 
+from greenroom.errors import FailedBefore, ReplayDrifted
 from greenroom.ledger.difference import input_difference
 from greenroom.ledger.events import (
     Event,
@@ -19,12 +22,22 @@ from greenroom.ledger.events import (
 )
 from greenroom.ledger.interactions import ModelInput, model_ends, model_inputs
 from greenroom.ledger.ledger import Ledger
+from greenroom.ledger.messages import Voice
 from greenroom.ledger.paths import within
 from greenroom.ledger.plain import Json, plain, same
+from greenroom.ledger.questions import ended, time_of_recording
+from greenroom.ledger.redaction import redactor
 from greenroom.models.model import ModelBody, ModelReply, ModelRequest, OnDelta, send_piece
+from greenroom.world.answers import answers_in
 from greenroom.world.captures import as_input
-from greenroom.world.records import raised_before
-from greenroom.world.world import ToolRequest
+from greenroom.world.records import (
+    begin_call,
+    raised_before,
+    record_model_failure,
+    record_question,
+    record_reply,
+)
+from greenroom.world.world import Around, Returned, ToolRequest, World
 
 
 class RecordedQuestion(Struct, eq=False):
@@ -32,23 +45,8 @@ class RecordedQuestion(Struct, eq=False):
 
     called: ModelCalled
     request: ModelInput
-    end: ModelReplied | ModelFailed | None
+    end: ModelReplied | ModelFailed
     is_used: bool = False
-
-    @property
-    def body(self) -> ModelBody:
-        """Answers as the model did, or fails as it did."""
-
-        async def again(_: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
-            end = self.end
-            if not isinstance(end, ModelReplied):
-                assert end is not None
-                raise raised_before(end.error, end.error_type, end.ours)
-            await send_piece(on_delta, end.text)
-            # What it used and cost is part of the answer: an agent may act on it.
-            return ModelReply(end.text, end.calls, end.usage, end.cost, end.prices, end.model)
-
-        return again
 
 
 class RecordedCall(Struct, eq=False):
@@ -62,35 +60,97 @@ class RecordedCall(Struct, eq=False):
 
 
 class Recording:
-    """The questions and calls of the agent in a ledger, each to be answered once more."""
+    """The questions and calls in the ledger of a trial, each to be answered once more.
 
-    def __init__(self, ledger: Ledger) -> None:
+    A question that is not recorded is drift, unless `asks_live`: then the model is asked. What `done` holds
+    of a trial that goes on after a cut was answered before.
+    """
+
+    def __init__(
+        self, ledger: Ledger, *, asks_live: bool = False, done: Ledger | None = None
+    ) -> None:
         self.ledger = ledger
-        ends = model_ends(ledger)
-        self._questions: dict[str, list[RecordedQuestion]] = {}
-        for called, request in model_inputs(ledger):
-            end = ends.get(called.seq)
-            # A question that was cut was asked again, or has no answer.
-            if request is not None and end is not None:
-                asked = RecordedQuestion(called, request, end)
-                self._questions.setdefault(called.path, []).append(asked)
+        self.asks_live = asks_live
+        self.recorded_at = time_of_recording(ledger.first)
+        self._questions: dict[tuple[Voice, str], list[RecordedQuestion]] = {}
+        self._stopped: dict[tuple[Voice, str], list[str]] = {}
+        """Questions without an answer, in parts that were stopped, such as one that lost a race."""
+        for voice in ledger.voices:
+            ends, closed = model_ends(ledger, voice), ledger.index_of(voice).is_closed
+            for called, request in model_inputs(ledger, voice):
+                end, place = ends.get(called.seq), (voice, called.path)
+                # A question that was cut was asked again, or has no answer.
+                if request is not None and end is not None:
+                    asked = RecordedQuestion(called, request, end)
+                    self._questions.setdefault(place, []).append(asked)
+                elif request is not None and closed(called.path):
+                    key = key_of_question(called.agent, request)
+                    self._stopped.setdefault(place, []).append(key)
         index = ledger.index_of()
         self._calls = [
             RecordedCall(one, index.end_of(one), tuple(self._inside(one))) for one in index.issued
         ]
         self._calls += [RecordedCall(one, None) for one in index.blocked]
+        if done is not None and len(done):
+            self._skip(done)
+
+    def _skip(self, done: Ledger) -> None:
+        """Count as asked again what an earlier process asked before the trial was cut."""
+        for voice in done.voices:
+            asked = {(event.path, event.n) for event in done.index_of(voice).replied}
+            asked |= {(event.path, event.n) for event in done.of(ModelFailed, voice=voice)}
+            for (side, path), questions in self._questions.items():
+                for one in questions:
+                    one.is_used = one.is_used or (side == voice and (path, one.called.n) in asked)
+        results = done.index_of().results
+        for call in self._calls:
+            call.is_used = call.called.call_id in results
 
     def _inside(self, called: ToolCalled) -> Iterator[Event]:
         place = f"{called.path}/call:{called.call_id}"
         return (event for event in self.ledger if within(event.path, place))
 
-    def question(self, request: ModelRequest) -> RecordedQuestion | None:
+    async def reply(
+        self, world: World, request: ModelRequest, on_delta: OnDelta | None = None
+    ) -> ModelReply | None:
+        """The recorded reply, written down as replayed; None if the model is to be asked.
+
+        Middleware is not asked again: what it made of the reply was recorded.
+        """
+        asked = self.question(request, world.voice)
+        if asked is None:
+            if self._was_stopped(request, world.voice):
+                record_question(world, request)
+                await asyncio.Event().wait()  # until it is stopped again
+            if self.asks_live:
+                return None
+            raise drifted(self.drift_of_question(request, world.voice))
+        asked.is_used = True
+        return await repeat_reply(world, request, asked, on_delta)
+
+    def question(self, request: ModelRequest, voice: Voice = "agent") -> RecordedQuestion | None:
         """The same question at the same place that was not asked again yet."""
-        wanted = _key(request.agent, as_input(request))
-        for asked in self._questions.get(request.path, ()):
-            if not asked.is_used and _key(asked.called.agent, asked.request) == wanted:
-                return asked
-        return None
+        left = [a for a in self._questions.get((voice, request.path), ()) if not a.is_used]
+        if not left:
+            return None
+        given = as_input(request)
+        found = _same_question(left, request.agent, given)
+        # What is kept in a file or a store was recorded without its secrets.
+        return found or _same_question(left, request.agent, redactor().value(given))
+
+    def _was_stopped(self, request: ModelRequest, voice: Voice) -> bool:
+        known = self._stopped.get((voice, request.path))
+        return bool(known) and key_of_question(request.agent, as_input(request)) in known
+
+    def returned(self, world: World, request: ToolRequest) -> Returned | None:
+        """The recorded end of a call, written down as replayed; None if the tool is to run."""
+        found = self.call(request)
+        if found is not None and found.end is not None:
+            found.is_used = True
+            return repeat_call(world, request, found, self.ledger)
+        if self.asks_live:
+            return None
+        raise drifted(self.drift_of_call(request))
 
     def call(self, request: ToolRequest) -> RecordedCall | None:
         """The same call that was not made again yet: by its id, else at the same place."""
@@ -106,9 +166,9 @@ class Recording:
         fresh = [call for call in (*by_id, *here) if not call.is_used]
         return next(iter((*fresh, *waiting)), None)
 
-    def drift_of_question(self, request: ModelRequest) -> str:
+    def drift_of_question(self, request: ModelRequest, voice: Voice = "agent") -> str:
         """How a question differs from what was recorded, in words."""
-        left = [asked for asked in self._questions.get(request.path, ()) if not asked.is_used]
+        left = [a for a in self._questions.get((voice, request.path), ()) if not a.is_used]
         if not left:
             return (
                 f"agent {request.agent!r} asks its model once more at {request.path}, which is not "
@@ -130,19 +190,114 @@ class Recording:
             return f"the call at {request.path} is {now}, but {was} is recorded (event {named[0].called.seq})."
         return f"the call {now} at {request.path} is not recorded."
 
-    def left(self) -> str:
-        """What was recorded and not asked for again, in words; "" if nothing is left."""
-        for questions in self._questions.values():
-            for asked in questions:
-                if not asked.is_used and not self._is_inside_a_call(asked.called):
-                    return (
-                        f"question {asked.called.n + 1} at {asked.called.path} (event "
-                        f"{asked.called.seq}) was asked when recorded, and is not asked now."
-                    )
-        return ""
+    def unasked(self) -> ReplayDrifted | None:
+        """The drift of an agent that has not asked all that was recorded; None where that is no drift."""
+        if self.asks_live:
+            return None
+        asked = (asked for questions in self._questions.values() for asked in questions)
+        for one in asked:
+            called = one.called
+            if one.is_used or called.voice != "agent" or self._is_inside_a_call(called):
+                continue
+            return drifted(
+                f"question {called.n + 1} at {called.path} (event {called.seq}) was asked when "
+                f"recorded, and is not asked now."
+            )
+        return None
 
     def _is_inside_a_call(self, event: Event) -> bool:
         return any(event in call.inside for call in self._calls)
+
+
+def drifted(words: str) -> ReplayDrifted:
+    """The error that says how a trial goes another way than was recorded."""
+    return ReplayDrifted(
+        f"the agent does something else than was recorded: {words} Replay the agent that was recorded, "
+        f"record it again, or give on_drift='live' to let its models answer from there on."
+    )
+
+
+async def repeat_reply(
+    world: World,
+    request: ModelRequest,
+    asked: RecordedQuestion,
+    on_delta: OnDelta | None = None,
+    *,
+    numbered: bool = True,
+) -> ModelReply:
+    """Answer as the model did, or fail as it did, and record that as replayed.
+
+    With `numbered` the question has the number under which it was recorded.
+    """
+    called, end = asked.called, asked.end
+    # As it was sent to a model: a choice of models is not made again.
+    request = replace(request, model=called.model, digest=called.digest)
+    if numbered:
+        request = replace(request, n=called.n)
+    record_question(world, request)
+    if isinstance(end, ModelFailed):
+        error = raised_before(end.error, end.error_type, end.ours)
+        record_model_failure(world, request, error)
+        raise error
+    await send_piece(on_delta, end.text)
+    # What it used and cost is part of the answer: an agent may act on it.
+    reply = ModelReply(end.text, end.calls, end.usage, end.cost, end.prices, end.model)
+    return record_reply(world, request, reply, "replayed", end.seconds, end.first)
+
+
+def repeat_call(
+    world: World, request: ToolRequest, found: RecordedCall, recorded: Ledger
+) -> Returned:
+    """End a call as it ended, and record that as replayed."""
+    begin_call(world, request)
+    for event in found.inside:
+        world.record(copied(event))
+    end = found.end
+    if end is None:
+        raise as_ended(recorded)
+    again = structs.replace(end, seq=-1, path=request.path, call_id=request.id, source="replayed")
+    world.record(again)
+    if isinstance(end, ToolFailed):
+        return Returned(None, end.error, "replayed")
+    return Returned(end.value, "", "replayed")
+
+
+def as_ended(recorded: Ledger) -> Exception:
+    """What ended the recorded run while a call was under way."""
+    end = ended(recorded)
+    if end is None or end.reason != "error":
+        return FailedBefore("the recorded run was cut here", "TimeoutError", "system")
+    return FailedBefore(end.error, end.error_type, end.phase or "system")
+
+
+class RecordedJudges(Around):
+    """A world whose judges are answered from what they answered when the trial was recorded."""
+
+    def __init__(self, inner: World, recorded: Ledger, *, asks_live: bool) -> None:
+        super().__init__(inner)
+        self._asks_live = asks_live
+        self._answers = answers_in(recorded)
+        for digest, known in answers_in(inner.ledger).items():  # before a cut
+            for _ in zip(known, [*self._answers.get(digest, ())], strict=False):
+                self._answers[digest].popleft()
+
+    async def call_model(
+        self, request: ModelRequest, body: ModelBody, on_delta: OnDelta | None = None
+    ) -> ModelReply:
+        """The recorded answer to the same question; else drift, or the judge is asked."""
+        known = self._answers.get(request.digest)
+        if known:
+            end = known.popleft()
+            record_question(self.inner, request)
+            reply = ModelReply(end.text, end.calls, end.usage, end.cost, end.prices, end.model)
+            return record_reply(self.inner, request, reply, "replayed", end.seconds)
+        if not self._asks_live:
+            raise ReplayDrifted(
+                f"{request.agent} asks {request.model!r} something that is not recorded: the metric, "
+                f"its model or what it judges has changed. Record the trial again, or give "
+                f"on_drift='live' to let the judge answer."
+            )
+        return await self.inner.call_model(request, body, on_delta)
 
 
 def copied(event: Event) -> Event:
@@ -150,7 +305,14 @@ def copied(event: Event) -> Event:
     return structs.replace(event, seq=-1)
 
 
-def _key(agent: str, request: ModelInput) -> str:
+def _same_question(
+    known: Iterable[RecordedQuestion], agent: str, given: ModelInput
+) -> RecordedQuestion | None:
+    wanted = key_of_question(agent, given)
+    return next((k for k in known if key_of_question(k.called.agent, k.request) == wanted), None)
+
+
+def key_of_question(agent: str, request: ModelInput) -> str:
     """All that an answer depends on; the ids of calls are no words to a model."""
     messages = [
         (m.role, m.text, [(c.tool, dict(c.args)) for c in m.calls], m.tool)

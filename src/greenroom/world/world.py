@@ -128,6 +128,11 @@ class Context:
         """Which run this is."""
         return self._world.run_id
 
+    @property
+    def seed(self) -> int | None:
+        """The seed of the case, for what throws dice; None if it has none."""
+        return getattr(self._world, "seed", None)
+
     def now(self) -> float:
         """Seconds since the epoch by the run's own clock, which a case may set."""
         return self._world.now()

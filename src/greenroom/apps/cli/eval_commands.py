@@ -232,6 +232,7 @@ def _check_together(given: dict[str, Any]) -> None:
         if wrong:
             raise click.UsageError(f"{why}.")
     others = {"resume": has_resume or None, "baseline": has_baseline or None}
+    others["replay"] = given["replay"] or None
     for name, needs in lacking({**given, **others}):
         raise click.UsageError(f"{_word(name)} is for --{needs}; give that too, or leave it out.")
 

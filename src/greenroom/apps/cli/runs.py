@@ -22,6 +22,7 @@ from greenroom.reports.words import dollars
 from greenroom.results import Summary
 from greenroom.results.intervals import percent
 from greenroom.results.redaction import redacted
+from greenroom.results.result import REPLAYED
 from greenroom.results.text import number_of
 from greenroom.store import Run, RunStatus
 
@@ -68,7 +69,13 @@ def _data(run: Run) -> dict[str, Json]:
         "errors": _counts(run).errors,
         "pass_rate": _counts(run).pass_rate,
         "cost": run.cost,
+        "replayed": _is_replayed(run),
     }
+
+
+def _is_replayed(run: Run) -> bool:
+    """Whether what models answered in it was recorded before."""
+    return any(note.startswith(REPLAYED) for note in run.notes)
 
 
 def _table(found: Sequence[Run], terminal: Terminal) -> Table:
@@ -111,7 +118,7 @@ def _row(run: Run) -> dict[str, str | Text]:
         "began": strftime("%Y-%m-%d %H:%M", localtime(run.begun)),
         "set": evalset,
         "agent": agent,
-        "status": styled(run.status, _STYLES[run.status]),
+        "status": styled(f"{run.status}{', replayed' * _is_replayed(run)}", _STYLES[run.status]),
         "done": f"{run.done}/{run.total}",
         "errors": styled(str(errors), "bold red" if errors else "dim"),
         "passing": "–" if rate is None else percent(rate),

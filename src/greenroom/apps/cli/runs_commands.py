@@ -1,4 +1,4 @@
-"""`greenroom runs`: recorded runs listed, shown, replayed, compared and deleted."""
+"""`greenroom runs`: recorded runs listed, shown, replayed, compared, shrunk and deleted."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from greenroom.apps.cli.options import FILE, examples
 
 @click.group("runs")
 def runs_group() -> None:
-    """List, show, replay, compare and delete recorded runs."""
+    """List, show, replay, compare, shrink and delete recorded runs."""
 
 
 @runs_group.command(
@@ -90,6 +90,7 @@ def runs_delete(**given: Any) -> int:
     default="error",
     help="Where it asks something else: stop and say what differs, or ask the model.",
 )
+@options.declared("middleware")
 @options.stored
 @options.as_json
 @options.verbose
@@ -126,3 +127,74 @@ def runs_diff(**given: Any) -> int:
     from greenroom.apps.cli.trials import diff_trials
 
     return diff_trials(**given)
+
+
+@runs_group.command(
+    "shrink",
+    epilog=examples(
+        "greenroom runs shrink 20260102-09 refund --agent desk.py",
+        "greenroom runs shrink 20260102-09 refund#2 --agent desk.py --cases desk.py --fails-in 3 --trials 4",
+    ),
+)
+@click.argument("run")
+@click.argument("case", metavar="CASE[#TRIAL]")
+@click.option(
+    "--agent", required=True, type=FILE, metavar="AGENT", help="The agent, as for `eval run`."
+)
+@click.option(
+    "--cases",
+    type=FILE,
+    default="",
+    metavar="CASES",
+    help="The cases of the run, where the case has code that a run does not keep, such as a metric.",
+)
+@click.option(
+    "--fails-in",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="How many of --trials trials must fail for a smaller case to count as failing.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How often each smaller case runs, for failures that depend on chance.",
+)
+@click.option(
+    "--max-trials",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="How many trials the search may take.",
+)
+@click.option(
+    "--max-model-calls",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How often models may be asked; what the run was answered is not asked again.",
+)
+@click.option(
+    "--budget", type=click.FloatRange(min=0), metavar="USD", help="What the search may cost."
+)
+@options.output(help="Where the shrunk case goes: CASE.shrunk.evalset.yaml unless it is named.")
+@options.config
+@options.tools
+@options.stored
+@options.as_json
+@options.verbose
+def runs_shrink(**given: Any) -> int:
+    """Find the shortest conversation and the fewest mocks with which a failed trial of RUN still fails.
+
+    It fails if one of the metrics falls short that fell short in RUN. What the trial was answered
+    answers again; a model is asked only what is new. Exits with 1 if the search was stopped before it
+    was clear that nothing more can go.
+    """
+    from greenroom.apps.cli.trials import shrink_trial
+
+    del given["allow_opaque"]
+    return shrink_trial(**given)

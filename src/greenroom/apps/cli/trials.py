@@ -1,15 +1,21 @@
 """Recorded trials by the names that the command line gives them: `CASE`, `CASE#2`.
 
-`greenroom runs replay` and `greenroom runs diff` are here.
+`greenroom runs replay`, `greenroom runs diff` and `greenroom runs shrink` are here.
 """
 
 import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from greenroom import suite
 from greenroom.apps.cli.event_loop import loaded, to_the_end
-from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, put_out_json, telling
-from greenroom.apps.cli.report_output import open_store
+from greenroom.apps.cli.exits import GATE_MISSED, PASSED, aside, loading, put_out_json, telling
+from greenroom.apps.cli.report_output import check_reachable, open_store
+from greenroom.cases import EvalSet
+from greenroom.cases.data import live_parts, written_data
+from greenroom.cases.files import write_evalset
 from greenroom.errors import BadInput, NotFound, ReplayDrifted
 from greenroom.ledger.difference import Difference, diff
 from greenroom.ledger.ledger import Ledger
@@ -17,13 +23,21 @@ from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import redactor
 from greenroom.reports.terminal import Terminal
 from greenroom.results.text import number_of
+from greenroom.simulation.allowance import Allowance
 from greenroom.simulation.replay import OnDrift, replay
+from greenroom.simulation.shrink import Shrinking, Shrunk
 from greenroom.store import Store
 from greenroom.store.runs import Key
+from greenroom.suite.sources import as_middleware, as_resources, gather, load_mocks
 
 
 def trial_ledger(store: Store, run_id: str, case: str) -> Ledger:
     """The ledger of `case` or `case#2` in a run; without a case, the first that there is."""
+    return store.ledger(run_id, trial_key(store, run_id, case))
+
+
+def trial_key(store: Store, run_id: str, case: str) -> Key:
+    """Which trial `case` or `case#2` is in a run; without a case, the first with a ledger."""
     keys = [key for key, result in store.results(run_id) if result.kept is not None]
     name, _, number = case.rpartition("#")
     wanted = [Key(case, 1)]
@@ -31,13 +45,20 @@ def trial_ledger(store: Store, run_id: str, case: str) -> Ledger:
         wanted.append(Key(name, int(number)))
     chosen = [key for key in keys if key in wanted] if case else keys
     if chosen:
-        return store.ledger(run_id, chosen[0])
+        return chosen[0]
     known = ", ".join(f"{key.case_id}#{key.trial}" for key in keys[:10]) or "none"
     raise NotFound(f"run {run_id!r} has no trial {case!r} with a ledger; it has {known}.")
 
 
 def replay_trial(
-    run: str, case: str, agent: str, on_drift: OnDrift, store: str, as_json: bool, verbose: bool
+    run: str,
+    case: str,
+    agent: str,
+    on_drift: OnDrift,
+    middleware: Sequence[str],
+    store: str,
+    as_json: bool,
+    verbose: bool,
 ) -> int:
     """Replay a trial with the agent as it is now, and say where it differs."""
     with telling(verbose):
@@ -46,7 +67,8 @@ def replay_trial(
 
         async def replayed() -> Ledger:
             found: Any = await loaded(agent, None, verbose)
-            return await replay(recorded, found, on_drift=on_drift)
+            stack = as_middleware(middleware) or ()
+            return await replay(recorded, found, on_drift=on_drift, middleware=stack)
 
         try:
             again = to_the_end(replayed)
@@ -66,6 +88,65 @@ def diff_trials(run: str, case: str, other: str, store: str, as_json: bool) -> i
         found = diff(trial_ledger(place, run_id, case), _other(place, run_id, case, other))
         _say(found, as_json)
     return GATE_MISSED if found else PASSED
+
+
+def shrink_trial(
+    run: str, case: str, agent: str, output: str, as_json: bool, verbose: bool, **given: Any
+) -> int:
+    """Find the shortest case that fails as a trial did, and write it to a file."""
+    with telling(verbose):
+        place = open_store(given.pop("store"))
+        run_id = place.run(run).id
+        key = trial_key(place, run_id, case)
+        target = Path(
+            output or f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.case_id)}.shrunk.evalset.yaml"
+        )
+        check_reachable(target)
+        calls, usd = given.pop("max_model_calls"), given.pop("budget")
+        cases, mocks = given.pop("cases"), given.pop("mocks")
+        options = {name: value for name, value in given.items() if value not in (None, "", ())}
+        options |= {"allowance": Allowance(calls, usd), "on_step": _progress}
+
+        async def shrunk() -> Shrunk:
+            found: Any = await loaded(agent, None, verbose)
+            with loading(cases or mocks, verbose):
+                options["cases"] = gather(cases).evalset if cases else None
+                options["mocks"] = load_mocks(mocks) if mocks else None
+                options["middleware"] = as_middleware(options.get("middleware", ())) or ()
+                options["resources"] = as_resources(options.get("resources", {}))
+            return await suite.shrink_trial(
+                run_id, key.case_id, found, trial=key.trial, store=place, **options
+            )
+
+        found = to_the_end(shrunk)
+        left_out = live_parts(found.case)
+        write_evalset(EvalSet(target.name.partition(".")[0], [found.case]), target, lossy=True)
+        _show(found, target, left_out, agent, as_json)
+    return PASSED if found.is_minimal else GATE_MISSED
+
+
+def _progress(step: Shrinking) -> None:
+    turns, mocks = number_of(step.turns, "message"), number_of(step.mocks, "mock")
+    asked = number_of(step.model_calls, "model call")
+    aside(f"still fails with {turns} and {mocks} ({number_of(step.trials, 'trial')}, {asked})")
+
+
+def _show(found: Shrunk, target: Path, left_out: Sequence[str], agent: str, as_json: bool) -> None:
+    if as_json:
+        facts = {name: getattr(found, name) for name in Shrunk.__struct_fields__[1:]}
+        whole = {**facts, "file": str(target), "case": written_data(found.case)}
+        put_out_json(json.dumps(redactor().value(whole), indent=2))
+        return
+    terminal = Terminal()
+    for turn in found.case.turns:
+        terminal.say(redactor().value(f"user: {turn.says}"))
+    terminal.say(f"mocks: {', '.join(found.case.mocks) or 'none'}")
+    if found.stopped:
+        aside(f"perhaps not the shortest: {found.stopped}")
+    if left_out:
+        aside(f"left out of the file, because it is code: {', '.join(left_out)}")
+    asked = f"{number_of(found.trials, 'trial')}, {number_of(found.model_calls, 'model call')}"
+    aside(f"written to {target} after {asked}; to run it: greenroom eval run {agent} {target}")
 
 
 def _other(store: Store, run_id: str, case: str, other: str) -> Ledger:

@@ -166,6 +166,9 @@ def read_settings(config: pytest.Config) -> Settings:
 def _anchored(name: str, value: Any, root: Path) -> Any:
     """A setting that names a file as seen from the project's folder, wherever pytest was started."""
     flag = _KNOWN[name].flag
+    if flag is not None and flag.kind == "folder":
+        # A recording may be a run in the store.
+        return value if name == "replay" and not (root / value).exists() else str(root / value)
     if flag is None or flag.kind not in ("file", "files"):
         return value
     from greenroom.suite.references import anchored

@@ -63,6 +63,8 @@ class ModelGate:
         request = caller.place_model(request_of(llm_request, self._agent))
 
         async def ask(request: ModelRequest) -> list[LlmResponse]:
+            if request.seed is not None and llm_request.config.seed is None:
+                llm_request.config.seed = request.seed
             heard = listener()
             given: list[LlmResponse] = []
             async for response in self._model.generate_content_async(

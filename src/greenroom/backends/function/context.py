@@ -58,6 +58,11 @@ class FunctionContext:
         """Which run this is."""
         return self._inner.run_id
 
+    @property
+    def seed(self) -> int | None:
+        """The seed of the case, for what throws dice; None if it has none."""
+        return self._inner.seed
+
     def now(self) -> float:
         """Seconds since the epoch by the run's own clock, which a case may set."""
         return self._inner.now()

@@ -182,7 +182,9 @@ class ModelGate:
         asker = {"agent": caller.agent, "node": caller.node}
         request = caller.place_model(request_of(messages, options, model=self._name, **asker))
 
-        async def ask(_: ModelRequest) -> Any:
+        async def ask(asked: ModelRequest) -> Any:
+            if asked.seed is not None and getattr(self._model, "seed", 0) is None:
+                options.setdefault("seed", asked.seed)  # for models that have one, and none set
             with held(IN_MODEL, True):
                 return await run()
 

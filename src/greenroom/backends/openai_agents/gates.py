@@ -8,6 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from types import CodeType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -18,7 +19,15 @@ from agents.tool import (
 )
 from agents.tool_context import ToolContext
 
-from agents import Agent, FunctionTool, Model, ModelResponse, function_tool
+from agents import (
+    Agent,
+    FunctionTool,
+    Model,
+    ModelResponse,
+    ModelSettings,
+    OpenAIChatCompletionsModel,
+    function_tool,
+)
 from greenroom.backends.callers import Caller, listener, refuse_to_wait
 from greenroom.backends.foreign import Origin, held, jsonable
 from greenroom.backends.openai_agents.run import LEVEL, RUN, FrameworkRun, Level
@@ -34,7 +43,7 @@ from greenroom.backends.openai_agents.translation import (
 from greenroom.errors import AgentFailed, GreenroomError, ToolRefused
 from greenroom.ledger.plain import Json
 from greenroom.ledger.redaction import keep_keys
-from greenroom.models.model import send_piece
+from greenroom.models.model import ModelRequest, send_piece
 from greenroom.world.records import ToolError
 from greenroom.world.world import ToolRequest
 
@@ -79,12 +88,13 @@ class GatedModel(Model):
     async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
         """The World's reply; the real model's own response wherever that is what was replied."""
 
-        async def run() -> ModelResponse:
+        async def run(seeded: Args | None) -> ModelResponse:
+            asked, named = (args, given) if seeded is None else ((), seeded)
             if listener() is not None:
                 # A model that cannot stream says so before its first word.
                 with suppress(NotImplementedError):
-                    return _last_response(await _read(self.real.stream_response(*args, **given)))
-            return await self.real.get_response(*args, **given)
+                    return _last_response(await _read(self.real.stream_response(*asked, **named)))
+            return await self.real.get_response(*asked, **named)
 
         response, _ = await self._ask(_named(args, given), run, lambda found: found)
         return response
@@ -92,8 +102,9 @@ class GatedModel(Model):
     async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
         """The whole reply, given once more as a stream."""
 
-        async def run() -> list[Any]:
-            return await _read(self.real.stream_response(*args, **given))
+        async def run(seeded: Args | None) -> list[Any]:
+            asked, named = (args, given) if seeded is None else ((), seeded)
+            return await _read(self.real.stream_response(*asked, **named))
 
         response, events = await self._ask(_named(args, given), run, _last_response)
         for event in events or [completed(response, self._name)]:
@@ -115,7 +126,7 @@ class GatedModel(Model):
     async def _ask(
         self,
         given: dict[str, Any],
-        run: Callable[[], Any],
+        run: Callable[[Args | None], Any],
         response_in: Callable[[Any], ModelResponse],
     ) -> tuple[ModelResponse, Any]:
         """The framework's response, and all that the real model gave if that is what was replied."""
@@ -134,9 +145,16 @@ class GatedModel(Model):
                 model=self._name,
             )
         )
-        reply, kept = await caller.ask_model(
-            request, lambda _: run(), lambda real: reply_of(response_in(real))
-        )
+
+        async def ask(asked: ModelRequest) -> Any:
+            # Of OpenAI's two interfaces one takes a seed.
+            if asked.seed is None or not isinstance(self.real, OpenAIChatCompletionsModel):
+                return await run(None)
+            settings: ModelSettings = given["model_settings"]
+            extra = {"seed": asked.seed, **(settings.extra_args or {})}
+            return await run({**given, "model_settings": replace(settings, extra_args=extra)})
+
+        reply, kept = await caller.ask_model(request, ask, lambda real: reply_of(response_in(real)))
         if kept.matches(reply):
             return response_in(kept.real), kept.real
         if kept.real is not None and (own := identified(response_in(kept.real), reply)) is not None:

@@ -23,6 +23,7 @@ from pydantic_ai.models import (
     ModelRequestParameters,
     StreamedResponse,
 )
+from pydantic_ai.settings import ModelSettings
 
 from greenroom.backends.callers import Caller, listener
 from greenroom.backends.foreign import held
@@ -162,8 +163,11 @@ async def _answer(
             f"gate can hold it. Rehearse with a function tool.",
         )
 
-    async def run(_: ModelRequest) -> ModelResponse:
-        asked = (question.messages, question.settings, question.parameters, *question.more)
+    async def run(request: ModelRequest) -> ModelResponse:
+        settings = question.settings
+        if request.seed is not None and "seed" not in (model.settings or {}):
+            settings = ModelSettings(seed=request.seed) | (settings or {})
+        asked = (question.messages, settings, question.parameters, *question.more)
         with held(RUN, None):
             if listener() is not None:
                 return await _streamed(model, asked, real)

@@ -47,12 +47,14 @@ async def ask(
             response = await model_request(
                 client,
                 messages_of(request),
-                model_settings=_settings(model),
+                model_settings=_settings(model, request),
                 model_request_parameters=parameters,
                 instrument=False,
             )
         else:
-            response = await _streamed(client, request, parameters, _settings(model), deltas)
+            response = await _streamed(
+                client, request, parameters, _settings(model, request), deltas
+            )
     except (AgentRunError, UserError, *_CHOKED) as error:
         if isinstance(error, _CHOKED) and on_delta is not None:
             raise  # `on_delta` may have raised it
@@ -87,13 +89,14 @@ async def _streamed(
     return stream.get()
 
 
-def _settings(model: ProviderModel) -> ModelSettings:
+def _settings(model: ProviderModel, request: ModelRequest) -> ModelSettings:
     # The clients' own retries would hide refusals from the shared pacer, and wait past the deadline.
     settings = ModelSettings(timeout=model.timeout, request_timeout=model.timeout, max_retries=0)
     if model.temperature is not None:
         settings["temperature"] = model.temperature
-    if model.seed is not None:
-        settings["seed"] = model.seed
+    seed = request.seed if model.seed is None and model.provider.takes_seed else model.seed
+    if seed is not None:
+        settings["seed"] = seed
     if model.max_tokens is not None:
         settings["max_tokens"] = model.max_tokens
     return settings

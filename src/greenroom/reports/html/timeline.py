@@ -26,6 +26,7 @@ from greenroom.ledger.events import (
     Corrected,
     Decided,
     Event,
+    Forked,
     ModelFailed,
     ModelReplied,
     NodeFailed,
@@ -251,6 +252,11 @@ class _EventRenderer:
     def resumed(self, _: RunResumed) -> Iterator[Row]:
         yield {"kind": "pause", "who": "the run was cut here and resumed later"}
 
+    def forked(self, event: Forked) -> Iterator[Row]:
+        changed = f", with another {', '.join(event.changed)}" if event.changed else ""
+        who = f"recorded up to here in {event.from_run}; run anew from here on{changed}"
+        yield {"kind": "pause", "who": self.trimmer.text(who)}
+
     def run_ended(self, event: RunEnded) -> Iterator[Row]:
         if event.error:
             where = f"{event.phase}: {event.error_type}" if event.error_type else str(event.phase)
@@ -286,5 +292,6 @@ ROWS: Mapping[type[Event], Callable[[_EventRenderer, Any], Iterator[Row]]] = {
     StateConflicted: _EventRenderer.conflicted,
     Noted: _EventRenderer.noted,
     RunResumed: _EventRenderer.resumed,
+    Forked: _EventRenderer.forked,
     RunEnded: _EventRenderer.run_ended,
 }

@@ -102,6 +102,8 @@ def _option(name: str, value: Any) -> Json:
             return value if isinstance(value, str) else _mocks(value)
         case "resources":
             return value if isinstance(value, str) else _resources(value)
+        case "replay" | "on_drift":  # each trial is sent with its recording
+            return OPTIONS[name].default
         case "cache":
             cache = AnswerCache.of(value)
             return None if cache is None else str(cache.path.absolute())

@@ -84,7 +84,7 @@ class WorkerTrial:
         self.over = asyncio.get_running_loop().create_future()
         self._sent, self._since, self.missed = monotonic(), None, 0
         self.waiting.clear()
-        trial = self.state.trial
+        trial, replayed = self.state.trial, self.state.recorded
         return {
             "position": trial.position,
             "case_id": trial.case.id,
@@ -92,6 +92,8 @@ class WorkerTrial:
             "ledger": self.ledger.dumps(),
             "judging": self.judging.dumps(),
             "is_recorded": self.state.before_live is not None,
+            "now": self.state.now,
+            "replays": None if replayed is None else replayed.dumps(),
         }
 
     def begin(self) -> None:
@@ -186,7 +188,7 @@ class WorkerTrial:
         return is_back and not state.doubt
 
     def _restart(self, ledger: Ledger, judging: Ledger) -> None:
-        self.ledger, self.judging = ledger, judging
+        self.ledger, self.judging, self.state.judging = ledger, judging, judging
         self._spent = seconds(ledger)
         if self.state.on_restart is not None:
             self.state.on_restart(ledger, judging)

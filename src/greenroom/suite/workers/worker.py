@@ -144,6 +144,11 @@ class WorkerSetup:
             _sender(judging, outbox, JUDGE, position),
         )
         state = TrialState(trial, ledger, judging, *senders, on_restart=_leave_to_parent)
+        state.now, replays = order["now"], order["replays"]
+        if replays is not None:
+            from greenroom.suite.recordings import RecordedTrial  # loaded where it is used
+
+            state.recorded = RecordedTrial.loads(replays)
         if order.get("is_recorded"):
             state.before_live = partial(outbox.ask, position)
         try:
