@@ -257,8 +257,8 @@ class Shouting(Middleware):
     async def after_model(self, request: ModelRequest, reply: ModelReply) -> str | None:
         return f"{reply.text}!" if reply.text else None
 
-    async def after_tool(self, request: Any, value: Any) -> Any:
-        return f"{value}?"
+    async def after_tool(self, request: Any, result: Any) -> Any:
+        return f"{result}?"
 
     async def after_agent(self, agent: Any, output: Any) -> Any:
         return f"{output}."

@@ -90,11 +90,14 @@ def test_pydantic_ai_gets_it_as_a_setting() -> None:
 def test_google_adk_gets_it_in_the_config() -> None:
     pytest.importorskip("google.adk")
     from google.adk.agents import LlmAgent
-    from google.adk.models import BaseLlm, LlmResponse
+    from google.adk.models import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
     from google.genai import types
 
     class Echo(BaseLlm):
-        async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        async def generate_content_async(  # pyright: ignore[reportIncompatibleMethodOverride]
+            self, llm_request: Any, stream: bool = False
+        ) -> Any:
             text = str(llm_request.config.seed)
             yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 

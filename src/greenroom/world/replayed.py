@@ -78,7 +78,8 @@ class Recording:
         for voice in ledger.voices:
             ends, closed = model_ends(ledger, voice), ledger.index_of(voice).is_closed
             for called, request in model_inputs(ledger, voice):
-                end, place = ends.get(called.seq), (voice, called.path)
+                end = ends.get(called.seq)
+                place: tuple[Voice, str] = (voice, called.path)
                 # A question that was cut was asked again, or has no answer.
                 if request is not None and end is not None:
                     asked = RecordedQuestion(called, request, end)
