@@ -257,7 +257,7 @@ class Shouting(Middleware):
     async def after_model(self, request: ModelRequest, reply: ModelReply) -> str | None:
         return f"{reply.text}!" if reply.text else None
 
-    async def after_tool(self, request: Any, result: Any) -> Any:
+    async def after_tool(self, call: Any, result: Any) -> Any:
         return f"{result}?"
 
     async def after_agent(self, agent: Any, output: Any) -> Any:
