@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from math import inf
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from greenroom.cases.parts import MetricLike
 from greenroom.errors import BadCase
@@ -13,6 +13,9 @@ from greenroom.ledger.functions import Anything
 from greenroom.ledger.messages import ToolCall
 from greenroom.ledger.places import by_scope
 from greenroom.ledger.query import check_query
+
+if TYPE_CHECKING:
+    from greenroom.ledger.ledger import Ledger
 
 MAX_TURNS = 20
 MAX_SECONDS = 300.0
@@ -273,7 +276,7 @@ class Case:
     @classmethod
     def from_ledger(
         cls,
-        ledger: Any,
+        ledger: "Ledger",
         *,
         turn: int,
         id: str = "",

@@ -52,6 +52,11 @@ async def evaluate(agent: Any, cases: Cases, **options: Unpack[Options]) -> Repo
 
     A notebook shows a progress bar, unless `progress=False`.
 
+    `record` keeps what models answer in a folder. `replay` takes such a folder, or the id of a run in the
+    store: what was recorded answers for the models of agent, users and judges, and for tools that would
+    really run, and every result says so. What was not recorded is an error that says what differs, or is
+    asked with `on_drift="live"`.
+
     `workers` runs the trials in that many processes, for agents that block or compute. They import
     agent, cases and metrics by themselves, so these are given as references, names or data.
     """
