@@ -10,7 +10,7 @@ from greenroom.cases.data import case_from
 from greenroom.cases.evalset import EvalSet
 from greenroom.cases.parts import MetricLike
 from greenroom.cases.scores import Outcome, Score
-from greenroom.errors import BadCase, BadInput
+from greenroom.errors import BadInput
 from greenroom.ledger.ledger import Ledger
 from greenroom.ledger.plain import as_object
 from greenroom.ledger.questions import ended, started
@@ -127,5 +127,8 @@ def _case(ledger: Ledger, case_id: str, known: EvalSet | None) -> Case:
         raise BadInput("this trial has no case.")
     try:
         return case_from(as_object(first.case))
-    except BadCase as error:
-        raise BadInput(f"{error} Name the cases of the run: cases= (--cases).") from error
+    except BadInput as error:
+        raise BadInput(
+            f"case {case_id!r} cannot be read from its run, for it holds code: {error} Name the cases of "
+            f"the run: cases= (--cases)."
+        ) from error
