@@ -80,7 +80,7 @@ def test_every_field_of_a_result_is_written_or_named_here() -> None:
     assert "trace_id" not in whole["results"][1]
     elsewhere = {"kept", "asked", "steps", "blamed", "asks"}
     other_names = {"case", "trajectory", "blame", "responses"}
-    only_where_given = {"replaced"}
+    only_where_given = {"replaced", "recorded_at"}
     fields = {field.name for field in dataclasses.fields(CaseResult)}
     assert data.keys() - other_names == fields - elsewhere - only_where_given
 
@@ -93,3 +93,10 @@ def test_what_hooks_replaced_is_written_and_read_where_there_is_something() -> N
     assert data["replaced"] == result.replaced
     assert verdict_from(data, "a store", None).replaced == result.replaced
     assert "replaced" not in verdict_data(desk().results[0])
+
+
+def test_when_a_replay_was_recorded_is_written_and_read() -> None:
+    data = verdict_data(replace(desk().results[0], recorded_at=1.5))
+    assert data["recorded_at"] == 1.5
+    assert verdict_from(data, "a store", None).recorded_at == 1.5
+    assert "recorded_at" not in verdict_data(desk().results[0])
