@@ -173,7 +173,7 @@ class Tape:
         """Record a trial; one that broke is not recorded, and its result says so."""
         if self.record is None:
             return result
-        ledger, why = result.ledger, "it broke"
+        ledger, why = result.ledger_or_none, "it broke"
         if ledger is not None and result.status not in ("error", "skipped"):
             try:
                 check_recorded(ledger)
