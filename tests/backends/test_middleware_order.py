@@ -24,9 +24,9 @@ from backends.adk.scripts import agent as adk_agent
 from backends.langgraph.scripts import Script as LangChainScript
 from backends.openai_agents.scripts import Script as OpenAIScript
 from greenroom import Case, Ledger, simulate
-from greenroom.ledger import AgentSaid, RunEnded, ToolReturned
+from greenroom.ledger import AgentSaid, RunEnded, ToolReturned, model_interactions
 from greenroom.ledger.messages import ToolCall
-from greenroom.world import Middleware
+from greenroom.world import Middleware, pii_filter
 
 Hear = Callable[[str], None]
 
@@ -244,3 +244,24 @@ def test_an_agent_that_middleware_answers_for_hears_nothing_itself(make: Any) ->
     heard, ledger = run(make, before_agent="not now")
     assert heard == ["middleware before_run", "middleware before_agent"]
     assert ledger.of(AgentSaid)[-1].text == "not now"
+
+
+@pytest.mark.parametrize("make", FRAMEWORKS)
+def test_a_framework_hears_only_what_is_recorded_of_user_and_tools(make: Any) -> None:
+    case = Case("c", says="I am ann@example.org", mocks={"weather": {"to": "bob@example.org"}})
+
+    def filtered(**options: Any) -> Ledger:
+        agent = make(lambda _: None)
+        return asyncio.run(simulate(case, agent, middleware=[pii_filter(**options)]))
+
+    refused, hidden = filtered(), filtered(ledger=True)
+    assert isinstance(refused.last, RunEnded)
+    assert "sends its own to the model" in refused.last.error
+    assert "ann@example.org" in refused.dumps()
+    assert isinstance(hidden.last, RunEnded)
+    assert hidden.last.reason == "completed", hidden.last.error
+    assert "example.org" not in hidden.dumps()
+    questions = [one.request for one in model_interactions(hidden) if one.request]
+    assert [message.text for message in questions[-1].messages if message.role == "user"] == [
+        "I am [email]"
+    ]
